@@ -1,0 +1,100 @@
+"""The rows of one or more result files, and the medians and ratios taken from them.
+
+A ratio is taken within a round (the same case of both rows is measured within
+seconds), then the median over the rounds is shown: what slows the machine for a
+while slows both.
+"""
+import json
+import statistics
+
+# Windows in which neighbours took more of a core than this are set aside, if at least three calm ones are left.
+FOREIGN_SERVER_CORE_MAX, FOREIGN_LOAD_CORE_MAX = 0.12, 0.20
+CALM_MIN = 3
+
+
+def median(xs):
+    xs = [x for x in xs if x is not None]
+    return statistics.median(xs) if xs else None
+
+
+def is_calm(result):
+    return result.get("foreign_core0", 0) < FOREIGN_SERVER_CORE_MAX and result.get("foreign_core1", 0) < FOREIGN_LOAD_CORE_MAX
+
+
+def calm(pairs, results_of):
+    quiet = [p for p in pairs if all(is_calm(r) for r in results_of(p))]
+    return quiet if len(quiet) >= CALM_MIN else pairs
+
+
+def pick(*keys):
+    """A reader of one figure: `pick("pingpong", "rps")`. In a list of runs it takes the median of that figure."""
+
+    def read(result):
+        for k in keys:
+            if isinstance(result, list):
+                result = median([r.get(k) for r in result])
+            elif isinstance(result, dict):
+                result = result.get(k)
+        return median(result) if isinstance(result, list) else result
+
+    return read
+
+
+class Samples:
+    """Windows by row, suite and case."""
+
+    def __init__(self, paths, peers):
+        self.peers = {p["name"]: p for p in peers}
+        self.rows, self.meta = {}, {}
+        for path in paths:
+            with open(path) as f:
+                for line in f:
+                    row = json.loads(line)
+                    if row["suite"] == "meta":
+                        self.meta = row["result"]
+                        continue
+                    self.rows.setdefault((row["peer"], row["suite"], row["case"]), []).append((row["round"], row["result"]))
+
+    def good(self, peer, suite, case):
+        return [r for _, r in self.rows.get((peer, suite, case), []) if "failed" not in r]
+
+    def failure(self, peer, suite, case):
+        bad = [r["failed"] for _, r in self.rows.get((peer, suite, case), []) if "failed" in r]
+        return bad[0] if bad else None
+
+    def failures(self):
+        return sorted({(p, s, c, r["failed"][:160]) for (p, s, c), rs in self.rows.items() for _, r in rs if "failed" in r})
+
+    def names(self, suite, transport=None):
+        """Rows with something measured in this suite, in the order of peers.json."""
+        have = {p for (p, s, _), rs in self.rows.items() if s == suite and any("failed" not in r for _, r in rs)}
+        return [n for n, p in self.peers.items() if n in have and transport in (None, p["transport"])]
+
+    def median(self, peer, suite, case, *keys):
+        """Median over calm windows, or all when too few are calm."""
+        rows = self.good(peer, suite, case)
+        read = pick(*keys)
+        return median([read(r) for r in calm(rows, lambda r: [r])])
+
+    def calm_count(self, peer, suite, case):
+        rows = self.good(peer, suite, case)
+        return f"{sum(is_calm(r) for r in rows)}/{len(rows)}"
+
+    def ratios(self, peer, base, suite, case, *keys):
+        """One ratio per round that has both rows."""
+        read = pick(*keys)
+        mine, theirs = ({}, {})
+        for name, into in ((peer, mine), (base, theirs)):
+            for round_, r in self.rows.get((name, suite, case), []):
+                if "failed" not in r and read(r):
+                    into.setdefault(round_, []).append(r)
+        pairs = [(a, b) for round_ in mine for a in mine[round_] for b in theirs.get(round_, [])]
+        return [read(a) / read(b) for a, b in calm(pairs, lambda p: p)]
+
+    def baseline(self, peer, suite):
+        p = self.peers[peer]
+        return (suite == "fanout" and p.get("fanout_baseline")) or p.get("baseline")
+
+    def ratio(self, peer, suite, case, *keys):
+        base = self.baseline(peer, suite)
+        return median(self.ratios(peer, base, suite, case, *keys)) if base else None

@@ -1,0 +1,211 @@
+//! Who is asking: filled from the session in one era, from the request itself in the other, and read the same way.
+
+use crate::era::Wire;
+use crate::feed::FeedHandle;
+use crate::frame::text;
+use crate::json::Span;
+use bytes::Bytes;
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::logging::LoggingLevel;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What a client declared that it can do, as far as a server acts on it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct ClientCaps {
+    /// Elicitation in form mode.
+    pub elicitation_form: bool,
+    /// Elicitation in URL mode.
+    pub elicitation_url: bool,
+    /// Sampling.
+    pub sampling: bool,
+    /// Tools in sampling.
+    pub sampling_tools: bool,
+    /// `includeContext` other than `none` in sampling.
+    pub sampling_context: bool,
+    /// Listing roots.
+    pub roots: bool,
+}
+
+impl ClientCaps {
+    /// Reads a `ClientCapabilities` object. `None` if it is not an object of the right shape.
+    pub fn read(json: &str) -> Option<ClientCaps> {
+        #[derive(Deserialize)]
+        struct Caps<'a> {
+            #[serde(borrow)]
+            elicitation: Option<&'a RawValue>,
+            #[serde(borrow)]
+            sampling: Option<&'a RawValue>,
+            #[serde(borrow)]
+            roots: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize, Default)]
+        struct Inner<'a> {
+            #[serde(borrow)]
+            form: Option<&'a RawValue>,
+            #[serde(borrow)]
+            url: Option<&'a RawValue>,
+            #[serde(borrow)]
+            tools: Option<&'a RawValue>,
+            #[serde(borrow)]
+            context: Option<&'a RawValue>,
+        }
+        if !json.starts_with('{') {
+            return None;
+        }
+        if json == "{}" {
+            return Some(ClientCaps::default());
+        }
+        let caps: Caps<'_> = serde_json::from_str(json).ok()?;
+        fn inner(raw: Option<&RawValue>) -> Option<Inner<'_>> {
+            raw.map_or(Some(Inner::default()), |r| serde_json::from_str(r.get()).ok())
+        }
+        let (e, s) = (inner(caps.elicitation)?, inner(caps.sampling)?);
+        Some(ClientCaps {
+            // An empty object means form mode.
+            elicitation_form: caps.elicitation.is_some() && (e.form.is_some() || e.url.is_none()),
+            elicitation_url: e.url.is_some(),
+            sampling: caps.sampling.is_some(),
+            sampling_tools: s.tools.is_some(),
+            sampling_context: s.context.is_some(),
+            roots: caps.roots.is_some(),
+        })
+    }
+}
+
+/// What `initialize` agreed on. One lives as long as its pipe or HTTP session.
+pub struct Session {
+    wire: &'static Wire,
+    caps: ClientCaps,
+    /// `capabilities` and `clientInfo` in one allocation; `info_at` is where the second begins.
+    declared: Box<str>,
+    info_at: u32,
+    log: AtomicU8,
+    feed: OnceLock<FeedHandle>,
+}
+
+impl Session {
+    /// A session of `wire` with what the client declared, as JSON texts.
+    pub fn new(wire: &'static Wire, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
+        let declared = [capabilities, client_info].concat().into();
+        let log = AtomicU8::new(LoggingLevel::Info as u8);
+        Session { wire, caps, declared, info_at: capabilities.len() as u32, log, feed: OnceLock::new() }
+    }
+
+    /// What the session's revision has.
+    pub fn wire(&self) -> &'static Wire {
+        self.wire
+    }
+
+    /// The least severe log level to send. `info` until the client sets another.
+    pub fn log_level(&self) -> LoggingLevel {
+        LEVELS.get(self.log.load(Ordering::Relaxed) as usize).copied().unwrap_or(LoggingLevel::Info)
+    }
+
+    /// Sets the least severe log level to send.
+    pub fn set_log_level(&self, level: LoggingLevel) {
+        self.log.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// Where change notifications for this session wait. The transport sets it once, when the session opens.
+    pub fn feed(&self) -> Option<&FeedHandle> {
+        self.feed.get()
+    }
+
+    /// Gives the session its feed. A second call has no effect.
+    pub fn set_feed(&self, feed: FeedHandle) {
+        let _ = self.feed.set(feed);
+    }
+}
+
+/// All levels, least severe first, so that a level's number is its place.
+pub const LEVELS: [LoggingLevel; 8] = [
+    LoggingLevel::Debug,
+    LoggingLevel::Info,
+    LoggingLevel::Notice,
+    LoggingLevel::Warning,
+    LoggingLevel::Error,
+    LoggingLevel::Critical,
+    LoggingLevel::Alert,
+    LoggingLevel::Emergency,
+];
+
+/// Who sent a request, and what they can do.
+#[derive(Clone)]
+pub struct Caller(Source);
+
+#[derive(Clone)]
+enum Source {
+    Session(Arc<Session>),
+    Request { wire: &'static Wire, frame: Bytes, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel> },
+}
+
+impl Caller {
+    /// A caller inside a session.
+    pub fn of_session(session: Arc<Session>) -> Caller {
+        Caller(Source::Session(session))
+    }
+
+    /// A caller described by its own request.
+    pub fn of_request(wire: &'static Wire, frame: Bytes, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel>) -> Caller {
+        Caller(Source::Request { wire, frame, capabilities, info, log })
+    }
+
+    /// What the caller's revision has.
+    pub fn wire(&self) -> &'static Wire {
+        match &self.0 {
+            Source::Session(s) => s.wire,
+            Source::Request { wire, .. } => wire,
+        }
+    }
+
+    /// The session, if the caller has one.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        match &self.0 {
+            Source::Session(s) => Some(s),
+            Source::Request { .. } => None,
+        }
+    }
+
+    /// What the caller declared, as far as a server acts on it.
+    pub fn caps(&self) -> ClientCaps {
+        match &self.0 {
+            Source::Session(s) => s.caps,
+            Source::Request { .. } => ClientCaps::read(self.capabilities_json()).unwrap_or_default(),
+        }
+    }
+
+    /// The declared `ClientCapabilities` as JSON text.
+    pub fn capabilities_json(&self) -> &str {
+        match &self.0 {
+            Source::Session(s) => &s.declared[..s.info_at as usize],
+            Source::Request { frame, capabilities, .. } => text(frame, *capabilities),
+        }
+    }
+
+    /// The client's name and version, if it gave them. For display only: nobody verified it.
+    pub fn client_info(&self) -> Option<Implementation> {
+        let json = match &self.0 {
+            Source::Session(s) => &s.declared[s.info_at as usize..],
+            Source::Request { frame, info, .. } => text(frame, (*info)?),
+        };
+        serde_json::from_str(json).ok()
+    }
+
+    /// The least severe log level this caller wants now; `None` when it wants none.
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        match &self.0 {
+            Source::Session(s) => Some(s.log_level()),
+            Source::Request { log, .. } => *log,
+        }
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("revision", &self.wire().revision).finish_non_exhaustive()
+    }
+}

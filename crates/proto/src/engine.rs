@@ -1,0 +1,367 @@
+//! Who may say what when, for one peer: a pipe, or an HTTP session.
+//!
+//! Bytes become [`Event`]s; finished calls are reported back. The engine keeps three promises whatever the peer does: an
+//! id is answered at most once, nothing is sent for a cancelled request, and no frame of one era reaches a peer of the
+//! other. A request that stands alone over HTTP needs no engine: [`open`] is a pure function.
+//!
+//! ```text
+//!            initialize                    close
+//!   New ────────────────────▶ Open ────────────────────▶ Closed
+//!    └── requests with their own claims pass in every state but Closed
+//! ```
+
+use crate::caller::{Caller, ClientCaps, Session};
+use crate::era::{self, HeaderVersion, Wire};
+use crate::frame::{Kind, Message, Name, Request};
+use crate::id::Id;
+use crate::json::{Span, write_str};
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::render;
+use crate::reply::Reply;
+use crate::service::{Ask, AskError, Cancel};
+use bytes::Bytes;
+use linchpin_types::error::code;
+use linchpin_types::logging::LoggingLevel;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the driver of an engine must do next.
+pub enum Event {
+    /// Start this request. When it ends, call [`Engine::finish`]; while it runs, [`Engine::attach`] its canceller.
+    Call(Box<Request>),
+    /// Send this answer; nothing else is to do.
+    Reply(Reply),
+    /// End this running request; nothing more is sent for it.
+    Cancel(Option<Arc<dyn Cancel>>, Vec<Bytes>),
+    /// Deliver the client's answer to a question.
+    Answer(Ask, Result<String, AskError>),
+    /// Hand this notification to the service.
+    Notified(Caller, Name, String),
+    /// Nothing to do.
+    Nothing,
+}
+
+#[derive(Clone)]
+enum State {
+    New,
+    Open(Arc<Session>),
+    Closed,
+}
+
+/// See the module's documentation.
+pub struct Engine {
+    state: State,
+    running: HashMap<Id, Running>,
+    asked: HashMap<u64, (Id, Ask)>,
+    next_ask: u64,
+    limits: Arc<Limits>,
+}
+
+struct Running {
+    stateless: bool,
+    cancel: Option<Arc<dyn Cancel>>,
+}
+
+impl Engine {
+    /// An engine for a peer that has said nothing yet.
+    pub fn new(limits: Arc<Limits>) -> Engine {
+        Engine { state: State::New, running: HashMap::new(), asked: HashMap::new(), next_ask: 0, limits }
+    }
+
+    /// The session, once `initialize` was received.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        match &self.state {
+            State::Open(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Whether the peer may send batches.
+    pub fn batches(&self) -> bool {
+        self.session().is_some_and(|s| s.wire().batches)
+    }
+
+    /// Requests that are not finished.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Questions that have no answer yet.
+    pub fn asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Takes one message.
+    pub fn receive(&mut self, message: Message) -> Event {
+        if matches!(self.state, State::Closed) {
+            return Event::Nothing;
+        }
+        match &message.kind {
+            Kind::Request { .. } => self.request(message),
+            Kind::Notification { method } => self.notification(method, &message),
+            Kind::Response { id, outcome } => self.response(id, *outcome, &message),
+        }
+    }
+
+    fn request(&mut self, message: Message) -> Event {
+        let request = match open(message, self.session()) {
+            Ok(request) => request,
+            Err(reply) => return Event::Reply(reply),
+        };
+        let refuse = |code, why: &str| Event::Reply(Reply::error(Some(&request.id), code, why, None));
+        if self.running.contains_key(&request.id) {
+            return refuse(code::INVALID_REQUEST, "this id belongs to a request that is still running");
+        }
+        if self.running.len() >= self.limits.calls_per_peer_max {
+            let why = format!("too many calls at once (limit {}); wait for one to finish", self.limits.calls_per_peer_max);
+            return refuse(code::INTERNAL_ERROR, &why);
+        }
+        if request.method == Method::Initialize {
+            if self.session().is_some() {
+                return refuse(code::INVALID_REQUEST, "already initialized");
+            }
+            if let Some(session) = request.caller.session() {
+                self.state = State::Open(session.clone());
+            }
+        }
+        self.running.insert(request.id.clone(), Running { stateless: request.caller.wire().stateless, cancel: None });
+        Event::Call(Box::new(request))
+    }
+
+    fn notification(&mut self, name: &Name, message: &Message) -> Event {
+        if name.as_str() == "notifications/cancelled" {
+            #[derive(Deserialize)]
+            struct Cancelled<'a> {
+                #[serde(borrow, rename = "requestId")]
+                id: &'a RawValue,
+            }
+            let id = serde_json::from_str::<Cancelled<'_>>(message.params_text()).ok().and_then(|c| Id::from_json(c.id.get()));
+            // Unknown, finished or malformed: ignored, as both eras ask.
+            return match id.and_then(|id| self.running.remove(&id).map(|r| (id, r))) {
+                None => Event::Nothing,
+                Some((id, running)) => Event::Cancel(running.cancel, self.orphan(&id)),
+            };
+        }
+        match self.session() {
+            Some(session) => Event::Notified(Caller::of_session(session.clone()), name.clone(), message.params_text().to_owned()),
+            None => Event::Nothing,
+        }
+    }
+
+    fn response(&mut self, id: &Id, outcome: Result<Span, Span>, message: &Message) -> Event {
+        #[derive(Deserialize)]
+        struct ErrorObject<'a> {
+            code: i32,
+            #[serde(borrow)]
+            message: Cow<'a, str>,
+        }
+        let Some((_, ask)) = id.as_json().parse().ok().and_then(|n: u64| self.asked.remove(&n)) else {
+            return Event::Nothing;
+        };
+        let answer = match outcome {
+            Ok(result) => Ok(message.text(result).to_owned()),
+            Err(error) => Err(match serde_json::from_str::<ErrorObject<'_>>(message.text(error)) {
+                Ok(e) => AskError::Refused(e.code, e.message.into_owned()),
+                Err(_) => AskError::Refused(code::INTERNAL_ERROR, "the client sent a malformed error".into()),
+            }),
+        };
+        Event::Answer(ask, answer)
+    }
+
+    /// Says how to end a running request. Ignored when it already ended.
+    pub fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
+        if let Some(running) = self.running.get_mut(id) {
+            running.cancel = Some(cancel);
+        }
+    }
+
+    /// A request ended. Whether its answer may be sent (not when it was cancelled meanwhile), and frames to send first:
+    /// withdrawals of questions nobody waits for any more.
+    pub fn finish(&mut self, id: &Id) -> (bool, Vec<Bytes>) {
+        match self.running.remove(id) {
+            None => (false, Vec::new()),
+            Some(_) if self.asked.is_empty() => (true, Vec::new()),
+            Some(_) => (true, self.orphan(id)),
+        }
+    }
+
+    /// Whether a running request may still send on its stream.
+    pub fn may_send(&self, id: &Id) -> bool {
+        self.running.contains_key(id)
+    }
+
+    /// Asks the client something in the middle of the request `parent`: the frame to send. `None`, with the question
+    /// answered as gone, when the request ended or stands alone (such clients are never sent requests).
+    pub fn ask(&mut self, parent: &Id, ask: Ask) -> Option<Bytes> {
+        match self.running.get(parent) {
+            Some(running) if !running.stateless => {
+                self.next_ask += 1;
+                let frame = render::request(self.next_ask, ask.method, &ask.params);
+                self.asked.insert(self.next_ask, (parent.clone(), ask));
+                Some(frame)
+            }
+            _ => {
+                (ask.answer)(Err(AskError::Gone));
+                None
+            }
+        }
+    }
+
+    /// The peer is gone: ends everything. The cancellers of what still ran.
+    pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
+        self.state = State::Closed;
+        for (_, (_, ask)) in self.asked.drain() {
+            (ask.answer)(Err(AskError::Gone));
+        }
+        self.running.drain().filter_map(|(_, r)| r.cancel).collect()
+    }
+
+    fn orphan(&mut self, parent: &Id) -> Vec<Bytes> {
+        let orphans: Vec<u64> = self.asked.iter().filter(|(_, (p, _))| p == parent).map(|(n, _)| *n).collect();
+        let mut frames = Vec::new();
+        for n in orphans {
+            if let Some((_, ask)) = self.asked.remove(&n) {
+                (ask.answer)(Err(AskError::Gone));
+                frames.push(render::cancelled(n, "the request that asked has ended"));
+            }
+        }
+        frames
+    }
+}
+
+/// Decides, from a request alone, who is calling and whether their era has the method. Pure.
+///
+/// A claim in `_meta` wins; `initialize` and silence belong to sessions. A message that is not a request is an error of
+/// the driver and answered as an invalid request.
+pub fn open(message: Message, session: Option<&Arc<Session>>) -> Result<Request, Reply> {
+    let Kind::Request { id, method } = &message.kind else {
+        return Err(Reply::error(None, code::INVALID_REQUEST, "a request was expected", None));
+    };
+    let fail = |code, why: &str| Err(Reply::error(Some(id), code, why, None));
+    let mut claims = Claims::default();
+    if let Some(meta) = message.params.meta {
+        match serde_json::from_str(message.text(meta)) {
+            Ok(read) => claims = read,
+            Err(e) => return fail(code::INVALID_PARAMS, &format!("`_meta` is malformed: {e}")),
+        }
+    }
+    let span = |raw: Option<&RawValue>| raw.map(|r| span_in(&message, r.get()));
+    let progress_token = match claims.progress_token {
+        Some(raw) if Id::from_json(raw.get()).is_none() => return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer"),
+        raw => span(raw),
+    };
+    let caller = match (&claims.version, method) {
+        (Some(version), _) => {
+            let Some(wire) = Wire::claimed(version) else { return Err(unsupported(id, version)) };
+            let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.get()).is_some()) else {
+                return fail(code::INVALID_PARAMS, "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
+            };
+            if claims.info.is_some_and(|i| !i.get().starts_with('{')) {
+                return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/clientInfo` must be an object");
+            }
+            let log = match &claims.log {
+                None => None,
+                Some(level) => match LoggingLevel::parse(level) {
+                    Some(level) => Some(level),
+                    None => return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/logLevel` is not a log level"),
+                },
+            };
+            let (caps, info) = (span_in(&message, caps.get()), span(claims.info));
+            Caller::of_request(wire, message.frame().clone(), caps, info, log)
+        }
+        (None, Name::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, &message)?)),
+        (None, Name::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
+        (None, name) => match session {
+            Some(session) => Caller::of_session(session.clone()),
+            None if *name == Name::Known(Method::Ping) => {
+                Caller::of_session(Arc::new(Session::new(Wire::negotiated(""), ClientCaps::default(), "{}", "")))
+            }
+            None => return fail(code::INVALID_PARAMS, MISSING_META),
+        },
+    };
+    let wire = caller.wire();
+    let method = match method {
+        Name::Known(method) if wire.defines(*method) => *method,
+        name => return fail(code::METHOD_NOT_FOUND, &format!("method not found: {}", clip(name.as_str()))),
+    };
+    let (id, params, frame) = (id.clone(), message.params, message.frame().clone());
+    Ok(Request { id, method, caller, params, progress_token, frame })
+}
+
+const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \
+                            clients of earlier revisions send `initialize` first";
+
+#[derive(Deserialize, Default)]
+struct Claims<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
+    info: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
+    log: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+}
+
+/// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].
+pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
+    let meta = message.text(message.params.meta?);
+    serde_json::from_str::<Claims<'_>>(meta).ok()?.version
+}
+
+/// Whether an HTTP request without claims in its body was meant to stand alone, judged by its version header.
+pub fn header_means_stateless(header: Option<&str>) -> bool {
+    header.is_some_and(|h| era::header_version(h) == HeaderVersion::PerRequest)
+}
+
+/// The error for a version that is not served.
+pub fn unsupported(id: &Id, requested: &str) -> Reply {
+    let mut data = b"{\"supported\":[".to_vec();
+    for (i, version) in era::claimable().iter().enumerate() {
+        if i > 0 {
+            data.push(b',');
+        }
+        write_str(&mut data, version);
+    }
+    data.extend_from_slice(b"],\"requested\":");
+    write_str(&mut data, clip(requested));
+    data.push(b'}');
+    let data = String::from_utf8(data).unwrap_or_default();
+    Reply::error(Some(id), code::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version", Some(&data))
+}
+
+fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "protocolVersion")]
+        version: Cow<'a, str>,
+        #[serde(borrow)]
+        capabilities: &'a RawValue,
+        #[serde(borrow, rename = "clientInfo")]
+        info: Option<&'a RawValue>,
+    }
+    let fail = |why: &str| Reply::error(Some(id), code::INVALID_PARAMS, why, None);
+    let p: Params<'_> = serde_json::from_str(message.params_text()).map_err(|e| fail(&format!("malformed `initialize`: {e}")))?;
+    let caps = ClientCaps::read(p.capabilities.get()).ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
+    Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), p.info.map_or("", RawValue::get)))
+}
+
+/// Where a part borrowed from the message lies in its frame.
+fn span_in(message: &Message, part: &str) -> Span {
+    let start = part.as_ptr() as usize - message.frame().as_ptr() as usize;
+    Span { start: start as u32, end: (start + part.len()) as u32 }
+}
+
+/// Cuts names that a peer chose before they are repeated in an error.
+fn clip(name: &str) -> &str {
+    match name.char_indices().nth(80) {
+        Some((at, _)) => &name[..at],
+        None => name,
+    }
+}

@@ -1,0 +1,161 @@
+//! Fits definitions and content to what a revision has: what it lacks is left out or replaced, never sent.
+
+use crate::era::Wire;
+use linchpin_types::content::{Annotations, ContentBlock, Icon, ResourceContents};
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::meta::Meta;
+use linchpin_types::prompt::Prompt;
+use linchpin_types::resource::{Resource, ResourceTemplate};
+use linchpin_types::tool::Tool;
+use serde_json::{Value, json};
+
+/// A content block as `wire` can carry it. Audio and links become text where they do not exist.
+pub fn content(mut block: ContentBlock, wire: &Wire) -> ContentBlock {
+    match &mut block {
+        ContentBlock::Audio(audio) if !wire.audio => {
+            return ContentBlock::text(format!("[audio, {}, {} bytes in base64: this client's protocol revision has no audio]", audio.mime_type, audio.data.len()));
+        }
+        ContentBlock::ResourceLink(link) if !wire.resource_links => {
+            let about = link.description.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
+            return ContentBlock::text(format!("{}: {}{about}", link.name, link.uri));
+        }
+        ContentBlock::Text(b) => common(&mut b.annotations, &mut b.meta, wire),
+        ContentBlock::Image(b) => common(&mut b.annotations, &mut b.meta, wire),
+        ContentBlock::Audio(b) => common(&mut b.annotations, &mut b.meta, wire),
+        ContentBlock::ResourceLink(b) => {
+            common(&mut b.annotations, &mut b.meta, wire);
+            icons(&mut b.icons, wire);
+        }
+        ContentBlock::Resource(b) => {
+            common(&mut b.annotations, &mut b.meta, wire);
+            contents(&mut b.resource, wire);
+        }
+    }
+    block
+}
+
+/// Resource contents as `wire` can carry them.
+pub fn contents(contents: &mut ResourceContents, wire: &Wire) {
+    if !wire.titles {
+        match contents {
+            ResourceContents::Text(c) => c.meta = None,
+            ResourceContents::Blob(c) => c.meta = None,
+        }
+    }
+}
+
+/// A tool definition as `wire` can carry it.
+pub fn tool(mut t: Tool, wire: &Wire) -> Tool {
+    if !wire.titles {
+        t.title = None;
+        t.meta = None;
+    }
+    if !wire.structured || (!wire.stateless && t.output_schema.as_ref().is_some_and(|s| !object_schema(s.get()))) {
+        t.output_schema = None;
+    }
+    if !wire.tool_annotations {
+        t.annotations = None;
+    }
+    // Task support per tool exists only in the revision with icons and sessions.
+    if !wire.icons || wire.stateless {
+        t.execution = None;
+    }
+    icons(&mut t.icons, wire);
+    t
+}
+
+/// A resource definition as `wire` can carry it.
+pub fn resource(mut r: Resource, wire: &Wire) -> Resource {
+    title(&mut r.title, wire);
+    common(&mut r.annotations, &mut r.meta, wire);
+    if !wire.audio {
+        // `size` came with the second revision.
+        r.size = None;
+    }
+    icons(&mut r.icons, wire);
+    r
+}
+
+/// A template definition as `wire` can carry it.
+pub fn template(mut t: ResourceTemplate, wire: &Wire) -> ResourceTemplate {
+    title(&mut t.title, wire);
+    common(&mut t.annotations, &mut t.meta, wire);
+    icons(&mut t.icons, wire);
+    t
+}
+
+/// A prompt definition as `wire` can carry it.
+pub fn prompt(mut p: Prompt, wire: &Wire) -> Prompt {
+    title(&mut p.title, wire);
+    if !wire.titles {
+        p.meta = None;
+    }
+    for argument in &mut p.arguments {
+        title(&mut argument.title, wire);
+    }
+    icons(&mut p.icons, wire);
+    p
+}
+
+/// An implementation's name card as `wire` can carry it.
+pub fn implementation(mut i: Implementation, wire: &Wire) -> Implementation {
+    title(&mut i.title, wire);
+    if !wire.icons {
+        i.description = None;
+        i.website_url = None;
+    }
+    icons(&mut i.icons, wire);
+    i
+}
+
+/// The schema of a form as `wire` can carry it. An error says what the client's revision cannot ask for.
+pub fn form(schema: &mut Value, wire: &Wire) -> Result<(), String> {
+    if !wire.elicitation {
+        return Err("the client's protocol revision has no elicitation".into());
+    }
+    if wire.icons {
+        return Ok(());
+    }
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return Ok(()) };
+    for (name, field) in properties {
+        if field["type"] == "array" {
+            return Err(format!("the client's protocol revision cannot ask for several choices at once (`{name}`)"));
+        }
+        let Some(field) = field.as_object_mut() else { continue };
+        if field.get("default").is_some_and(|d| !d.is_boolean()) {
+            field.remove("default");
+        }
+        if let Some(Value::Array(choices)) = field.remove("oneOf") {
+            let pick = |key: &str| choices.iter().map(|c| c[key].clone()).collect::<Vec<_>>();
+            field.insert("enum".into(), json!(pick("const")));
+            field.insert("enumNames".into(), json!(pick("title")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a schema says `"type": "object"` at its root.
+pub fn object_schema(schema: &str) -> bool {
+    serde_json::from_str::<Value>(schema).is_ok_and(|s| s["type"] == "object")
+}
+
+fn common(annotations: &mut Option<Annotations>, meta: &mut Option<Meta>, wire: &Wire) {
+    if !wire.titles {
+        *meta = None;
+        if let Some(a) = annotations {
+            a.last_modified = None;
+        }
+    }
+}
+
+fn title(title: &mut Option<String>, wire: &Wire) {
+    if !wire.titles {
+        *title = None;
+    }
+}
+
+fn icons(icons: &mut Vec<Icon>, wire: &Wire) {
+    if !wire.icons {
+        icons.clear();
+    }
+}

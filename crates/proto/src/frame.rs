@@ -1,0 +1,312 @@
+//! From bytes to a message: one pass that finds the envelope and the members of `params` everyone needs.
+//!
+//! A message of the wrong shape is answered with its own id whenever that id can be read.
+
+use crate::caller::Caller;
+use crate::id::Id;
+use crate::json::{ScanError, Scanner, Span};
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::reply::Reply;
+use bytes::Bytes;
+use linchpin_types::error::code;
+
+/// One message of a peer, its values still the bytes that arrived.
+#[derive(Debug)]
+pub struct Message {
+    frame: Bytes,
+    /// What it is.
+    pub kind: Kind,
+    /// Members of `params`, when there are any.
+    pub params: Params,
+}
+
+/// What a message is.
+#[derive(Debug, PartialEq)]
+pub enum Kind {
+    /// Wants an answer. `method` is the name's span without quotes.
+    Request {
+        /// To be repeated in the answer.
+        id: Id,
+        /// The method's name.
+        method: Name,
+    },
+    /// Wants none.
+    Notification {
+        /// The method's name.
+        method: Name,
+    },
+    /// Answers a request of this side.
+    Response {
+        /// The id this side chose.
+        id: Id,
+        /// The `result`, or the `error` object.
+        outcome: Result<Span, Span>,
+    },
+}
+
+/// A name on the wire. Known requests are a [`Method`]; others keep their text.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Name {
+    /// A request method this crate knows.
+    Known(Method),
+    /// Any other name, unescaped.
+    Other(Box<str>),
+}
+
+impl Name {
+    /// The name's text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Name::Known(m) => m.as_str(),
+            Name::Other(name) => name,
+        }
+    }
+}
+
+/// Where the members of `params` are. Spans cover the whole JSON value, quotes included.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Params {
+    /// All of `params`.
+    pub all: Option<Span>,
+    /// `name`
+    pub name: Option<Span>,
+    /// `arguments`
+    pub arguments: Option<Span>,
+    /// `_meta`
+    pub meta: Option<Span>,
+    /// `uri`
+    pub uri: Option<Span>,
+    /// `cursor`
+    pub cursor: Option<Span>,
+    /// `inputResponses`
+    pub input_responses: Option<Span>,
+    /// `requestState`
+    pub request_state: Option<Span>,
+}
+
+/// A request that passed the door: its method exists in the caller's era and its claims are in order.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// To be repeated in the answer.
+    pub id: Id,
+    /// What is asked.
+    pub method: Method,
+    /// Who asks.
+    pub caller: Caller,
+    /// Where the parameters are in [`Request::frame`].
+    pub params: Params,
+    /// The progress token's JSON text, if the caller wants progress.
+    pub progress_token: Option<Span>,
+    /// The message as it arrived; UTF-8.
+    pub frame: Bytes,
+}
+
+impl Request {
+    /// The JSON text at `span`.
+    pub fn text(&self, span: Span) -> &str {
+        text(&self.frame, span)
+    }
+
+    /// `params`, or an empty object.
+    pub fn params_text(&self) -> &str {
+        self.params.all.map_or("{}", |s| self.text(s))
+    }
+
+    /// Decodes a member that must be a string.
+    pub fn string(&self, span: Option<Span>) -> Option<std::borrow::Cow<'_, str>> {
+        let text = self.text(span?);
+        let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+        if inner.contains('\\') { serde_json::from_str(text).ok().map(std::borrow::Cow::Owned) } else { Some(inner.into()) }
+    }
+}
+
+pub(crate) fn text(frame: &Bytes, span: Span) -> &str {
+    std::str::from_utf8(frame.get(span.range()).unwrap_or_default()).unwrap_or_default()
+}
+
+/// A frame: one message, or a batch of them.
+#[derive(Debug)]
+pub enum Frame {
+    /// One message.
+    One(Message),
+    /// The elements of a JSON array, not yet read. Only one revision allows it; the engine decides.
+    Batch(Vec<Bytes>),
+}
+
+/// Reads a frame. On failure the error frame to answer with, which carries the request's id if it could be read.
+pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
+    let text = utf8(&frame)?;
+    match Scanner::new(text, limits.depth_max).peek() {
+        Some(b'[') => {
+            let mut parts = Vec::new();
+            let mut s = Scanner::new(text, limits.depth_max);
+            let scanned = s
+                .array(&mut |s| {
+                    let span = s.value()?;
+                    if parts.len() == limits.batch_messages_max {
+                        return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
+                    }
+                    parts.push(frame.slice(span.range()));
+                    Ok(())
+                })
+                .and_then(|_| s.end());
+            match scanned {
+                Err(e) => Err(refuse(None, e)),
+                Ok(()) if parts.is_empty() => Err(Reply::error(None, code::INVALID_REQUEST, "an empty batch holds no message", None)),
+                Ok(()) => Ok(Frame::Batch(parts)),
+            }
+        }
+        _ => message(frame, limits).map(Frame::One),
+    }
+}
+
+/// Reads one message that is not a batch.
+pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
+    let text = utf8(&frame)?;
+    let mut env = Envelope::default();
+    let mut s = Scanner::new(text, limits.depth_max);
+    if s.peek() != Some(b'{') {
+        let scanned = s.value().and_then(|_| s.end());
+        let code = if scanned.is_ok() { code::INVALID_REQUEST } else { code::PARSE_ERROR };
+        let why = scanned.err().map_or("a message is a JSON object".to_owned(), |e| format!("not valid JSON at byte {}: {}", e.at, e.what));
+        return Err(Reply::error(None, code, &why, None));
+    }
+    let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
+    let id = env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_json().len() <= limits.id_bytes_max);
+    if let Err(e) = scanned {
+        return Err(refuse(id.as_ref(), e));
+    }
+    match env.kind(text, &id, limits) {
+        Ok(kind) => {
+            let params = env.params;
+            Ok(Message { frame, kind, params })
+        }
+        Err(why) => Err(Reply::error(id.as_ref(), code::INVALID_REQUEST, why, None)),
+    }
+}
+
+impl Message {
+    /// The JSON text at `span`.
+    pub fn text(&self, span: Span) -> &str {
+        text(&self.frame, span)
+    }
+
+    /// `params`, or an empty object.
+    pub fn params_text(&self) -> &str {
+        self.params.all.map_or("{}", |s| self.text(s))
+    }
+
+    /// The bytes at `span`, sharing the frame's memory.
+    pub fn slice(&self, span: Span) -> Bytes {
+        self.frame.slice(span.range())
+    }
+
+    /// The whole message as it arrived.
+    pub fn frame(&self) -> &Bytes {
+        &self.frame
+    }
+}
+
+fn utf8(frame: &Bytes) -> Result<&str, Reply> {
+    if frame.len() >= u32::MAX as usize {
+        return Err(Reply::error(None, code::INVALID_REQUEST, "the message is longer than 4 GiB", None));
+    }
+    std::str::from_utf8(frame)
+        .map_err(|e| Reply::error(None, code::PARSE_ERROR, &format!("not valid UTF-8 at byte {}", e.valid_up_to()), None))
+}
+
+fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
+    let known = [DUPLICATE, crate::json::TOO_DEEP].contains(&e.what) || e.what.starts_with("too many");
+    let code = if known { code::INVALID_REQUEST } else { code::PARSE_ERROR };
+    Reply::error(id, code, &format!("not an acceptable message at byte {}: {}", e.at, e.what), None)
+}
+
+const DUPLICATE: &str = "the same member twice";
+
+#[derive(Default)]
+struct Envelope {
+    jsonrpc: Option<Span>,
+    id: Option<Span>,
+    method: Option<Span>,
+    result: Option<Span>,
+    error: Option<Span>,
+    params: Params,
+}
+
+impl Envelope {
+    fn member(&mut self, s: &mut Scanner<'_>, name: &str) -> Result<(), ScanError> {
+        let slot = match name {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            "params" => return self.params(s),
+            _ => return s.value().map(drop),
+        };
+        fill(slot, s)
+    }
+
+    fn params(&mut self, s: &mut Scanner<'_>) -> Result<(), ScanError> {
+        if self.params.all.is_some() {
+            return s.value().and_then(|v| Err(ScanError { at: v.start as usize, what: DUPLICATE }));
+        }
+        let mut found = Params::default();
+        let all = if s.peek() == Some(b'{') {
+            s.object(&mut |s, key| {
+                let slot = match &*key.name() {
+                    "name" => &mut found.name,
+                    "arguments" => &mut found.arguments,
+                    "_meta" => &mut found.meta,
+                    "uri" => &mut found.uri,
+                    "cursor" => &mut found.cursor,
+                    "inputResponses" => &mut found.input_responses,
+                    "requestState" => &mut found.request_state,
+                    _ => return s.value().map(drop),
+                };
+                fill(slot, s)
+            })?
+        } else {
+            s.value()?
+        };
+        found.all = Some(all);
+        self.params = found;
+        Ok(())
+    }
+
+    fn kind(&self, text: &str, id: &Option<Id>, limits: &Limits) -> Result<Kind, &'static str> {
+        if self.jsonrpc.map(|s| s.of(text)) != Some("\"2.0\"") {
+            return Err("`jsonrpc` must be \"2.0\"");
+        }
+        if let Some(span) = self.id.filter(|_| id.is_none()) {
+            let long = (span.end - span.start) as usize > limits.id_bytes_max;
+            return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
+        }
+        if self.params.all.is_some_and(|s| !s.of(text).starts_with('{')) {
+            return Err("`params` must be an object");
+        }
+        match (self.method, id, self.result, self.error) {
+            (Some(method), id, None, None) => {
+                let quoted = method.of(text);
+                let method = serde_json::from_str::<std::borrow::Cow<'_, str>>(quoted).map_err(|_| "`method` must be a string")?;
+                let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
+                Ok(match id {
+                    Some(id) => Kind::Request { id: id.clone(), method },
+                    None => Kind::Notification { method },
+                })
+            }
+            (None, Some(id), Some(result), None) => Ok(Kind::Response { id: id.clone(), outcome: Ok(result) }),
+            (None, Some(id), None, Some(error)) => Ok(Kind::Response { id: id.clone(), outcome: Err(error) }),
+            _ => Err("neither a request, a notification nor a response"),
+        }
+    }
+}
+
+fn fill(slot: &mut Option<Span>, s: &mut Scanner<'_>) -> Result<(), ScanError> {
+    let span = s.value()?;
+    match slot.replace(span) {
+        None => Ok(()),
+        Some(_) => Err(ScanError { at: span.start as usize, what: DUPLICATE }),
+    }
+}

@@ -1,0 +1,457 @@
+//! A strict, borrowing JSON scanner: one pass over a frame that checks the whole grammar and the depth, and reports
+//! where the members of the outer objects are.
+//!
+//! Why not `serde_json` alone: the envelope, `params` and the depth limit would each be a pass over a megabyte of
+//! arguments; this is one pass for all three, and the values themselves are decoded only once, by whoever wants them.
+//! It accepts exactly what `serde_json` accepts as a value nobody looks at (`fuzz/` holds the two against each other).
+
+use std::borrow::Cow;
+
+/// A range of bytes in a frame. Frames are shorter than 4 GiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The text of the span. Empty when the span does not lie in `text`.
+    pub fn of(self, text: &str) -> &str {
+        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    /// The range as `usize`.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Why a text was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScanError {
+    /// Byte offset.
+    pub at: usize,
+    /// What is wrong, as a phrase.
+    pub what: &'static str,
+}
+
+/// Walks one JSON text. The text must be UTF-8, which `&str` guarantees.
+pub struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    depth_max: usize,
+}
+
+/// A member's name as it stands between its quotes.
+#[derive(Clone, Copy)]
+pub struct Key<'a> {
+    raw: &'a str,
+    escaped: bool,
+}
+
+impl<'a> Key<'a> {
+    /// The name, unescaped when it holds escapes.
+    pub fn name(&self) -> Cow<'a, str> {
+        if !self.escaped {
+            return Cow::Borrowed(self.raw);
+        }
+        let quoted = format!("\"{}\"", self.raw);
+        serde_json::from_str::<String>(&quoted).map_or(Cow::Borrowed(self.raw), Cow::Owned)
+    }
+}
+
+type Result<T> = std::result::Result<T, ScanError>;
+
+impl<'a> Scanner<'a> {
+    /// A scanner at the start of `text` that refuses nesting deeper than `depth_max` (at most 127).
+    pub fn new(text: &'a str, depth_max: usize) -> Self {
+        Scanner { text, at: 0, depth: 0, depth_max: depth_max.min(127) }
+    }
+
+    /// The next byte that is not a blank, without consuming it.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.blanks();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Consumes an object, calling `member` at each value; `member` must consume it.
+    pub fn object(&mut self, member: &mut dyn FnMut(&mut Self, Key<'a>) -> Result<()>) -> Result<Span> {
+        let start = self.open(b'{', "expected an object")?;
+        if self.peek() == Some(b'}') {
+            return Ok(self.close(start));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.fail("expected a member name in quotes");
+            }
+            let (span, escaped) = self.string()?;
+            let raw = &self.text[span.start as usize + 1..span.end as usize - 1];
+            if self.peek() != Some(b':') {
+                return self.fail("expected a colon");
+            }
+            self.at += 1;
+            member(self, Key { raw, escaped })?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => return Ok(self.close(start)),
+                _ => return self.fail("expected a comma or the end of the object"),
+            }
+        }
+    }
+
+    /// Consumes an array, calling `element` at each value; `element` must consume it.
+    pub fn array(&mut self, element: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<Span> {
+        let start = self.open(b'[', "expected an array")?;
+        if self.peek() == Some(b']') {
+            return Ok(self.close(start));
+        }
+        loop {
+            element(self)?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => return Ok(self.close(start)),
+                _ => return self.fail("expected a comma or the end of the array"),
+            }
+        }
+    }
+
+    /// Consumes any value, checking its grammar and depth, and says where it is.
+    pub fn value(&mut self) -> Result<Span> {
+        let scalar = |s: &mut Self| -> Result<Option<Span>> {
+            Ok(Some(match s.peek() {
+                Some(b'{' | b'[') => return Ok(None),
+                Some(b'"') => s.string()?.0,
+                Some(b'-' | b'0'..=b'9') => s.number()?,
+                Some(b't') => s.literal("true")?,
+                Some(b'f') => s.literal("false")?,
+                Some(b'n') => s.literal("null")?,
+                _ => return s.fail("expected a value"),
+            }))
+        };
+        if let Some(span) = scalar(self)? {
+            return Ok(span);
+        }
+        // Containers without recursion: bit n of `objects` tells what is open at depth n.
+        let (start, base) = (self.at, self.depth);
+        let mut objects = 0_u128;
+        loop {
+            // At a value.
+            if scalar(self)?.is_none() {
+                let object = self.text.as_bytes()[self.at] == b'{';
+                self.at += 1;
+                self.deeper()?;
+                let bit = 1_u128 << (self.depth - base);
+                objects = if object { objects | bit } else { objects & !bit };
+                let closer = if object { b'}' } else { b']' };
+                if self.peek() == Some(closer) {
+                    self.at += 1;
+                    self.depth -= 1;
+                } else {
+                    if object {
+                        self.name()?;
+                    }
+                    continue;
+                }
+            }
+            // After a value: close what ends here, then stand at the next value.
+            loop {
+                if self.depth == base {
+                    return Ok(self.span(start));
+                }
+                let object = objects & (1_u128 << (self.depth - base)) != 0;
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        if object {
+                            self.name()?;
+                        }
+                        break;
+                    }
+                    Some(b'}') if object => {}
+                    Some(b']') if !object => {}
+                    _ => return self.fail("expected a comma or the end of the list"),
+                }
+                self.at += 1;
+                self.depth -= 1;
+            }
+        }
+    }
+
+    /// Checks that nothing but blanks is left.
+    pub fn end(&mut self) -> Result<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => self.fail("trailing characters after the message"),
+        }
+    }
+
+    fn name(&mut self) -> Result<()> {
+        if self.peek() != Some(b'"') {
+            return self.fail("expected a member name in quotes");
+        }
+        self.string()?;
+        if self.peek() != Some(b':') {
+            return self.fail("expected a colon");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: u8, what: &'static str) -> Result<usize> {
+        if self.peek() != Some(bracket) {
+            return self.fail(what);
+        }
+        let start = self.at;
+        self.at += 1;
+        self.deeper()?;
+        Ok(start)
+    }
+
+    fn close(&mut self, start: usize) -> Span {
+        self.at += 1;
+        self.depth -= 1;
+        self.span(start)
+    }
+
+    fn deeper(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > self.depth_max { self.fail(TOO_DEEP) } else { Ok(()) }
+    }
+
+    fn blanks(&mut self) {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// Consumes a string, quotes included; also tells whether it holds escapes.
+    fn string(&mut self) -> Result<(Span, bool)> {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        let mut escaped = false;
+        self.at += 1;
+        loop {
+            self.at += plain_prefix(&bytes[self.at..]);
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok((self.span(start), escaped));
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return self.fail("a control character in a string must be escaped"),
+                None => return self.fail("the string does not end"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') if bytes.get(self.at + 2..self.at + 6).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)) => self.at += 6,
+            _ => return self.fail("an unknown escape in a string"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Span> {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        let digits = |at: usize| bytes[at.min(bytes.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
+        if bytes.get(self.at) == Some(&b'-') {
+            self.at += 1;
+        }
+        match (bytes.get(self.at), digits(self.at)) {
+            (_, 0) => return self.fail("expected a digit"),
+            (Some(b'0'), n) if n > 1 => return self.fail("a number must not begin with 0"),
+            (_, n) => self.at += n,
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            match digits(self.at) {
+                0 => return self.fail("expected a digit after the point"),
+                n => self.at += n,
+            }
+        }
+        if let Some(b'e' | b'E') = bytes.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = bytes.get(self.at) {
+                self.at += 1;
+            }
+            match digits(self.at) {
+                0 => return self.fail("expected a digit in the exponent"),
+                n => self.at += n,
+            }
+        }
+        Ok(self.span(start))
+    }
+
+    fn literal(&mut self, word: &str) -> Result<Span> {
+        if !self.text[self.at..].starts_with(word) {
+            return self.fail("expected a value");
+        }
+        let start = self.at;
+        self.at += word.len();
+        Ok(self.span(start))
+    }
+
+    fn span(&self, start: usize) -> Span {
+        Span { start: start as u32, end: self.at as u32 }
+    }
+
+    fn fail<T>(&self, what: &'static str) -> Result<T> {
+        Err(ScanError { at: self.at, what })
+    }
+}
+
+/// The phrase of the error for nesting beyond the limit.
+pub const TOO_DEEP: &str = "nested too deeply";
+
+/// How many bytes from the start need no attention inside a string: none of `"`, `\` and the control characters.
+/// Written over fixed chunks so that the compiler turns it into vector instructions.
+#[inline]
+fn plain_prefix(bytes: &[u8]) -> usize {
+    let special = |b: u8| (b == b'"') | (b == b'\\') | (b < 0x20);
+    let mut at = 0;
+    for chunk in bytes.chunks_exact(32) {
+        if chunk.iter().fold(false, |found, &b| found | special(b)) {
+            break;
+        }
+        at += 32;
+    }
+    at + bytes[at..].iter().take_while(|b| !special(**b)).count()
+}
+
+/// Appends `text` as a JSON string, quotes included. Runs that need no escape are copied whole.
+pub fn write_str(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    write_escaped(out, text.as_bytes());
+    out.push(b'"');
+}
+
+/// Appends the bytes of valid UTF-8 text, escaped for the inside of a JSON string.
+pub fn write_escaped(out: &mut Vec<u8>, mut bytes: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    loop {
+        let n = plain_prefix(bytes);
+        out.extend_from_slice(&bytes[..n]);
+        let Some(&b) = bytes.get(n) else { return };
+        match b {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            _ => out.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[(b >> 4) as usize], HEX[(b & 15) as usize]]),
+        }
+        bytes = &bytes[n + 1..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scan(text: &str, depth_max: usize) -> Result<Span> {
+        let mut s = Scanner::new(text, depth_max);
+        let span = s.value()?;
+        s.end()?;
+        Ok(span)
+    }
+
+    #[test]
+    fn accepts_and_refuses_what_serde_json_does() {
+        let cases = [
+            "{}", "[]", "[1,2]", "[1,]", "[,1]", "{\"a\":1}", "{\"a\":1,}", "{\"a\"}", "{a:1}", "[[[]]]", "[{}]", "{\"a\":[{\"b\":{}}]}",
+            "1", "-1", "-", "01", "1.", "1.5", "1e5", "1e", "1e+", "1E-2", ".5", "+1", "0", "-0", "0.0e0", "true", "false", "null", "nul",
+            "\"\"", "\"a", "\"\\n\"", "\"\\x\"", "\"\\u12\"", "\"\\u1234\"", "\"\u{1}\"", "[1 2]", "[1]]", "", " ", " 1 ", "{\"a\":}", "[}", "{]",
+            "[\"a\":1]", "{\"a\":1 \"b\":2}", "tru", "truex", "[true false]", "\"é\"", "\"\\ud800\"",
+        ];
+        for text in cases {
+            let serde = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+            assert_eq!(scan(text, 100).is_ok(), serde, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_in_objects_and_arrays_alike() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a\":", "}]")] {
+            let per = close.len();
+            for (n, fits) in [(10, true), (11, false)] {
+                let text = format!("{}1{}", open.repeat(n), close.repeat(n));
+                assert_eq!(scan(&text, 10 * per).is_ok(), fits, "{open} x {n}");
+            }
+        }
+        assert_eq!(scan(&"[".repeat(1 << 20), 100).unwrap_err().what, TOO_DEEP);
+    }
+
+    #[test]
+    fn object_reports_each_member_and_unescapes_names() {
+        let text = r#" { "a" : 1, "\u0062": [ {"x":2} ], "c":"d" } "#;
+        let mut seen = Vec::new();
+        let mut s = Scanner::new(text, 10);
+        s.object(&mut |s, key| {
+            let name = key.name().into_owned();
+            let value = s.value()?;
+            seen.push((name, value.of(text).to_owned()));
+            Ok(())
+        })
+        .unwrap();
+        s.end().unwrap();
+        assert_eq!(seen, [("a".into(), "1".into()), ("b".into(), r#"[ {"x":2} ]"#.into()), ("c".into(), "\"d\"".to_owned())]);
+    }
+
+    fn arb_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            ".*".prop_map(serde_json::Value::String),
+        ];
+        leaf.prop_recursive(6, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Into::into),
+                prop::collection::btree_map(".*", inner, 0..8).prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn scans_every_value_whole(value in arb_json()) {
+            let text = serde_json::to_string_pretty(&value).unwrap();
+            let span = scan(&text, 100).unwrap();
+            prop_assert_eq!(span.of(&text), text.as_str());
+        }
+
+        #[test]
+        fn agrees_with_serde_json_on_damaged_text(value in arb_json(), at in any::<prop::sample::Index>(), byte in prop::sample::select(&b"{}[]\",:\\ 0-.eEtfn\n\x01x"[..])) {
+            let mut bytes = serde_json::to_vec(&value).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                let serde = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+                prop_assert_eq!(scan(text, 127).is_ok(), serde, "{}", text);
+            }
+        }
+
+        #[test]
+        fn write_str_is_read_back(text in ".*") {
+            let mut out = Vec::new();
+            write_str(&mut out, &text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+}

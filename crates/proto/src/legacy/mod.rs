@@ -1,0 +1,17 @@
+//! What is particular to the legacy era (2024-11-05 to 2025-11-25): its method table and version negotiation.
+
+use crate::method::Method;
+use linchpin_types::version::Revision;
+
+/// Whether the era has the method. One it lacks is answered with "method not found", whoever registered a handler.
+pub(crate) fn defines(method: Method) -> bool {
+    !matches!(method, Method::ServerDiscover | Method::SubscriptionsListen)
+}
+
+/// The revision to answer `initialize` with: the asked one when it is of this era, else the newest of this era.
+pub(crate) fn negotiate(asked: &str) -> Revision {
+    match Revision::parse(asked) {
+        Some(revision) if revision < Revision::V2026_07_28 => revision,
+        _ => Revision::V2025_11_25,
+    }
+}

@@ -1,0 +1,106 @@
+//! Every bound the protocol engine and the transports enforce, in one place, each with its default.
+//!
+//! `docs/LIMITS.md` lists them for users. Sizes are bytes, durations milliseconds; the unit is in the name.
+
+/// The limits of one server. [`Limits::default`] is what runs when nobody configures anything.
+///
+/// Set a field before the server starts; changing it later has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest message read: one line on a pipe, one body over HTTP. Default 16 MiB. A longer one is refused unread.
+    pub frame_bytes_max: usize,
+    /// Longest answer written, measured while it is written. Default 64 MiB. A longer one becomes an error that says so.
+    pub result_bytes_max: usize,
+    /// Deepest nesting of objects and arrays in a message, at most 127. Default 100.
+    pub depth_max: usize,
+    /// Longest request id, in bytes of its JSON text. Default 256.
+    pub id_bytes_max: usize,
+    /// Messages in one JSON-RPC batch (revision 2025-03-26 only). Default 64.
+    pub batch_messages_max: usize,
+    /// Calls running at once for one peer: a pipe or a session. Default 128. The next is refused at once.
+    pub calls_per_peer_max: usize,
+    /// Calls running at once in the whole server. Default 2,048. The next is refused at once.
+    pub calls_max: usize,
+    /// How long one call may run. Default 600,000 (ten minutes). Then it is dropped and answered with an error.
+    pub call_ms_max: u64,
+    /// How long a question to a client (legacy revisions) may stay unanswered. Default 300,000.
+    pub ask_ms_max: u64,
+    /// Messages (progress, log) waiting in one call's queue for a slow reader. Default 256. Past it, progress and log
+    /// messages are dropped oldest first; questions and answers never are.
+    pub queue_messages_max: usize,
+    /// Sessions open at once over HTTP. Default 16,384. The next `initialize` is answered with status 503.
+    pub sessions_max: usize,
+    /// How long a session may be idle before it ends. Default 1,800,000 (thirty minutes).
+    pub session_idle_ms_max: u64,
+    /// SSE streams kept per session, finished ones that can still be replayed included. Default 64.
+    pub streams_per_session_max: usize,
+    /// Bytes of events kept for replay per session. Default 1 MiB; the oldest go first. A single larger answer is kept
+    /// alone.
+    pub replay_bytes_max: usize,
+    /// How long a finished stream can be replayed. Default 60,000.
+    pub replay_ms_max: u64,
+    /// `subscriptions/listen` streams open at once in the whole server. Default 8,192.
+    pub listeners_max: usize,
+    /// Resources one session or listen stream may subscribe to. Default 1,024.
+    pub subscriptions_max: usize,
+    /// HTTP connections open at once. Default 16,384; past it new ones wait in the kernel's queue.
+    pub connections_max: usize,
+    /// Time to read a request's headers. Default 15,000.
+    pub header_read_ms_max: u64,
+    /// Time to read a request's body. Default 30,000.
+    pub body_read_ms_max: u64,
+    /// Most bytes of a request's headers. Default 32 KiB; at least 8 KiB.
+    pub header_bytes_max: usize,
+    /// Longest sealed `requestState` accepted or written. Default 64 KiB.
+    pub state_bytes_max: usize,
+    /// How long a sealed `requestState` stays valid. Default 900,000 (fifteen minutes).
+    pub state_ms_max: u64,
+    /// Rounds of `input_required` one request may take. Default 16.
+    pub rounds_max: u32,
+    /// How long running calls are waited for at shutdown. Default 3,000.
+    pub drain_ms_max: u64,
+    /// Pause between two `list_changed` of the same kind; changes in between become one. Default 50.
+    pub list_changed_ms_min: u64,
+    /// Pause between SSE comments that keep an idle stream alive. Default 15,000.
+    pub keep_alive_ms: u64,
+    /// Items on one page of a list; 0 puts the whole list on one page. Default 0.
+    pub page_items_max: usize,
+    /// Problems listed in one answer about bad arguments. Default 8.
+    pub problems_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            frame_bytes_max: 16 << 20,
+            result_bytes_max: 64 << 20,
+            depth_max: 100,
+            id_bytes_max: 256,
+            batch_messages_max: 64,
+            calls_per_peer_max: 128,
+            calls_max: 2_048,
+            call_ms_max: 600_000,
+            ask_ms_max: 300_000,
+            queue_messages_max: 256,
+            sessions_max: 16_384,
+            session_idle_ms_max: 1_800_000,
+            streams_per_session_max: 64,
+            replay_bytes_max: 1 << 20,
+            replay_ms_max: 60_000,
+            listeners_max: 8_192,
+            subscriptions_max: 1_024,
+            connections_max: 16_384,
+            header_read_ms_max: 15_000,
+            body_read_ms_max: 30_000,
+            header_bytes_max: 32 << 10,
+            state_bytes_max: 64 << 10,
+            state_ms_max: 900_000,
+            rounds_max: 16,
+            drain_ms_max: 3_000,
+            list_changed_ms_min: 50,
+            keep_alive_ms: 15_000,
+            page_items_max: 0,
+            problems_max: 8,
+        }
+    }
+}

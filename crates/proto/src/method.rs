@@ -1,0 +1,65 @@
+//! The requests a client may send to a server.
+
+use std::fmt;
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// A request method of the client role, every revision together. Which era has which is in [`crate::era`].
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Method { $($(#[$doc])* $name,)* }
+
+        impl Method {
+            /// Every method, for tables.
+            pub const ALL: &'static [Method] = &[$(Method::$name,)*];
+
+            /// The method's name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Method::$name => $text,)* }
+            }
+
+            /// The method of that name. Names are case-sensitive.
+            pub fn parse(name: &str) -> Option<Method> {
+                match name { $($text => Some(Method::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+methods! {
+    /// `initialize`
+    Initialize = "initialize",
+    /// `ping`
+    Ping = "ping",
+    /// `tools/call`
+    ToolsCall = "tools/call",
+    /// `tools/list`
+    ToolsList = "tools/list",
+    /// `resources/read`
+    ResourcesRead = "resources/read",
+    /// `resources/list`
+    ResourcesList = "resources/list",
+    /// `resources/templates/list`
+    ResourcesTemplatesList = "resources/templates/list",
+    /// `resources/subscribe`
+    ResourcesSubscribe = "resources/subscribe",
+    /// `resources/unsubscribe`
+    ResourcesUnsubscribe = "resources/unsubscribe",
+    /// `prompts/get`
+    PromptsGet = "prompts/get",
+    /// `prompts/list`
+    PromptsList = "prompts/list",
+    /// `completion/complete`
+    CompletionComplete = "completion/complete",
+    /// `logging/setLevel`
+    LoggingSetLevel = "logging/setLevel",
+    /// `server/discover`
+    ServerDiscover = "server/discover",
+    /// `subscriptions/listen`
+    SubscriptionsListen = "subscriptions/listen",
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

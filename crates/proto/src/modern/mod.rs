@@ -1,0 +1,20 @@
+//! What is particular to the modern era (2026-07-28): its method table and the versions it serves.
+
+use crate::method::Method;
+use linchpin_types::version::Revision;
+
+/// Whether the era has the method. One it lacks is answered with "method not found", whoever registered a handler.
+pub(crate) fn defines(method: Method) -> bool {
+    !matches!(
+        method,
+        Method::Initialize | Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+    )
+}
+
+/// The revision a request claims in its `_meta`, when it is one of this era.
+pub(crate) fn claimed(version: &str) -> Option<Revision> {
+    Revision::parse(version).filter(|revision| *revision >= Revision::V2026_07_28)
+}
+
+/// The versions named in an "unsupported protocol version" error.
+pub(crate) const SERVED: &[&str] = &["2026-07-28"];

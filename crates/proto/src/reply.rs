@@ -1,0 +1,294 @@
+//! How an answer is written: once, into one buffer, under the size limit, era stamps included.
+
+use crate::era::Wire;
+use crate::id::Id;
+use crate::json::{write_escaped, write_str};
+use linchpin_types::error::code;
+use serde::Serialize;
+use std::io;
+use std::sync::Arc;
+
+/// A finished answer: the whole frame, and what the rest of the stack needs to know about it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    frame: Vec<u8>,
+    kind: ReplyKind,
+    /// Where the members of `result` (or the `error` object) begin and end in `frame`.
+    body: (usize, usize),
+}
+
+/// What kind of answer a [`Reply`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyKind {
+    /// A result.
+    Complete,
+    /// A result that tells the model about a failure of the tool (`isError`).
+    ToolError,
+    /// A result that asks the client for input.
+    InputRequired,
+    /// A JSON-RPC error of this code.
+    Error(i32),
+}
+
+impl Reply {
+    /// A JSON-RPC error. `data` is JSON text. Without an id, the id could not be read.
+    pub fn error(id: Option<&Id>, code: i32, message: &str, data: Option<&str>) -> Reply {
+        let mut frame = Vec::with_capacity(96 + message.len());
+        frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+        if let Some(id) = id {
+            frame.extend_from_slice(b"\"id\":");
+            frame.extend_from_slice(id.as_json().as_bytes());
+            frame.push(b',');
+        }
+        frame.extend_from_slice(b"\"error\":");
+        let start = frame.len();
+        frame.extend_from_slice(b"{\"code\":");
+        frame.extend_from_slice(code.to_string().as_bytes());
+        frame.extend_from_slice(b",\"message\":");
+        write_str(&mut frame, message);
+        if let Some(data) = data {
+            frame.extend_from_slice(b",\"data\":");
+            frame.extend_from_slice(data.as_bytes());
+        }
+        frame.push(b'}');
+        let body = (start, frame.len());
+        frame.push(b'}');
+        Reply { frame, kind: ReplyKind::Error(code), body }
+    }
+
+    /// What kind of answer it is.
+    pub fn kind(&self) -> ReplyKind {
+        self.kind
+    }
+
+    /// Whether it is a JSON-RPC error or a tool error.
+    pub fn is_error(&self) -> bool {
+        matches!(self.kind, ReplyKind::Error(_) | ReplyKind::ToolError)
+    }
+
+    /// The `result` or `error` object as JSON text.
+    pub fn body(&self) -> &str {
+        std::str::from_utf8(&self.frame[self.body.0..self.body.1]).unwrap_or_default()
+    }
+
+    /// The whole frame, ready for the wire.
+    pub fn frame(&self) -> &[u8] {
+        &self.frame
+    }
+
+    /// The whole frame, ready for the wire.
+    pub fn into_frame(self) -> Vec<u8> {
+        self.frame
+    }
+}
+
+/// What is stamped on every result of a revision: rendered once per server.
+#[derive(Debug, Default)]
+pub struct Stamps {
+    /// `serverInfo` as JSON text; empty to leave it out.
+    pub server_info: Box<str>,
+}
+
+/// Writes one result. Members are added in order; [`ResultWriter::finish`] closes it.
+///
+/// Past the size limit nothing more is kept, and `finish` answers with an error that says so.
+pub struct ResultWriter {
+    frame: Vec<u8>,
+    start: usize,
+    limit: usize,
+    over: bool,
+    wire: &'static Wire,
+    stamps: Arc<Stamps>,
+    id: Id,
+    meta: Vec<u8>,
+}
+
+impl ResultWriter {
+    /// Begins a result for the request `id`. `limit` counts the whole frame in bytes.
+    pub fn new(id: &Id, wire: &'static Wire, stamps: &Arc<Stamps>, limit: usize) -> ResultWriter {
+        let mut frame = Vec::with_capacity(320);
+        frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        frame.extend_from_slice(id.as_json().as_bytes());
+        frame.extend_from_slice(b",\"result\":");
+        let start = frame.len();
+        frame.push(b'{');
+        ResultWriter { frame, start, limit, over: false, wire, stamps: stamps.clone(), id: id.clone(), meta: Vec::new() }
+    }
+
+    /// What may be sent to this caller.
+    pub fn wire(&self) -> &'static Wire {
+        self.wire
+    }
+
+    /// The id being answered.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Throws away what was written and starts over.
+    pub fn restart(&mut self) {
+        self.frame.truncate(self.start + 1);
+        self.meta.clear();
+        self.over = false;
+    }
+
+    /// Begins a member: the name, to be followed by exactly one value.
+    pub fn key(&mut self, name: &str) {
+        if self.frame.len() > self.start + 1 {
+            self.push(b",");
+        }
+        self.string(name);
+        self.push(b":");
+    }
+
+    /// Appends JSON text as it is.
+    #[inline]
+    pub fn push(&mut self, json: &[u8]) {
+        if self.frame.len() + json.len() > self.limit {
+            self.over = true;
+        }
+        if !self.over {
+            self.frame.extend_from_slice(json);
+        }
+    }
+
+    /// Appends a JSON string.
+    pub fn string(&mut self, text: &str) {
+        if self.room(text.len()) {
+            write_str(&mut self.frame, text);
+            self.over = self.frame.len() > self.limit;
+        }
+    }
+
+    /// Appends a value by serde. An error is that of the value's own `Serialize`.
+    pub fn serialize<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), serde_json::Error> {
+        let result = serde_json::to_writer(&mut *self, value);
+        if self.over { Ok(()) } else { result }
+    }
+
+    /// The offset where the next byte goes, for [`ResultWriter::quote_from`].
+    pub fn mark(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Appends, as one JSON string, the JSON text written between two marks.
+    pub fn quote_from(&mut self, from: usize, to: usize) {
+        if !self.room(to - from) {
+            return;
+        }
+        let text = self.frame[from..to].to_vec();
+        self.frame.reserve(text.len() + text.len() / 8 + 2);
+        self.frame.push(b'"');
+        write_escaped(&mut self.frame, &text);
+        self.frame.push(b'"');
+        self.over = self.frame.len() > self.limit;
+    }
+
+    /// Adds members to `_meta` of the result: JSON members without braces.
+    pub fn meta(&mut self, members: &[u8]) {
+        if !self.meta.is_empty() && !members.is_empty() {
+            self.meta.push(b',');
+        }
+        self.meta.extend_from_slice(members);
+    }
+
+    /// Closes the result.
+    pub fn finish(mut self, kind: ReplyKind) -> Reply {
+        if self.wire.stateless {
+            let result_type = if kind == ReplyKind::InputRequired { "input_required" } else { "complete" };
+            self.key("resultType");
+            self.string(result_type);
+        }
+        let stamped = self.wire.stateless && !self.stamps.server_info.is_empty();
+        if stamped || !self.meta.is_empty() {
+            self.key("_meta");
+            self.push(b"{");
+            let meta = std::mem::take(&mut self.meta);
+            self.push(&meta);
+            if stamped {
+                if !meta.is_empty() {
+                    self.push(b",");
+                }
+                self.push(b"\"io.modelcontextprotocol/serverInfo\":");
+                let stamps = self.stamps.clone();
+                self.push(stamps.server_info.as_bytes());
+            }
+            self.push(b"}");
+        }
+        if self.over {
+            let why = format!("the answer is larger than the server's limit of {} bytes; ask for less at a time", self.limit);
+            return Reply::error(Some(&self.id), code::INTERNAL_ERROR, &why, None);
+        }
+        self.frame.push(b'}');
+        let body = (self.start, self.frame.len());
+        self.frame.push(b'}');
+        Reply { frame: self.frame, kind, body }
+    }
+
+    /// Answers with a JSON-RPC error instead.
+    pub fn error(self, code: i32, message: &str, data: Option<&str>) -> Reply {
+        Reply::error(Some(&self.id), code, message, data)
+    }
+
+    fn room(&mut self, more: usize) -> bool {
+        self.over |= self.frame.len() + more > self.limit;
+        !self.over
+    }
+}
+
+impl io::Write for ResultWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        if self.over { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(wire: &'static Wire, limit: usize) -> ResultWriter {
+        let stamps = Arc::new(Stamps { server_info: r#"{"name":"n","version":"1"}"#.into() });
+        ResultWriter::new(&Id::number(7), wire, &stamps, limit)
+    }
+
+    fn wires() -> (&'static Wire, &'static Wire) {
+        (Wire::negotiated(""), Wire::claimed(crate::era::claimable()[0]).unwrap())
+    }
+
+    #[test]
+    fn stamps_are_the_revisions() {
+        let (session, alone) = wires();
+        let mut w = writer(session, 1000);
+        w.key("a");
+        w.string("\"");
+        let r = w.finish(ReplyKind::Complete);
+        assert_eq!(std::str::from_utf8(r.frame()).unwrap(), r#"{"jsonrpc":"2.0","id":7,"result":{"a":"\""}}"#);
+        assert_eq!(r.body(), r#"{"a":"\""}"#);
+        let mut w = writer(alone, 1000);
+        w.meta(b"\"x\":1");
+        let r = w.finish(ReplyKind::InputRequired);
+        assert_eq!(
+            r.body(),
+            r#"{"resultType":"input_required","_meta":{"x":1,"io.modelcontextprotocol/serverInfo":{"name":"n","version":"1"}}}"#
+        );
+    }
+
+    #[test]
+    fn an_answer_over_the_limit_becomes_an_error_and_is_never_held() {
+        let mut w = writer(wires().0, 100);
+        w.key("a");
+        for _ in 0..1000 {
+            w.string(&"x".repeat(50));
+        }
+        assert!(w.serialize(&vec![1; 1000]).is_ok());
+        assert!(w.mark() <= 200);
+        let r = w.finish(ReplyKind::Complete);
+        assert_eq!(r.kind(), ReplyKind::Error(code::INTERNAL_ERROR));
+        assert!(r.body().contains("100 bytes"));
+    }
+}

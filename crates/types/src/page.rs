@@ -1,0 +1,109 @@
+//! Pages of lists, what a result says about itself, and how long it may be kept.
+
+use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::meta::Meta;
+
+/// A place in a list, opaque to everyone but the server that made it.
+pub type Cursor = String;
+
+/// The parameters of a request for one page of a list.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PaginatedRequestParams {
+    /// Where to go on; absent for the first page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+    /// Anything else; required in 2026-07-28.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// What every result that is one page of a list has in common: for reading any of them without its items.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaginatedResult {
+    /// Where the next page starts; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Cursor>,
+    /// Whether the request is complete (2026-07-28, required there).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// What every result that may be kept has in common: for reading any of them without its contents (2026-07-28).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheableResult {
+    /// How long the result may be kept, in milliseconds from when it is received; 0 is not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// Who may share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_scope: Option<CacheScope>,
+    /// Whether the request is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// Who may share a kept result (2026-07-28).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheScope {
+    /// Everyone: nothing in it depends on who asked.
+    Public,
+    /// Only whoever asked, under the same authorization.
+    Private,
+}
+
+/// Whether a result is the end of its request (2026-07-28). Absent means [`Complete`](ResultType::Complete).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum ResultType {
+    /// `complete`: this is the answer.
+    #[default]
+    Complete,
+    /// `input_required`: an [`InputRequiredResult`](crate::mrtr::InputRequiredResult).
+    InputRequired,
+    /// A type of an extension.
+    Other(String),
+}
+
+impl ResultType {
+    /// The word on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ResultType::Complete => "complete",
+            ResultType::InputRequired => "input_required",
+            ResultType::Other(name) => name,
+        }
+    }
+}
+
+impl From<String> for ResultType {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "complete" => ResultType::Complete,
+            "input_required" => ResultType::InputRequired,
+            _ => ResultType::Other(name),
+        }
+    }
+}
+
+impl Serialize for ResultType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ResultType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(ResultType::from)
+    }
+}

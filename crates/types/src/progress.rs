@@ -1,0 +1,51 @@
+//! Progress of a running request.
+
+use serde::{Deserialize, Serialize};
+
+use crate::jsonrpc::ProgressToken;
+use crate::meta::Meta;
+
+/// The parameters of `notifications/progress`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressNotificationParams {
+    /// The token that the request gave.
+    pub progress_token: ProgressToken,
+    /// How far it is; must grow from one notification to the next. Written as a whole number when it is one.
+    #[serde(serialize_with = "write_number")]
+    pub progress: f64,
+    /// How far it will go, when that is known. Written as a whole number when it is one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_number_if_any"
+    )]
+    pub total: Option<f64>,
+    /// What is going on, for people (2025-03-26 and later).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// Counting in whole steps is the common case, and `3` is what every peer reads as three.
+fn write_number<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    // Up to 2^53 every whole float is exactly one integer.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT_MAX {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+fn write_number_if_any<S: serde::Serializer>(
+    number: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => write_number(number, serializer),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,380 @@
+//! The operating system, one name at a time.
+//!
+//! Every function takes an open directory and a *single* name and never follows a link in that name; none takes a path,
+//! except [`open_ambient`], which is only for directories the operator or a client's roots named. That is the whole
+//! confinement argument: callers cannot express "somewhere else".
+//!
+//! Rejected: `cap-std`. It refuses every absolute link target, even one that points back inside, and has no
+//! rename-without-replace; a walk of our own is needed for the first and `rustix` for the second anyway.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+
+/// What a name stands for, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// FIFO, socket, device: never opened.
+    Other,
+}
+
+/// The metadata tools need. Times are seconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meta {
+    pub(crate) kind: Kind,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) owner: (u32, u32),
+    pub(crate) links: u64,
+    pub(crate) identity: (u64, u64),
+    pub(crate) accessed: i64,
+    pub(crate) modified: i64,
+    pub(crate) changed: i64,
+}
+
+impl Meta {
+    // The widths of these fields differ between systems.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    fn of(stat: &Stat) -> Self {
+        Self {
+            kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: stat.st_mode as u32 & 0o7777,
+            owner: (stat.st_uid, stat.st_gid),
+            links: u64::from(stat.st_nlink),
+            identity: (stat.st_dev as u64, stat.st_ino as u64),
+            accessed: stat.st_atime as i64,
+            modified: stat.st_mtime as i64,
+            changed: stat.st_ctime as i64,
+        }
+    }
+}
+
+fn kind_of(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Dir,
+        FileType::Symlink => Kind::Link,
+        _ => Kind::Other,
+    }
+}
+
+/// A directory handle that can be walked through but needs no read permission, where the system has such a thing.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const WALK: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const WALK: OFlags = OFlags::RDONLY;
+
+const NEVER_FOLLOW: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+
+/// Opens a directory by path, following links: only for directories that the operator or a client's roots named.
+pub(crate) fn open_ambient(path: &Path) -> Result<OwnedFd, Errno> {
+    let fd = fs::open(path, WALK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    refuse_process_info(fd.as_fd())?;
+    Ok(fd)
+}
+
+/// Opens the directory `name` in `at`. A link in its place is an error.
+pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let fd = fs::openat(at, name, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
+    refuse_process_info(fd.as_fd())?;
+    Ok(fd)
+}
+
+/// Opens the directory several names below `at` in one system call, when the kernel can promise that no link and no
+/// way up was involved. `None` means: walk it name by name.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_dir_beneath(at: BorrowedFd<'_>, names: &Path) -> Option<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = fs::openat2(at, names, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty(), how).ok()?;
+    refuse_process_info(fd.as_fd()).ok()?;
+    Some(fd)
+}
+
+/// Without `openat2` every path is walked name by name.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_dir_beneath(_: BorrowedFd<'_>, _: &Path) -> Option<OwnedFd> {
+    None
+}
+
+/// Refuses anything on a `proc` file system: `/proc/self/environ` holds the server's own secrets, and `/proc/self/root`
+/// and its kind are doors to everywhere.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+// The width of `f_type` differs between architectures.
+#[allow(clippy::unnecessary_cast)]
+fn refuse_process_info(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    const PROC_SUPER_MAGIC: i64 = 0x9fa0;
+    if fs::fstatfs(fd)?.f_type as i64 == PROC_SUPER_MAGIC { Err(Errno::ACCESS) } else { Ok(()) }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn refuse_process_info(_: BorrowedFd<'_>) -> Result<(), Errno> {
+    Ok(())
+}
+
+/// The metadata of `name` in `at`, a link's own if it is one.
+pub(crate) fn meta(at: BorrowedFd<'_>, name: &OsStr) -> Result<Meta, Errno> {
+    fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Meta::of(&stat))
+}
+
+/// The metadata of an open file.
+pub(crate) fn meta_of(fd: BorrowedFd<'_>) -> Result<Meta, Errno> {
+    fs::fstat(fd).map(|stat| Meta::of(&stat))
+}
+
+/// When `name` was created, in seconds since 1970, where the file system keeps that.
+#[cfg(target_os = "linux")]
+pub(crate) fn created(at: BorrowedFd<'_>, name: &OsStr) -> Option<i64> {
+    use rustix::fs::StatxFlags;
+    let stat = fs::statx(at, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+    (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then_some(stat.stx_btime.tv_sec)
+}
+
+/// Not asked for on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn created(_: BorrowedFd<'_>, _: &OsStr) -> Option<i64> {
+    None
+}
+
+/// Where the link `name` in `at` points to.
+pub(crate) fn read_link(at: BorrowedFd<'_>, name: &OsStr) -> Result<OsString, Errno> {
+    fs::readlinkat(at, name, Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
+}
+
+/// Opens the regular file `name` in `at` for reading. Never blocks and never touches a device: what is not a regular
+/// file is refused before it is opened, and again after, in case it was swapped in between.
+pub(crate) fn open_file(at: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Meta), OpenError> {
+    expect_regular(meta(at, name)?)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
+    let fd = fs::openat(at, name, flags, Mode::empty())?;
+    let meta = expect_regular(meta_of(fd.as_fd())?)?;
+    refuse_process_info(fd.as_fd())?;
+    Ok((File::from(fd), meta))
+}
+
+/// Opens the regular file `name` in `at` for appending, creating it when `create` and it is missing.
+pub(crate) fn open_append(at: BorrowedFd<'_>, name: &OsStr, create: bool) -> Result<(File, Meta), OpenError> {
+    let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
+    match meta(at, name) {
+        Ok(meta) => {
+            expect_regular(meta)?;
+        }
+        Err(Errno::NOENT) if create => flags |= OFlags::CREATE | OFlags::EXCL,
+        Err(error) => return Err(error.into()),
+    }
+    let fd = fs::openat(at, name, flags, Mode::from_raw_mode(0o666))?;
+    let meta = expect_regular(meta_of(fd.as_fd())?)?;
+    refuse_process_info(fd.as_fd())?;
+    Ok((File::from(fd), meta))
+}
+
+fn expect_regular(meta: Meta) -> Result<Meta, OpenError> {
+    match meta.kind {
+        Kind::File => Ok(meta),
+        Kind::Dir => Err(OpenError::System(Errno::ISDIR)),
+        Kind::Link => Err(OpenError::System(Errno::LOOP)),
+        Kind::Other => Err(OpenError::Special),
+    }
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// It is a FIFO, socket or device.
+    Special,
+    /// The system refused.
+    System(Errno),
+}
+
+impl From<Errno> for OpenError {
+    fn from(error: Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+/// The names in directory `name` of `at` (`.` for `at` itself) with their kinds, sorted by bytes; at most `limit`, and
+/// whether there were more.
+pub(crate) fn entries(
+    at: BorrowedFd<'_>,
+    name: &OsStr,
+    limit: usize,
+) -> Result<(OwnedFd, Vec<(OsString, Kind)>, bool), Errno> {
+    let fd = fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
+    refuse_process_info(fd.as_fd())?;
+    let mut found = Vec::new();
+    let mut more = false;
+    for entry in fs::Dir::read_from(&fd)? {
+        let entry = entry?;
+        let bytes = entry.file_name().to_bytes();
+        if bytes == b"." || bytes == b".." {
+            continue;
+        }
+        if found.len() >= limit {
+            more = true;
+            break;
+        }
+        let name = OsString::from_vec(bytes.to_vec());
+        let kind = match entry.file_type() {
+            // Some file systems do not say; then ask.
+            FileType::Unknown => meta(fd.as_fd(), &name).map_or(Kind::Other, |meta| meta.kind),
+            known => kind_of(known),
+        };
+        found.push((name, kind));
+    }
+    found.sort_unstable_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
+    Ok((fd, found, more))
+}
+
+/// Creates the directory `name` in `at`.
+pub(crate) fn make_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
+    fs::mkdirat(at, name, Mode::from_raw_mode(0o777))
+}
+
+/// Removes the file, link or empty directory `name` in `at`.
+pub(crate) fn remove(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> Result<(), Errno> {
+    let flags = if kind == Kind::Dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    fs::unlinkat(at, name, flags)
+}
+
+/// Renames, failing with `EEXIST` when the destination exists.
+pub(crate) fn rename_new(
+    from: BorrowedFd<'_>,
+    old: &OsStr,
+    to: BorrowedFd<'_>,
+    new: &OsStr,
+) -> Result<(), Errno> {
+    match fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
+        // The file system cannot promise it (some network and FUSE mounts): look first, then rename.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match meta(to, new) {
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) => fs::renameat(from, old, to, new),
+            Err(error) => Err(error),
+        },
+        result => result,
+    }
+}
+
+/// A file under a temporary name beside its destination; removed unless it was put in place.
+pub(crate) struct Temp<'a> {
+    at: BorrowedFd<'a>,
+    name: OsString,
+    file: File,
+    placed: bool,
+}
+
+impl<'a> Temp<'a> {
+    /// Creates the temporary file for `name` in `at`. For a file that replaces another, `private` keeps it unreadable to
+    /// others until it has the other's mode.
+    pub(crate) fn create(at: BorrowedFd<'a>, name: &OsStr, private: bool) -> Result<Self, Errno> {
+        let mode = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | NEVER_FOLLOW;
+        loop {
+            let temp = temp_name(name);
+            match fs::openat(at, &temp, flags, mode) {
+                Ok(fd) => return Ok(Self { at, name: temp, file: File::from(fd), placed: false }),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The open temporary file.
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        self.file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// Gives the file the mode of `old`, and its owner and extended attributes as far as the system lets us.
+    pub(crate) fn dress_as(&self, old: &File, meta: &Meta) -> Result<(), Errno> {
+        let mine = meta_of(self.file.as_fd())?;
+        if mine.owner != meta.owner {
+            let (user, group) = (fs::Uid::from_raw(meta.owner.0), fs::Gid::from_raw(meta.owner.1));
+            if fs::fchown(&self.file, Some(user), Some(group)).is_err() {
+                let _ = fs::fchown(&self.file, None, Some(group));
+            }
+        }
+        copy_attributes(old, &self.file);
+        // Last, because changing the owner clears the set-id bits.
+        fs::fchmod(&self.file, Mode::from_raw_mode(meta.mode as _))
+    }
+
+    /// Puts the file in place of `name`: all or nothing, and on the disk before this returns.
+    pub(crate) fn replace(mut self, name: &OsStr) -> Result<(), Errno> {
+        fs::fsync(&self.file)?;
+        fs::renameat(self.at, &self.name, self.at, name)?;
+        self.placed = true;
+        sync_dir(self.at);
+        Ok(())
+    }
+
+    /// Puts the file under the new `name`; `EEXIST` when somebody else was first.
+    pub(crate) fn place_new(mut self, name: &OsStr) -> Result<(), Errno> {
+        fs::fsync(&self.file)?;
+        rename_new(self.at, &self.name, self.at, name)?;
+        self.placed = true;
+        sync_dir(self.at);
+        Ok(())
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            let _ = fs::unlinkat(self.at, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Makes a rename durable, best effort: not every file system can sync a directory.
+fn sync_dir(at: BorrowedFd<'_>) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(fd) = fs::openat(at, ".", flags, Mode::empty()) {
+        let _ = fs::fsync(fd);
+    }
+}
+
+/// `<name>.<32 hex digits>.tmp` as published, with the name shortened where the whole would be too long.
+fn temp_name(name: &OsStr) -> OsString {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let half = || {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u64(COUNT.fetch_add(1, Ordering::Relaxed));
+        hasher.finish()
+    };
+    let mut bytes = name.as_bytes();
+    bytes = &bytes[..bytes.len().min(200)];
+    let mut temp = bytes.to_vec();
+    temp.extend_from_slice(format!(".{:016x}{:016x}.tmp", half(), half()).as_bytes());
+    OsString::from_vec(temp)
+}
+
+/// Copies extended attributes (access lists are among them), best effort.
+fn copy_attributes(from: &File, to: &File) {
+    let mut names = vec![0_u8; 64 * 1024];
+    let Ok(length) = fs::flistxattr(from, &mut names[..]) else { return };
+    let mut value = vec![0_u8; 64 * 1024];
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
+            let _ = fs::fsetxattr(to, name, &value[..size], fs::XattrFlags::empty());
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A file system MCP server that cannot leave the directories it was given.
+//!
+//! Drop-in for the published `server-filesystem`: the same fourteen tools with the same arguments, texts, structured
+//! content and annotations, plus tools of our own that all begin with `fs_`. What is different is how the boundary is
+//! kept. Each allowed directory is held open as a handle from the start, every path is walked from that handle one
+//! component at a time without letting the kernel follow a link, and every operation then acts on a handle and a
+//! single name. There is no moment between "checked" and "used" in which a swapped link could lead outside.
+//!
+//! This crate owns: the path rule, the confinement, the tools' logic. It must never know: transports, protocol eras,
+//! command lines. [`Filesystem`] is the state; its methods are the tools. Blocking work runs on the runtime's blocking
+//! pool, so a slow disk holds up one call and nothing else.
+//!
+//! Unix only for now: on other systems the crate is empty, because the handle operations it rests on are in `dir.rs`
+//! and only written for Unix.
+#![cfg(unix)]
+
+mod config;
+mod dir;
+mod edit;
+mod list;
+mod read;
+mod resolve;
+mod text;
+mod tools;
+mod write;
+
+use std::fmt;
+use std::sync::{Arc, RwLock};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use config::{Config, FollowSymlinks, RootsPolicy, ToolChoice, ToolPrefix, ToolSpec};
+pub use edit::{Edit, EditFile, EditMore, EditReport};
+pub use list::{
+    DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore, SearchFiles, SortBy,
+};
+pub use read::{
+    FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource, RangeMore, ReadFile,
+    ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceText,
+};
+pub use tools::TOOLS;
+pub use write::{CopyMore, CreateDirectory, FsAppend, FsCopy, FsDelete, MoveFile, WriteFile};
+
+use resolve::Roots;
+
+/// The state of the server: the open directories and the configuration. Cloning shares both.
+#[derive(Clone, Debug)]
+pub struct Filesystem {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the blocking half of every tool works on.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) deny: resolve::Deny,
+    /// What the command line allowed; never changes.
+    pub(crate) ceiling: Arc<Roots>,
+    /// What is allowed now; differs from `ceiling` only when a client's roots were accepted.
+    pub(crate) active: RwLock<Arc<Roots>>,
+}
+
+impl Filesystem {
+    /// Opens the configured directories.
+    ///
+    /// Directories that cannot be opened are skipped, with one warning line each in the returned list (print them to
+    /// stderr). No directory at all is allowed: every tool then answers how to configure one.
+    ///
+    /// # Errors
+    /// When directories were given and none of them is usable, or a deny pattern cannot be read.
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), FsError> {
+        let deny = resolve::Deny::new(&config.deny)?;
+        let mut warnings = Vec::new();
+        let mut roots = Roots::default();
+        for given in &config.directories {
+            match roots.add_ambient(given) {
+                Ok(()) => {}
+                Err(why) => warnings.push(format!("Warning: Cannot access directory {given}, skipping: {why}")),
+            }
+        }
+        if roots.is_empty() && !config.directories.is_empty() {
+            return Err(FsError::new("Error: None of the specified directories are accessible")
+                .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
+        }
+        let ceiling = Arc::new(roots);
+        let inner = Inner { config, deny, active: RwLock::new(Arc::clone(&ceiling)), ceiling };
+        Ok((Self { inner: Arc::new(inner) }, warnings))
+    }
+
+    /// The configuration this server was opened with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// Whether any directory is allowed at this moment.
+    #[must_use]
+    pub fn has_directories(&self) -> bool {
+        !self.inner.roots().is_empty()
+    }
+
+    /// Takes the roots a client offered (`file://` URIs or plain paths) through the configured [`RootsPolicy`].
+    ///
+    /// Invalid roots are skipped; when none is valid the present directories stay. Answers whether anything changed.
+    pub async fn offer_roots(&self, roots: Vec<String>) -> bool {
+        let inner = Arc::clone(&self.inner);
+        tokio::task::spawn_blocking(move || inner.take_roots(&roots)).await.unwrap_or(false)
+    }
+
+    /// Runs blocking work for a tool on the runtime's blocking pool.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, FsError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, FsError> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.inner);
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(FsError::new("The operation stopped unexpectedly.")
+                .hint("Nothing more is known; check the file's state with get_file_info before trying again.")),
+        }
+    }
+}
+
+impl Inner {
+    /// The directories allowed now.
+    pub(crate) fn roots(&self) -> Arc<Roots> {
+        match self.active.read() {
+            Ok(roots) => Arc::clone(&roots),
+            Err(poisoned) => Arc::clone(&poisoned.into_inner()),
+        }
+    }
+
+    fn take_roots(&self, offered: &[String]) -> bool {
+        let policy = self.config.roots.unwrap_or(if self.config.directories.is_empty() {
+            RootsPolicy::Use
+        } else {
+            RootsPolicy::Ignore
+        });
+        let mut roots = Roots::default();
+        for root in offered {
+            let path = resolve::root_path(root);
+            // Offered directories are the client's words: what cannot be opened is skipped, as published.
+            let _ = match policy {
+                RootsPolicy::Ignore => return false,
+                RootsPolicy::Use if !self.ceiling.is_empty() => return false,
+                RootsPolicy::Use | RootsPolicy::Replace => roots.add_ambient(&path),
+                RootsPolicy::Narrow => self.narrow(&mut roots, &path),
+            };
+        }
+        if roots.is_empty() {
+            return false;
+        }
+        match self.active.write() {
+            Ok(mut active) => *active = Arc::new(roots),
+            Err(poisoned) => *poisoned.into_inner() = Arc::new(roots),
+        }
+        true
+    }
+}
+
+/// What a text tool answers: `content` is both the text block and `structuredContent.content`, `more` adds fields that
+/// the published server does not have and is empty when there is nothing to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Answer<M> {
+    /// The text, exactly as in the text block.
+    pub content: String,
+    /// What is said beyond the text.
+    #[serde(flatten)]
+    pub more: M,
+    /// A second text block for clients that only read text: says that something was left out and how to get it.
+    #[serde(skip)]
+    pub notice: Option<String>,
+}
+
+impl<M> Answer<M> {
+    pub(crate) fn new(content: impl Into<String>, more: M) -> Self {
+        Self { content: content.into(), more, notice: None }
+    }
+}
+
+/// Nothing beyond the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NoMore {}
+
+/// Why a tool could not do what was asked, in words for the model that asked.
+///
+/// The first line is the published server's where it has one; a `Hint:` line says what to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsError {
+    message: String,
+    hint: Option<String>,
+    missing: bool,
+}
+
+impl FsError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, missing: false }
+    }
+
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self { missing: true, ..Self::new(message) }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The first line, without the hint.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the thing named does not exist (for resources this is "not found").
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.missing
+    }
+
+    /// The words of a failed system call, shaped as the published server's: `CODE: text, call 'path'`.
+    pub(crate) fn io(error: rustix::io::Errno, call: &str, path: &str) -> Self {
+        let (code, text, hint) = errno_words(error);
+        let mut this = Self::new(format!("{code}: {text}, {call} '{path}'"));
+        this.missing = error == rustix::io::Errno::NOENT;
+        this.hint = hint.map(str::to_owned);
+        this
+    }
+}
+
+impl fmt::Display for FsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nHint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for FsError {}
+
+/// The symbolic name, the customary words and the advice for an error number.
+fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str>) {
+    use rustix::io::Errno;
+    let known = match error {
+        Errno::NOENT => (
+            "ENOENT",
+            "no such file or directory",
+            Some("Check the spelling with list_directory on the parent, or create the parent with create_directory."),
+        ),
+        Errno::EXIST => ("EEXIST", "file already exists", Some("Choose another name, or move the existing one away.")),
+        Errno::ISDIR => {
+            ("EISDIR", "illegal operation on a directory", Some("Use list_directory to see what is in it."))
+        }
+        Errno::NOTDIR => ("ENOTDIR", "not a directory", Some("A part of this path is a file, not a directory.")),
+        Errno::ACCESS => {
+            ("EACCES", "permission denied", Some("The operating system refuses this to the user the server runs as."))
+        }
+        Errno::PERM => ("EPERM", "operation not permitted", Some("The operating system or the file system refuses this.")),
+        Errno::ROFS => ("EROFS", "read-only file system", Some("This directory is mounted read-only.")),
+        Errno::NOSPC => ("ENOSPC", "no space left on device", Some("Free some space first; nothing was changed.")),
+        Errno::LOOP => ("ELOOP", "too many symbolic links encountered", Some("The links lead in a circle.")),
+        Errno::NAMETOOLONG => ("ENAMETOOLONG", "name too long", Some("Use a shorter name.")),
+        Errno::NOTEMPTY => ("ENOTEMPTY", "directory not empty", Some("Pass recursive to remove what is in it too.")),
+        Errno::XDEV => ("EXDEV", "cross-device link not permitted", Some("Copy with fs_copy instead.")),
+        Errno::MFILE | Errno::NFILE => ("EMFILE", "too many open files", Some("Try again in a moment.")),
+        Errno::INVAL => ("EINVAL", "invalid argument", None),
+        Errno::BUSY => ("EBUSY", "resource busy or locked", Some("It is a mount point or in use; nothing was changed.")),
+        other => {
+            let text = std::io::Error::from(other).to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+            return (format!("E{}", other.raw_os_error()), text, None);
+        }
+    };
+    (known.0.to_owned(), known.1.to_owned(), known.2)
+}

@@ -1,0 +1,155 @@
+//! Dependency budgets: how many unique crates a build pulls in.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::context::{Context, Flags};
+use crate::process;
+use crate::report::{Counts, Report, table};
+
+/// One build and the most crates it may consist of, itself included.
+struct Budget {
+    what: &'static str,
+    package: &'static str,
+    /// `None`: the package as it is; `Some`: without its default features, with these.
+    features: Option<&'static [&'static str]>,
+    crates_max: usize,
+}
+
+/// The budgets, in one place.
+const BUDGETS: &[Budget] = &[
+    Budget {
+        what: "the words",
+        package: "linchpin-types",
+        features: None,
+        crates_max: 15,
+    },
+    Budget {
+        what: "a stdio server",
+        package: "linchpin",
+        features: Some(&["server", "stdio", "macros"]),
+        crates_max: 50,
+    },
+    Budget {
+        what: "an HTTP server",
+        package: "linchpin",
+        features: Some(&["server", "http", "macros"]),
+        crates_max: 75,
+    },
+];
+
+/// `cargo xtask deps`.
+pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
+    Flags::parse(words, &[], &[])?;
+    Ok(check(context)?.print())
+}
+
+/// Measures every budget.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let mut report = Report {
+        counts: Counts::default(),
+        text: String::new(),
+        skips: Vec::new(),
+    };
+    let mut rows = vec![["build", "features", "crates", "budget", ""].map(String::from).to_vec()];
+    for budget in BUDGETS {
+        let known = features_of(context, budget.package)?;
+        let wanted = budget.features.unwrap_or_default();
+        if let Some(missing) = wanted.iter().find(|name| !known.contains(**name)) {
+            report.counts.skipped += 1;
+            report.skips.push(format!(
+                "{}: {} has no feature `{missing}`",
+                budget.what, budget.package
+            ));
+            continue;
+        }
+        let crates = unique_crates(&tree(context, budget)?);
+        let within = crates.len() <= budget.crates_max;
+        report.counts.add(Counts::one(within));
+        rows.push(vec![
+            format!("{} ({})", budget.what, budget.package),
+            wanted.join(","),
+            crates.len().to_string(),
+            budget.crates_max.to_string(),
+            if within { "" } else { "OVER" }.to_string(),
+        ]);
+        if !within {
+            let names: Vec<&str> = crates.iter().map(String::as_str).collect();
+            report.text.push_str(&format!("{}: {}\n", budget.what, names.join(", ")));
+        }
+    }
+    report.text.insert_str(0, &table(&rows));
+    Ok(report)
+}
+
+fn tree(context: &Context, budget: &Budget) -> Result<String> {
+    let mut cargo = process::cargo();
+    cargo
+        .args(["tree", "--package", budget.package])
+        .args(["--edges", "normal", "--prefix", "none"])
+        .current_dir(&context.root)
+        .stdin(Stdio::null());
+    if let Some(features) = budget.features {
+        cargo
+            .arg("--no-default-features")
+            .args(["--features", &features.join(",")]);
+    }
+    let output = cargo.output().context("cargo tree cannot be started")?;
+    if !output.status.success() {
+        bail!(
+            "cargo tree fails for {}:\n{}",
+            budget.package,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `name version` of each line, without paths and repeats.
+fn unique_crates(tree: &str) -> BTreeSet<String> {
+    tree.lines()
+        .map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .filter(|line| !line.is_empty())
+        .collect()
+}
+
+fn features_of(context: &Context, package: &str) -> Result<BTreeSet<String>> {
+    let output = process::cargo()
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(&context.root)
+        .stdin(Stdio::null())
+        .output()
+        .context("cargo metadata cannot be started")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata fails:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let found = packages
+        .iter()
+        .find(|candidate| candidate["name"] == package)
+        .with_context(|| format!("the workspace has no package {package}"))?;
+    Ok(found["features"]
+        .as_object()
+        .map(|features| features.keys().cloned().collect())
+        .unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_counts_once_however_often_the_tree_shows_it() {
+        let tree = "app v0.1.0 (/x)\nserde v1.0.1\nserde v1.0.1 (*)\nsyn v2.0.0 (proc-macro)\nsyn v1.0.0\n\n";
+        let crates = unique_crates(tree);
+        let expected = ["app v0.1.0", "serde v1.0.1", "syn v1.0.0", "syn v2.0.0"];
+        assert!(crates.iter().eq(expected.iter()), "{crates:?}");
+    }
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask`: everything a developer runs, as one plain program.
+//!
+//! Owns: the order of the checks, where their tools live (`target/tools`), how their results are
+//! judged. Must not know: how any crate under test works inside.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "printing its findings is what this program is for"
+)]
+
+mod bench;
+mod conformance;
+mod context;
+mod deps;
+mod fuzz;
+mod interop;
+mod msrv;
+mod process;
+mod report;
+mod server;
+mod stages;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use context::Context;
+
+const HELP: &str = "\
+Examples
+  cargo xtask test                       everything CI runs, one line per stage
+  cargo xtask test --only tidy           one stage (--list names them; repeatable)
+  cargo xtask test --skip interop        all but one (repeatable)
+  cargo xtask conformance                the official suite against conformance-server
+  cargo xtask conformance --revision 2026-07-28 --scenario caching
+  cargo xtask interop --client py-2 --transport http --revision 2025-11-25
+  cargo xtask interop --reference        the same drivers against npm server-everything
+  cargo xtask tidy                       the house rules of ARCHITECTURE.md
+  cargo xtask deps                       crates per build, against their budgets
+  cargo xtask fuzz --seconds 60          every fuzz target for a while
+  cargo xtask bench [ARGS]               bench/run.py with the same arguments
+
+Tools are installed once, pinned, under target/tools; nothing outside target/ is written.";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    let rest: Vec<String> = words.collect();
+    let outcome = Context::locate().and_then(|context| match command.as_str() {
+        "test" => stages::command(&context, &rest),
+        "conformance" => conformance::command(&context, &rest),
+        "interop" => interop::command(&context, &rest),
+        "tidy" => tidy::command(&context, &rest),
+        "deps" => deps::command(&context, &rest),
+        "msrv" => msrv::command(&context, &rest),
+        "fuzz" => fuzz::command(&context, &rest),
+        "bench" => bench::command(&context, &rest),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(true)
+        }
+        "" => {
+            println!("{HELP}");
+            Ok(false)
+        }
+        unknown => {
+            anyhow::bail!("there is no `{unknown}`; `cargo xtask help` lists what there is")
+        }
+    });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
