@@ -36,7 +36,7 @@ def arguments():
     ap.add_argument("--only", type=names, help="rows or groups (bare, linchpin, rmcp); what they are compared with is kept")
     ap.add_argument("--all", action="store_true", help="also the rows marked extra in driver/peers.json")
     ap.add_argument("--rounds", type=int, help="interleaved rounds (default 5, quick 3)")
-    ap.add_argument("--secs", type=float, help="length of one window (default 1.5, quick 0.6)")
+    ap.add_argument("--secs", type=float, help="length of one window (default 1.5, quick 0.4)")
     ap.add_argument("--quiet", type=float, help="wait at most this long for both cores to be idle before a window")
     ap.add_argument("--jobs", type=int, help="cargo jobs for the builds")
     ap.add_argument("--no-build", action="store_true", help="use what was built before")
@@ -59,7 +59,8 @@ def main():
         return 1 if opt.strict and missed else 0
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda n, _: sys.exit(128 + n))
     bench.raise_file_limit()
     peers = load_peers(only=opt.only, quick=opt.quick, extra=opt.all)
     if not peers:

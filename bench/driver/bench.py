@@ -18,18 +18,23 @@ FILES_OPEN_MIN = 8192
 def build(groups, jobs=None):
     """Release builds of what the rows need. Returns the groups whose build failed."""
     limit = ["-j", str(jobs)] if jobs else []
+    limit += ["--quiet"]
     apart = dict(os.environ, CARGO_TARGET_DIR=peers_target())
-    steps = [("mcpload", ["--manifest-path", os.path.join(BENCH, "mcpload", "Cargo.toml")], apart)]
+
+    def locked(*folders):
+        return ["--locked", "--manifest-path", os.path.join(BENCH, *folders, "Cargo.toml")]
+
+    steps = [("mcpload", locked("mcpload"), apart)]
     if "bare" in groups:
-        steps.append(("bare", ["--manifest-path", os.path.join(BENCH, "bare", "Cargo.toml")], apart))
+        steps.append(("bare", locked("bare"), apart))
     if "rmcp" in groups:
-        steps.append(("rmcp", ["--manifest-path", os.path.join(BENCH, "peers", "rmcp", "Cargo.toml")], apart))
+        steps.append(("rmcp", locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
         steps.append(("linchpin", ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)
-        done = subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"] + limit + args, cwd=REPO, env=env)
+        done = subprocess.run(["cargo", "build", "--release"] + limit + args, cwd=REPO, env=env)
         if done.returncode:
             failed.append(name)
     return failed

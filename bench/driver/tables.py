@@ -75,7 +75,7 @@ def lists(s):
 def stdio(s):
     t = Table(
         "stdio: echo, one at a time; then bursts of 10,000 written without waiting",
-        "row", "p50 us", "p99 us", "round trips/s", "CPU us/request", "ratio", "pipelined req/s", "CPU us/request", "ratio", "in order", "RSS MiB idle", "after",
+        "row", "p50 us", "p99 us", "round trips/s", "CPU us/request", "ratio", "client spinning: p50 us", "CPU us/request", "ratio", "pipelined req/s", "CPU us/request", "ratio", "in order", "RSS MiB idle", "after",
     )
     for p in s.names("stdio"):
         runs = s.good(p, "stdio", "all")
@@ -83,7 +83,8 @@ def stdio(s):
         of = lambda *keys: s.median(p, "stdio", "all", *keys)
         t.add(
             p, of("pingpong", "p50_us"), of("pingpong", "p99_us"), of("pingpong", "rps"), of("pingpong", "cpu_us_per_req"),
-            times(s.ratio(p, "stdio", "all", "pingpong", "cpu_us_per_req")), of("pipelined", "rps"), of("pipelined", "cpu_us_per_req"),
+            times(s.ratio(p, "stdio", "all", "pingpong", "cpu_us_per_req")),
+            of("spinning", "p50_us"), of("spinning", "cpu_us_per_req"), times(s.ratio(p, "stdio", "all", "spinning", "cpu_us_per_req")), of("pipelined", "rps"), of("pipelined", "cpu_us_per_req"),
             times(s.ratio(p, "stdio", "all", "pipelined", "cpu_us_per_req")), "yes" if in_order else "no", of("rss_idle_kib") / 1024, of("rss_after_kib") / 1024,
         )
     return t

@@ -15,14 +15,37 @@ use crate::report::{Counts, Report, table};
 use crate::server::{Running, free_port};
 use crate::tools;
 
-/// The revisions, and how many scenarios the pinned suite has for each without its extensions.
+/// What the pinned suite has for a revision, its extensions aside.
 ///
-/// The number is a guard: a suite that quietly lists fewer proves less than we say it does.
-const REVISIONS: &[(&str, usize)] = &[
-    ("2025-03-26", 1),
-    ("2025-06-18", 27),
-    ("2025-11-25", 33),
-    ("2026-07-28", 40),
+/// The numbers are guards: a suite that quietly lists or checks less proves less than we say it
+/// does. What a scenario really checked is in its `checks.json`.
+struct Revision {
+    name: &'static str,
+    scenarios: usize,
+    successes_min: u64,
+}
+
+const REVISIONS: &[Revision] = &[
+    Revision {
+        name: "2025-03-26",
+        scenarios: 1,
+        successes_min: 3,
+    },
+    Revision {
+        name: "2025-06-18",
+        scenarios: 27,
+        successes_min: 57,
+    },
+    Revision {
+        name: "2025-11-25",
+        scenarios: 33,
+        successes_min: 84,
+    },
+    Revision {
+        name: "2026-07-28",
+        scenarios: 40,
+        successes_min: 153,
+    },
 ];
 
 /// How long the suite may take for one revision.
@@ -30,7 +53,11 @@ const REVISION_S_MAX: u64 = 900;
 
 /// `cargo xtask conformance`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--revision", "--scenario", "--url"], &["--no-build"])?;
+    let flags = Flags::parse(
+        words,
+        &["--revision", "--scenario", "--url"],
+        &["--no-build"],
+    )?;
     if flags.last("--url").is_none() && !flags.has("--no-build") {
         build(context)?;
     }
@@ -65,9 +92,12 @@ pub(crate) fn check(
     url: Option<&str>,
 ) -> Result<Report> {
     for wanted in revisions {
-        if !REVISIONS.iter().any(|(revision, _)| revision == wanted) {
-            let known: Vec<&str> = REVISIONS.iter().map(|(revision, _)| *revision).collect();
-            bail!("{wanted} is not a revision of the suite: {}", known.join(", "));
+        if !REVISIONS.iter().any(|revision| revision.name == *wanted) {
+            let known: Vec<&str> = REVISIONS.iter().map(|revision| revision.name).collect();
+            bail!(
+                "{wanted} is not a revision of the suite: {}",
+                known.join(", ")
+            );
         }
     }
     let mut report = Report {
@@ -75,21 +105,28 @@ pub(crate) fn check(
         text: String::new(),
         skips: Vec::new(),
     };
-    let mut totals = vec![Row::heading("revision").cells()];
-    for (revision, scenarios) in REVISIONS {
-        if !revisions.is_empty() && !revisions.contains(revision) {
+    let mut totals = vec![heading("revision")];
+    for revision in REVISIONS {
+        let name = revision.name;
+        if !revisions.is_empty() && !revisions.contains(&name) {
             continue;
         }
-        let rows = run_revision(context, revision, *scenarios, scenario, url)?;
-        let mut sum = Row::named(revision);
-        let mut cells = vec![Row::heading("scenario").cells()];
+        let mut rows = run_revision(context, revision, scenario, url)?;
+        let succeeded: u64 = rows.iter().map(|row| row.success).sum();
+        if scenario.is_none() && succeeded < revision.successes_min {
+            let least = revision.successes_min;
+            let why = format!("{succeeded} checks succeeded, {least} are known to be possible");
+            rows.push(Row::broken("(all)", &why));
+        }
+        let mut sum = Row::named(name);
+        let mut cells = vec![heading("scenario")];
         for row in &rows {
             sum.add(row);
             cells.push(row.cells());
         }
         report.text.push_str(&format!(
-            "{revision}: {} scenarios\n{}",
-            rows.len(),
+            "{name}: {} scenarios\n{}",
+            revision.scenarios,
             table(&cells)
         ));
         for row in &rows {
@@ -117,10 +154,6 @@ struct Row {
 }
 
 impl Row {
-    fn heading(name: &str) -> Heading {
-        Heading(name.to_string())
-    }
-
     fn named(name: &str) -> Row {
         Row {
             name: name.to_string(),
@@ -164,31 +197,35 @@ impl Row {
             info,
             ..
         } = self;
-        let verdict = if self.counts().failed == 0 { "pass" } else { "FAIL" };
+        let verdict = if self.counts().failed == 0 {
+            "pass"
+        } else {
+            "FAIL"
+        };
         let mut cells = vec![name.clone(), verdict.to_string()];
         cells.extend([success, failure, warning, skipped, info].map(u64::to_string));
         cells
     }
 }
 
-struct Heading(String);
-
-impl Heading {
-    fn cells(&self) -> Vec<String> {
-        let mut cells = vec![self.0.clone()];
-        cells.extend(["", "success", "failure", "warning", "skipped", "info"].map(String::from));
-        cells
-    }
+/// The heading of a table of rows.
+fn heading(name: &str) -> Vec<String> {
+    let words = [name, "", "success", "failure", "warning", "skipped", "info"];
+    words.map(String::from).to_vec()
 }
 
 /// Starts the server, runs the suite, and reads what it wrote.
 fn run_revision(
     context: &Context,
-    revision: &str,
-    scenarios: usize,
+    revision: &Revision,
     scenario: Option<&str>,
     url: Option<&str>,
 ) -> Result<Vec<Row>> {
+    let Revision {
+        name: revision,
+        scenarios,
+        ..
+    } = revision;
     let folder = context.results("conformance")?.join(revision);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("cannot remove earlier results")?;
@@ -196,7 +233,7 @@ fn run_revision(
     let checks = folder.join("checks");
     std::fs::create_dir_all(&checks).context("cannot create the results folder")?;
     let mut expected = listed(context, revision, &folder)?;
-    if expected.len() != scenarios {
+    if expected.len() != *scenarios {
         bail!(
             "the suite lists {} scenarios for {revision}, {scenarios} were expected: {}",
             expected.len(),
@@ -255,7 +292,11 @@ fn suite(context: &Context) -> Result<Command> {
 fn listed(context: &Context, revision: &str, folder: &Path) -> Result<Vec<String>> {
     let mut command = suite(context)?;
     command.args(["list", "--server", "--spec-version", revision]);
-    let finished = process::run(&mut command, &folder.join("list.log"), Duration::from_secs(60))?;
+    let finished = process::run(
+        &mut command,
+        &folder.join("list.log"),
+        Duration::from_secs(60),
+    )?;
     if !finished.ok {
         bail!("the suite cannot list its scenarios:\n{}", finished.output);
     }
@@ -286,7 +327,9 @@ fn written(folder: &Path) -> Result<BTreeMap<String, String>> {
 
 /// `server-<scenario>-2026-11-21T03-00-00-000Z` → the scenario.
 fn scenario_of(folder: &str) -> Option<&str> {
-    let time = folder.len().checked_sub("-2026-11-21T03-00-00-000Z".len())?;
+    let time = folder
+        .len()
+        .checked_sub("-2026-11-21T03-00-00-000Z".len())?;
     folder.get(..time)?.strip_prefix("server-")
 }
 
@@ -305,7 +348,7 @@ fn judge(scenario: &str, text: &str) -> Row {
             "INFO" => row.info += 1,
             _ => row.failure += 1,
         }
-        if status != "SUCCESS" && status != "INFO" {
+        if status != "SUCCESS" {
             let word = |key: &str| check[key].as_str().unwrap_or_default().to_string();
             row.problems.push_str(&format!(
                 "  {scenario}: {status} {}: {}\n    {}\n",

@@ -53,7 +53,11 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         text: String::new(),
         skips: Vec::new(),
     };
-    let mut rows = vec![["build", "features", "crates", "budget", ""].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["build", "features", "crates", "budget", ""]
+            .map(String::from)
+            .to_vec(),
+    ];
     for budget in BUDGETS {
         let known = features_of(context, budget.package)?;
         let wanted = budget.features.unwrap_or_default();
@@ -77,7 +81,9 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         ]);
         if !within {
             let names: Vec<&str> = crates.iter().map(String::as_str).collect();
-            report.text.push_str(&format!("{}: {}\n", budget.what, names.join(", ")));
+            report
+                .text
+                .push_str(&format!("{}: {}\n", budget.what, names.join(", ")));
         }
     }
     report.text.insert_str(0, &table(&rows));

@@ -23,7 +23,10 @@ pub(crate) fn run(command: &mut Command, log: &Path, deadline: Duration) -> Resu
     let mut child = spawn_logged(command, log)?;
     let started = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
+        if let Some(status) = child
+            .try_wait()
+            .context("cannot wait for a child process")?
+        {
             break Some(status);
         }
         if started.elapsed() >= deadline {
@@ -56,6 +59,10 @@ pub(crate) fn spawn_logged(command: &mut Command, log: &Path) -> Result<Child> {
         .with_context(|| format!("cannot open {} twice", log.display()))?;
     command
         .stdin(Stdio::null())
+        // Captured output is read as plain text.
+        .env("TERM", "dumb")
+        .env("NO_COLOR", "1")
+        .env("CARGO_TERM_COLOR", "never")
         .stdout(file)
         .stderr(twin)
         .process_group(0)

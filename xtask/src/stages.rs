@@ -180,7 +180,7 @@ fn clippy(context: &Context) -> Result<Report> {
 fn docs(context: &Context) -> Result<Report> {
     let mut command = process::cargo();
     command
-        .args(["doc", "--workspace", "--no-deps", "--locked"])
+        .args(["doc", "--workspace", "--lib", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "-D warnings")
         .current_dir(&context.root);
     one(context, "docs", &mut command, 1200)
@@ -189,7 +189,12 @@ fn docs(context: &Context) -> Result<Report> {
 fn build(context: &Context) -> Result<Report> {
     let arguments = ["build", "--release", "--locked"];
     let packages = ["-p", "linchpin-cli", "-p", "linchpin-conformance"];
-    cargo(context, "build", &[&arguments[..], &packages].concat(), 2400)
+    cargo(
+        context,
+        "build",
+        &[&arguments[..], &packages].concat(),
+        2400,
+    )
 }
 
 fn tests(context: &Context) -> Result<Report> {
@@ -227,7 +232,10 @@ fn cargo_tests(context: &Context, stage: &str, arguments: &[&str]) -> Result<Rep
 fn test_counts(output: &str) -> Counts {
     let mut counts = Counts::default();
     for line in output.lines().map(str::trim_start) {
-        let said = match (line.strip_prefix("test result:"), line.strip_prefix("Summary")) {
+        let said = match (
+            line.strip_prefix("test result:"),
+            line.strip_prefix("Summary"),
+        ) {
             (Some(said), _) => said.split_once(". ").map(|(_, said)| said),
             (None, Some(said)) => said.split_once("run: ").map(|(_, said)| said),
             (None, None) => None,
@@ -265,7 +273,8 @@ mod tests {
             skipped: 1,
         };
         assert_eq!(test_counts(cargo), expected);
-        let nextest = "     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
+        let nextest =
+            "     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
         let expected = Counts {
             passed: 5,
             failed: 2,

@@ -57,7 +57,11 @@ pub(crate) fn python(context: &Context, set: &str) -> Result<PathBuf> {
     }
     fresh(&home)?;
     let log = home.with_extension("log");
-    install(Command::new("python3").args(["-m", "venv"]).arg(&home), set, &log)?;
+    install(
+        Command::new("python3").args(["-m", "venv"]).arg(&home),
+        set,
+        &log,
+    )?;
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
         .args(["--disable-pip-version-check", "--cache-dir"])
@@ -105,7 +109,10 @@ fn install(command: &mut Command, set: &str, log: &Path) -> Result<()> {
     std::thread::sleep(Duration::from_secs(5));
     let second = process::run(command, log, deadline)?;
     if !second.ok {
-        bail!("the tools of `{set}` cannot be installed:\n{}", second.output);
+        bail!(
+            "the tools of `{set}` cannot be installed:\n{}",
+            second.output
+        );
     }
     Ok(())
 }

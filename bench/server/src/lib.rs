@@ -1,1 +1,105 @@
-//! placeholder
+//! The benchmark's tools on this project, word for word those of the peers under `bench/`.
+//!
+//! The server is written the way a user would write it: typed handlers, nothing tuned, all safety limits at their
+//! defaults. It must never hold an optimisation that belongs in the SDK.
+
+pub mod counting;
+
+use counting::Counts;
+use linchpin::prelude::*;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    a: f64,
+    b: f64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Blob {
+    size: usize,
+}
+
+async fn echo(q: Echo) -> String {
+    q.message
+}
+
+async fn add(q: Add) -> String {
+    (q.a + q.b).to_string()
+}
+
+async fn blob(q: Blob) -> String {
+    "x".repeat(q.size)
+}
+
+async fn len(q: Echo) -> String {
+    q.message.len().to_string()
+}
+
+/// An update that changes nothing still tells every listener that the list changed.
+async fn fanout(_: &(), cx: &Cx, _: NoArgs) -> &'static str {
+    cx.server().tools().update("fanout", |tool| tool);
+    "ok"
+}
+
+async fn filler(_: serde_json::Value) -> &'static str {
+    "filler"
+}
+
+/// The server of the benchmark with `total` tools, filler included.
+pub fn server(total: usize) -> Server {
+    let mut server = Server::new("linchpin-bench", "0.1.0")
+        .tool(("echo", "Echo the message back"), echo)
+        .tool(("add", "Add two numbers"), add)
+        .tool(("blob", "Return a text of the given size"), blob)
+        .tool(("len", "Length of the message"), len)
+        .tool(("fanout", "Send tools/list_changed to every open stream"), fanout);
+    for i in 5..total {
+        let description = format!("Filler tool number {i} that gives tools/list a realistic size.");
+        let schema = json!({"type": "object", "properties": {
+            "message": {"type": "string", "description": "text to process"},
+            "count": {"type": "integer", "description": "how many times"}}, "required": ["message"]});
+        server = server.tool(Tool::new(format!("tool_{i:05}"), description).input_schema(schema), filler);
+    }
+    server
+}
+
+/// The same server with the tools that `bench-allocs` asks: `allocations`, `record` and `sites`.
+pub fn counted() -> Server {
+    server(5)
+        .tool(("allocations", "What was allocated so far"), |_: NoArgs| async {
+            let Counts { allocs, reallocs, bytes } = Counts::now();
+            format!("{allocs} {reallocs} {bytes}")
+        })
+        .tool(("record", "Note the stack of every allocation from now on"), |_: NoArgs| async { counting::record(true) })
+        .tool(("sites", "What was noted: bytes and stack, as JSON"), |_: NoArgs| async {
+            serde_json::to_string(&counting::take_sites())
+        })
+}
+
+/// Serves over stdin and stdout until the client closes.
+///
+/// # Errors
+/// When the runtime cannot start, the server is put together wrongly or the pipe fails.
+pub fn run_stdio(server: Server) -> Result<()> {
+    runtime()?.block_on(server.serve(stdio()))
+}
+
+/// Serves Streamable HTTP on this port of 127.0.0.1 until the process is stopped.
+///
+/// # Errors
+/// When the runtime cannot start, the server is put together wrongly or the port is taken.
+pub fn run_http(server: Server, port: u16) -> Result<()> {
+    runtime()?.block_on(server.serve(http(format!("127.0.0.1:{port}"))))
+}
+
+/// What `#[tokio::main]` makes.
+fn runtime() -> Result<Runtime> {
+    Ok(Runtime::new()?)
+}

@@ -25,7 +25,7 @@ use linchpin_types::error::code;
 use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -236,8 +236,9 @@ impl Engine {
 /// Decides, from a request alone, who is calling and whether their era has the method. Pure.
 ///
 /// A claim in `_meta` wins; `initialize` and silence belong to sessions. A message that is not a request is an error of
-/// the driver and answered as an invalid request.
-pub fn open(message: Message, session: Option<&Arc<Session>>) -> Result<Request, Reply> {
+/// the driver and answered as an invalid request. The message may be passed by value or by reference.
+pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Result<Request, Reply> {
+    let message = message.borrow();
     let Kind::Request { id, method } = &message.kind else {
         return Err(Reply::error(None, code::INVALID_REQUEST, "a request was expected", None));
     };
@@ -249,7 +250,7 @@ pub fn open(message: Message, session: Option<&Arc<Session>>) -> Result<Request,
             Err(e) => return fail(code::INVALID_PARAMS, &format!("`_meta` is malformed: {e}")),
         }
     }
-    let span = |raw: Option<&RawValue>| raw.map(|r| span_in(&message, r.get()));
+    let span = |raw: Option<&RawValue>| raw.map(|r| span_in(message, r.get()));
     let progress_token = match claims.progress_token {
         Some(raw) if Id::from_json(raw.get()).is_none() => return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer"),
         raw => span(raw),
@@ -270,10 +271,10 @@ pub fn open(message: Message, session: Option<&Arc<Session>>) -> Result<Request,
                     None => return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/logLevel` is not a log level"),
                 },
             };
-            let (caps, info) = (span_in(&message, caps.get()), span(claims.info));
+            let (caps, info) = (span_in(message, caps.get()), span(claims.info));
             Caller::of_request(wire, message.frame().clone(), caps, info, log)
         }
-        (None, Name::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, &message)?)),
+        (None, Name::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
         (None, Name::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
         (None, name) => match session {
             Some(session) => Caller::of_session(session.clone()),

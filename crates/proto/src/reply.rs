@@ -56,6 +56,20 @@ impl Reply {
         Reply { frame, kind: ReplyKind::Error(code), body }
     }
 
+    /// A result whose object is rendered already, stamps included.
+    pub fn with_result(id: &Id, result: &[u8]) -> Reply {
+        let id = id.as_json().as_bytes();
+        let mut frame = Vec::with_capacity(result.len() + id.len() + 32);
+        frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        frame.extend_from_slice(id);
+        frame.extend_from_slice(b",\"result\":");
+        let start = frame.len();
+        frame.extend_from_slice(result);
+        let body = (start, frame.len());
+        frame.push(b'}');
+        Reply { frame, kind: ReplyKind::Complete, body }
+    }
+
     /// What kind of answer it is.
     pub fn kind(&self) -> ReplyKind {
         self.kind
@@ -101,6 +115,8 @@ pub struct ResultWriter {
     stamps: Arc<Stamps>,
     id: Id,
     meta: Vec<u8>,
+    note: Option<Box<str>>,
+    annotation: Option<Arc<str>>,
 }
 
 impl ResultWriter {
@@ -112,7 +128,7 @@ impl ResultWriter {
         frame.extend_from_slice(b",\"result\":");
         let start = frame.len();
         frame.push(b'{');
-        ResultWriter { frame, start, limit, over: false, wire, stamps: stamps.clone(), id: id.clone(), meta: Vec::new() }
+        ResultWriter { frame, start, limit, over: false, wire, stamps: stamps.clone(), id: id.clone(), meta: Vec::new(), note: None, annotation: None }
     }
 
     /// What may be sent to this caller.
@@ -123,6 +139,26 @@ impl ResultWriter {
     /// The id being answered.
     pub fn id(&self) -> &Id {
         &self.id
+    }
+
+    /// Leaves a note for whoever writes the result: the URI being read.
+    pub fn set_note(&mut self, note: impl Into<Box<str>>) {
+        self.note = Some(note.into());
+    }
+
+    /// The note left by [`ResultWriter::set_note`].
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Leaves the media type for contents that name none.
+    pub fn annotate(&mut self, annotation: Option<Arc<str>>) {
+        self.annotation = annotation;
+    }
+
+    /// What [`ResultWriter::annotate`] left.
+    pub fn annotation(&self) -> Option<Arc<str>> {
+        self.annotation.clone()
     }
 
     /// Throws away what was written and starts over.
@@ -169,6 +205,11 @@ impl ResultWriter {
     /// The offset where the next byte goes, for [`ResultWriter::quote_from`].
     pub fn mark(&self) -> usize {
         self.frame.len()
+    }
+
+    /// What was written between two marks.
+    pub fn written(&self, from: usize, to: usize) -> &[u8] {
+        self.frame.get(from..to).unwrap_or_default()
     }
 
     /// Appends, as one JSON string, the JSON text written between two marks.

@@ -95,7 +95,14 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+        // What `fn main() -> Result<()>` prints: the message and its causes.
+        f.write_str(&self.0.message)?;
+        let mut next = self.0.source.as_deref().and_then(|s| s.source());
+        while let Some(cause) = next {
+            write!(f, "\n  caused by: {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
     }
 }
 

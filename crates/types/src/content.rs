@@ -1,7 +1,5 @@
 //! What people and models read: text, images, audio, links to resources and resources themselves.
 
-use std::fmt;
-
 use serde::de::{Deserializer, Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -210,12 +208,6 @@ impl Kind {
         const SHOWN_CHARS_MAX: usize = 40;
         let shown: String = self.name.chars().take(SHOWN_CHARS_MAX).collect();
         E::custom(format_args!("unknown content type {shown:?}"))
-    }
-}
-
-impl fmt::Debug for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.name, f)
     }
 }
 

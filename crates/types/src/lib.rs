@@ -13,7 +13,7 @@
 //! `None` or empty. A missing required field or a `type` that no revision has is an error that names it. When writing,
 //! what is `None` or empty is left out.
 //!
-//! **Arbitrary JSON is [`RawValue`](serde_json::value::RawValue)**, so its bytes pass through unchanged and nobody
+//! **Arbitrary JSON is [`RawValue`]**, so its bytes pass through unchanged and nobody
 //! pays for a tree that is never looked at. `RawValue` only works with `serde_json`, and therefore so do these types.
 //! It also cannot cross serde's buffering (`untagged`, internally tagged, `flatten`), which is why every union here
 //! reads itself by hand: first the member that tells the kinds apart, then the kind. Types that hold raw JSON compare

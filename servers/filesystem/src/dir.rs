@@ -82,14 +82,23 @@ const NEVER_FOLLOW: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
 /// Opens a directory by path, following links: only for directories that the operator or a client's roots named.
 pub(crate) fn open_ambient(path: &Path) -> Result<OwnedFd, Errno> {
-    let fd = fs::open(path, WALK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = fs::open(
+        path,
+        WALK | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
 
 /// Opens the directory `name` in `at`. A link in its place is an error.
 pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let fd = fs::openat(at, name, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
+    let fd = fs::openat(
+        at,
+        name,
+        WALK | OFlags::DIRECTORY | NEVER_FOLLOW,
+        Mode::empty(),
+    )?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
@@ -100,7 +109,14 @@ pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errn
 pub(crate) fn open_dir_beneath(at: BorrowedFd<'_>, names: &Path) -> Option<OwnedFd> {
     use rustix::fs::ResolveFlags;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = fs::openat2(at, names, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty(), how).ok()?;
+    let fd = fs::openat2(
+        at,
+        names,
+        WALK | OFlags::DIRECTORY | NEVER_FOLLOW,
+        Mode::empty(),
+        how,
+    )
+    .ok()?;
     refuse_process_info(fd.as_fd()).ok()?;
     Some(fd)
 }
@@ -118,7 +134,11 @@ pub(crate) fn open_dir_beneath(_: BorrowedFd<'_>, _: &Path) -> Option<OwnedFd> {
 #[allow(clippy::unnecessary_cast)]
 fn refuse_process_info(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
-    if fs::fstatfs(fd)?.f_type as i64 == PROC_SUPER_MAGIC { Err(Errno::ACCESS) } else { Ok(()) }
+    if fs::fstatfs(fd)?.f_type as i64 == PROC_SUPER_MAGIC {
+        Err(Errno::ACCESS)
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -167,8 +187,13 @@ pub(crate) fn open_file(at: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Meta)
 }
 
 /// Opens the regular file `name` in `at` for appending, creating it when `create` and it is missing.
-pub(crate) fn open_append(at: BorrowedFd<'_>, name: &OsStr, create: bool) -> Result<(File, Meta), OpenError> {
-    let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
+pub(crate) fn open_append(
+    at: BorrowedFd<'_>,
+    name: &OsStr,
+    create: bool,
+) -> Result<(File, Meta), OpenError> {
+    let mut flags =
+        OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
     match meta(at, name) {
         Ok(meta) => {
             expect_regular(meta)?;
@@ -206,14 +231,18 @@ impl From<Errno> for OpenError {
     }
 }
 
+/// An open directory, its names with their kinds in the order of their bytes, and whether there were more.
+pub(crate) type Listing = (OwnedFd, Vec<(OsString, Kind)>, bool);
+
 /// The names in directory `name` of `at` (`.` for `at` itself) with their kinds, sorted by bytes; at most `limit`, and
 /// whether there were more.
-pub(crate) fn entries(
-    at: BorrowedFd<'_>,
-    name: &OsStr,
-    limit: usize,
-) -> Result<(OwnedFd, Vec<(OsString, Kind)>, bool), Errno> {
-    let fd = fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
+pub(crate) fn entries(at: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Result<Listing, Errno> {
+    let fd = fs::openat(
+        at,
+        name,
+        OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW,
+        Mode::empty(),
+    )?;
     refuse_process_info(fd.as_fd())?;
     let mut found = Vec::new();
     let mut more = false;
@@ -246,7 +275,11 @@ pub(crate) fn make_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
 
 /// Removes the file, link or empty directory `name` in `at`.
 pub(crate) fn remove(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> Result<(), Errno> {
-    let flags = if kind == Kind::Dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    let flags = if kind == Kind::Dir {
+        AtFlags::REMOVEDIR
+    } else {
+        AtFlags::empty()
+    };
     fs::unlinkat(at, name, flags)
 }
 
@@ -285,7 +318,14 @@ impl<'a> Temp<'a> {
         loop {
             let temp = temp_name(name);
             match fs::openat(at, &temp, flags, mode) {
-                Ok(fd) => return Ok(Self { at, name: temp, file: File::from(fd), placed: false }),
+                Ok(fd) => {
+                    return Ok(Self {
+                        at,
+                        name: temp,
+                        file: File::from(fd),
+                        placed: false,
+                    });
+                }
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -299,21 +339,31 @@ impl<'a> Temp<'a> {
 
     /// Writes all of `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
-        self.file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        self.file
+            .write_all(bytes)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
     /// Gives the file the mode of `old`, and its owner and extended attributes as far as the system lets us.
     pub(crate) fn dress_as(&self, old: &File, meta: &Meta) -> Result<(), Errno> {
         let mine = meta_of(self.file.as_fd())?;
         if mine.owner != meta.owner {
-            let (user, group) = (fs::Uid::from_raw(meta.owner.0), fs::Gid::from_raw(meta.owner.1));
+            let (user, group) = (
+                fs::Uid::from_raw(meta.owner.0),
+                fs::Gid::from_raw(meta.owner.1),
+            );
             if fs::fchown(&self.file, Some(user), Some(group)).is_err() {
                 let _ = fs::fchown(&self.file, None, Some(group));
             }
         }
         copy_attributes(old, &self.file);
         // Last, because changing the owner clears the set-id bits.
-        fs::fchmod(&self.file, Mode::from_raw_mode(meta.mode as _))
+        self.set_mode(meta.mode)
+    }
+
+    /// Gives the file this mode.
+    pub(crate) fn set_mode(&self, mode: u32) -> Result<(), Errno> {
+        fs::fchmod(&self.file, Mode::from_raw_mode(mode as _))
     }
 
     /// Puts the file in place of `name`: all or nothing, and on the disk before this returns.
@@ -370,9 +420,14 @@ fn temp_name(name: &OsStr) -> OsString {
 /// Copies extended attributes (access lists are among them), best effort.
 fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0_u8; 64 * 1024];
-    let Ok(length) = fs::flistxattr(from, &mut names[..]) else { return };
+    let Ok(length) = fs::flistxattr(from, &mut names[..]) else {
+        return;
+    };
     let mut value = vec![0_u8; 64 * 1024];
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
         if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
             let _ = fs::fsetxattr(to, name, &value[..size], fs::XattrFlags::empty());
         }

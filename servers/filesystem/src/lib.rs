@@ -22,6 +22,7 @@ mod read;
 mod resolve;
 mod text;
 mod tools;
+mod walk;
 mod write;
 
 use std::fmt;
@@ -33,11 +34,12 @@ use serde::Serialize;
 pub use config::{Config, FollowSymlinks, RootsPolicy, ToolChoice, ToolPrefix, ToolSpec};
 pub use edit::{Edit, EditFile, EditMore, EditReport};
 pub use list::{
-    DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore, SearchFiles, SortBy,
+    DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore,
+    SearchFiles, SortBy,
 };
 pub use read::{
-    FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource, RangeMore, ReadFile,
-    ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceText,
+    FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource,
+    RangeMore, ReadFile, ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceData,
 };
 pub use tools::TOOLS;
 pub use write::{CopyMore, CreateDirectory, FsAppend, FsCopy, FsDelete, MoveFile, WriteFile};
@@ -54,7 +56,7 @@ pub struct Filesystem {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) config: Config,
-    pub(crate) deny: resolve::Deny,
+    pub(crate) deny: config::Deny,
     /// What the command line allowed; never changes.
     pub(crate) ceiling: Arc<Roots>,
     /// What is allowed now; differs from `ceiling` only when a client's roots were accepted.
@@ -70,22 +72,40 @@ impl Filesystem {
     /// # Errors
     /// When directories were given and none of them is usable, or a deny pattern cannot be read.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), FsError> {
-        let deny = resolve::Deny::new(&config.deny)?;
+        let deny = config::Deny::new(&config.deny)?;
         let mut warnings = Vec::new();
         let mut roots = Roots::default();
         for given in &config.directories {
             match roots.add_ambient(given) {
                 Ok(()) => {}
-                Err(why) => warnings.push(format!("Warning: Cannot access directory {given}, skipping: {why}")),
+                Err(why) => warnings.push(format!(
+                    "Warning: Cannot access directory {given}, skipping: {why}"
+                )),
             }
         }
         if roots.is_empty() && !config.directories.is_empty() {
-            return Err(FsError::new("Error: None of the specified directories are accessible")
-                .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
+            return Err(
+                FsError::new("Error: None of the specified directories are accessible").hint(
+                    format!(
+                        "Name at least one existing, readable directory. {}",
+                        warnings.join("; ")
+                    ),
+                ),
+            );
         }
         let ceiling = Arc::new(roots);
-        let inner = Inner { config, deny, active: RwLock::new(Arc::clone(&ceiling)), ceiling };
-        Ok((Self { inner: Arc::new(inner) }, warnings))
+        let inner = Inner {
+            config,
+            deny,
+            active: RwLock::new(Arc::clone(&ceiling)),
+            ceiling,
+        };
+        Ok((
+            Self {
+                inner: Arc::new(inner),
+            },
+            warnings,
+        ))
     }
 
     /// The configuration this server was opened with.
@@ -105,7 +125,9 @@ impl Filesystem {
     /// Invalid roots are skipped; when none is valid the present directories stay. Answers whether anything changed.
     pub async fn offer_roots(&self, roots: Vec<String>) -> bool {
         let inner = Arc::clone(&self.inner);
-        tokio::task::spawn_blocking(move || inner.take_roots(&roots)).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || inner.take_roots(&roots))
+            .await
+            .unwrap_or(false)
     }
 
     /// Runs blocking work for a tool on the runtime's blocking pool.
@@ -133,11 +155,14 @@ impl Inner {
     }
 
     fn take_roots(&self, offered: &[String]) -> bool {
-        let policy = self.config.roots.unwrap_or(if self.config.directories.is_empty() {
-            RootsPolicy::Use
-        } else {
-            RootsPolicy::Ignore
-        });
+        let policy = self
+            .config
+            .roots
+            .unwrap_or(if self.config.directories.is_empty() {
+                RootsPolicy::Use
+            } else {
+                RootsPolicy::Ignore
+            });
         let mut roots = Roots::default();
         for root in offered {
             let path = resolve::root_path(root);
@@ -176,7 +201,11 @@ pub struct Answer<M> {
 
 impl<M> Answer<M> {
     pub(crate) fn new(content: impl Into<String>, more: M) -> Self {
-        Self { content: content.into(), more, notice: None }
+        Self {
+            content: content.into(),
+            more,
+            notice: None,
+        }
     }
 }
 
@@ -196,11 +225,18 @@ pub struct FsError {
 
 impl FsError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, missing: false }
+        Self {
+            message: message.into(),
+            hint: None,
+            missing: false,
+        }
     }
 
     pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self { missing: true, ..Self::new(message) }
+        Self {
+            missing: true,
+            ..Self::new(message)
+        }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -249,29 +285,79 @@ fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str
         Errno::NOENT => (
             "ENOENT",
             "no such file or directory",
-            Some("Check the spelling with list_directory on the parent, or create the parent with create_directory."),
+            Some(
+                "Check the spelling with list_directory on the parent, or create the parent with create_directory.",
+            ),
         ),
-        Errno::EXIST => ("EEXIST", "file already exists", Some("Choose another name, or move the existing one away.")),
-        Errno::ISDIR => {
-            ("EISDIR", "illegal operation on a directory", Some("Use list_directory to see what is in it."))
-        }
-        Errno::NOTDIR => ("ENOTDIR", "not a directory", Some("A part of this path is a file, not a directory.")),
-        Errno::ACCESS => {
-            ("EACCES", "permission denied", Some("The operating system refuses this to the user the server runs as."))
-        }
-        Errno::PERM => ("EPERM", "operation not permitted", Some("The operating system or the file system refuses this.")),
-        Errno::ROFS => ("EROFS", "read-only file system", Some("This directory is mounted read-only.")),
-        Errno::NOSPC => ("ENOSPC", "no space left on device", Some("Free some space first; nothing was changed.")),
-        Errno::LOOP => ("ELOOP", "too many symbolic links encountered", Some("The links lead in a circle.")),
+        Errno::EXIST => (
+            "EEXIST",
+            "file already exists",
+            Some("Choose another name, or move the existing one away."),
+        ),
+        Errno::ISDIR => (
+            "EISDIR",
+            "illegal operation on a directory",
+            Some("Use list_directory to see what is in it."),
+        ),
+        Errno::NOTDIR => (
+            "ENOTDIR",
+            "not a directory",
+            Some("A part of this path is a file, not a directory."),
+        ),
+        Errno::ACCESS => (
+            "EACCES",
+            "permission denied",
+            Some("The operating system refuses this to the user the server runs as."),
+        ),
+        Errno::PERM => (
+            "EPERM",
+            "operation not permitted",
+            Some("The operating system or the file system refuses this."),
+        ),
+        Errno::ROFS => (
+            "EROFS",
+            "read-only file system",
+            Some("This directory is mounted read-only."),
+        ),
+        Errno::NOSPC => (
+            "ENOSPC",
+            "no space left on device",
+            Some("Free some space first; nothing was changed."),
+        ),
+        Errno::LOOP => (
+            "ELOOP",
+            "too many symbolic links encountered",
+            Some("The links lead in a circle."),
+        ),
         Errno::NAMETOOLONG => ("ENAMETOOLONG", "name too long", Some("Use a shorter name.")),
-        Errno::NOTEMPTY => ("ENOTEMPTY", "directory not empty", Some("Pass recursive to remove what is in it too.")),
-        Errno::XDEV => ("EXDEV", "cross-device link not permitted", Some("Copy with fs_copy instead.")),
-        Errno::MFILE | Errno::NFILE => ("EMFILE", "too many open files", Some("Try again in a moment.")),
+        Errno::NOTEMPTY => (
+            "ENOTEMPTY",
+            "directory not empty",
+            Some("Pass recursive to remove what is in it too."),
+        ),
+        Errno::XDEV => (
+            "EXDEV",
+            "cross-device link not permitted",
+            Some("Copy with fs_copy instead."),
+        ),
+        Errno::MFILE | Errno::NFILE => (
+            "EMFILE",
+            "too many open files",
+            Some("Try again in a moment."),
+        ),
         Errno::INVAL => ("EINVAL", "invalid argument", None),
-        Errno::BUSY => ("EBUSY", "resource busy or locked", Some("It is a mount point or in use; nothing was changed.")),
+        Errno::BUSY => (
+            "EBUSY",
+            "resource busy or locked",
+            Some("It is a mount point or in use; nothing was changed."),
+        ),
         other => {
             let text = std::io::Error::from(other).to_string();
-            let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+            let text = text
+                .split(" (os error")
+                .next()
+                .unwrap_or_default()
+                .to_lowercase();
             return (format!("E{}", other.raw_os_error()), text, None);
         }
     };

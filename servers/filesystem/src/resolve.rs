@@ -12,10 +12,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization;
 
+use crate::config::windows_name_problem;
 use crate::dir::{self, Kind, Meta};
 use crate::{FollowSymlinks, FsError, Inner};
 
@@ -50,14 +50,23 @@ impl Roots {
         let path = expand_home(given);
         let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
         let given = normalize(&path);
-        let handle = dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
+        let handle =
+            dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
         let real = std::fs::canonicalize(&given).map_err(|error| error.to_string())?;
-        self.add(Root { given, real, handle: Arc::new(handle) });
+        self.add(Root {
+            given,
+            real,
+            handle: Arc::new(handle),
+        });
         Ok(())
     }
 
     fn add(&mut self, root: Root) {
-        if !self.list.iter().any(|known| known.given == root.given && known.real == root.real) {
+        if !self
+            .list
+            .iter()
+            .any(|known| known.given == root.given && known.real == root.real)
+        {
             self.list.push(Arc::new(root));
         }
     }
@@ -94,15 +103,23 @@ impl Roots {
     /// `path` below every allowed directory that holds it, innermost or not.
     fn belows(&self, path: &Path) -> Vec<PathBuf> {
         let tops = self.list.iter().flat_map(|root| [&root.given, &root.real]);
-        let mut belows: Vec<PathBuf> = tops.filter_map(|top| path.strip_prefix(top).ok()).map(Path::to_owned).collect();
+        let mut belows: Vec<PathBuf> = tops
+            .filter_map(|top| path.strip_prefix(top).ok())
+            .map(Path::to_owned)
+            .collect();
         belows.dedup();
         belows
     }
 
     fn outside(&self, what: &str, path: &Path) -> FsError {
         let allowed = self.spellings().join(", ");
-        FsError::new(format!("Access denied - {what} outside allowed directories: {} not in {allowed}", path.display()))
-            .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
+        FsError::new(format!(
+            "Access denied - {what} outside allowed directories: {} not in {allowed}",
+            path.display()
+        ))
+        .hint(
+            "Only paths below these directories can be used; list_allowed_directories shows them.",
+        )
     }
 }
 
@@ -141,13 +158,19 @@ impl Place {
 
     /// The path below the allowed directory, for deny patterns and display.
     pub(crate) fn below(&self) -> PathBuf {
-        self.missing.iter().fold(self.below.clone(), |path, name| path.join(name))
+        self.missing
+            .iter()
+            .fold(self.below.clone(), |path, name| path.join(name))
     }
 
     /// The absolute path with links resolved.
     pub(crate) fn path(&self) -> PathBuf {
         let below = self.below();
-        if below.as_os_str().is_empty() { self.root.real.clone() } else { self.root.real.join(below) }
+        if below.as_os_str().is_empty() {
+            self.root.real.clone()
+        } else {
+            self.root.real.join(below)
+        }
     }
 
     /// [`Self::path`] as text.
@@ -162,7 +185,9 @@ impl Place {
 
     /// The metadata, or the error that `call` would give.
     pub(crate) fn existing(&self, call: &str) -> Result<&Meta, FsError> {
-        self.meta.as_ref().ok_or_else(|| FsError::io(Errno::NOENT, call, &self.shown()))
+        self.meta
+            .as_ref()
+            .ok_or_else(|| FsError::io(Errno::NOENT, call, &self.shown()))
     }
 
     /// Names that must be created to make the place exist; empty when it does.
@@ -231,8 +256,15 @@ impl Inner {
         asked: &Path,
         last: Last,
     ) -> Result<Place, FsError> {
-        let mut walk =
-            Walk { root, trail: Vec::new(), todo: VecDeque::new(), from_link: 0, links: 0, retries: 0, jumped: false };
+        let mut walk = Walk {
+            root,
+            trail: Vec::new(),
+            todo: VecDeque::new(),
+            from_link: 0,
+            links: 0,
+            retries: 0,
+            jumped: false,
+        };
         walk.start(below);
         while let Some(name) = walk.todo.pop_front() {
             let in_link = walk.from_link > 0;
@@ -242,7 +274,10 @@ impl Inner {
             }
             if name == ".." {
                 if walk.trail.pop().is_none() {
-                    return Err(roots.outside("symlink target", &walk.root.real.join("..").join(join(&walk.todo))));
+                    return Err(roots.outside(
+                        "symlink target",
+                        &walk.root.real.join("..").join(join(&walk.todo)),
+                    ));
                 }
                 continue;
             }
@@ -254,7 +289,9 @@ impl Inner {
                 Err(error) => return Err(FsError::io(error, "open", &asked.to_string_lossy())),
             };
             match meta.kind {
-                Kind::Link if last == Last::Keep && walk.todo.is_empty() => return Ok(walk.place(here, name, meta)),
+                Kind::Link if last == Last::Keep && walk.todo.is_empty() => {
+                    return Ok(walk.place(here, name, meta));
+                }
                 Kind::Link if walk.jumped => walk.restart(below),
                 Kind::Link => self.follow(roots, &mut walk, &here, &name, asked)?,
                 Kind::Dir => match dir::open_dir(here.as_fd(), &name) {
@@ -263,7 +300,9 @@ impl Inner {
                     Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => walk.retry(name, asked)?,
                     Err(error) => return Err(FsError::io(error, "open", &asked.to_string_lossy())),
                 },
-                _ if walk.todo.iter().all(|name| name == ".") => return Ok(walk.place(here, name, meta)),
+                _ if walk.todo.iter().all(|name| name == ".") => {
+                    return Ok(walk.place(here, name, meta));
+                }
                 _ => return Err(FsError::io(Errno::NOTDIR, "open", &asked.to_string_lossy())),
             }
         }
@@ -321,16 +360,33 @@ impl Inner {
 
     /// The name as it is spelt in the directory: the same bytes, or the one name that differs only in how accents are
     /// composed. Two such names are an error, because the caller cannot have meant both.
-    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, FsError> {
-        let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else { return Ok(name) };
+    fn exact_name(
+        &self,
+        at: BorrowedFd<'_>,
+        name: OsString,
+        asked: &Path,
+    ) -> Result<OsString, FsError> {
+        let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else {
+            return Ok(name);
+        };
         let composed: String = text.nfc().collect();
         if composed.chars().eq(text.nfd()) {
             return Ok(name);
         }
         // A directory that may be entered but not listed has only the exact spelling.
-        let Ok((_, entries, _)) = dir::entries(at, OsStr::new("."), self.config.max_scan) else { return Ok(name) };
-        let same = |entry: &OsStr| entry.to_str().is_some_and(|entry| entry.nfc().eq(composed.chars()));
-        let mut found: Vec<OsString> = entries.into_iter().map(|(entry, _)| entry).filter(|entry| same(entry)).collect();
+        let Ok((_, entries, _)) = dir::entries(at, OsStr::new("."), self.config.max_scan) else {
+            return Ok(name);
+        };
+        let same = |entry: &OsStr| {
+            entry
+                .to_str()
+                .is_some_and(|entry| entry.nfc().eq(composed.chars()))
+        };
+        let mut found: Vec<OsString> = entries
+            .into_iter()
+            .map(|(entry, _)| entry)
+            .filter(|entry| same(entry))
+            .collect();
         if self.config.allow_odd_names && found.contains(&name) {
             return Ok(name);
         }
@@ -347,16 +403,28 @@ impl Inner {
 
     /// Adds the directory `path` of the ceiling to `roots`, by its handle.
     pub(crate) fn narrow(&self, roots: &mut Roots, path: &str) -> Result<(), String> {
-        let place = self.resolve_in(&self.ceiling, path, Last::Follow).map_err(|error| error.to_string())?;
+        let place = self
+            .resolve_in(&self.ceiling, path, Last::Follow)
+            .map_err(|error| error.to_string())?;
         let real = place.path();
         let handle = match place.meta() {
-            Some(Meta { kind: Kind::Dir, .. }) => dir::open_dir(place.dir(), place.name()),
+            Some(Meta {
+                kind: Kind::Dir, ..
+            }) => dir::open_dir(place.dir(), place.name()),
             _ => Err(Errno::NOTDIR),
         };
         let handle = handle.map_err(|error| std::io::Error::from(error).to_string())?;
         let given = normalize(&expand_home(path));
-        let given = if given.is_absolute() { given } else { real.clone() };
-        roots.add(Root { given, real, handle: Arc::new(handle) });
+        let given = if given.is_absolute() {
+            given
+        } else {
+            real.clone()
+        };
+        roots.add(Root {
+            given,
+            real,
+            handle: Arc::new(handle),
+        });
         Ok(())
     }
 }
@@ -378,13 +446,19 @@ struct Walk {
 impl Walk {
     /// Fills `todo`, or skips ahead in one system call when the kernel can vouch for the whole way.
     fn start(&mut self, below: &Path) {
-        self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
+        self.todo = below
+            .components()
+            .map(|part| part.as_os_str().to_owned())
+            .collect();
         let plain = below.as_os_str().as_bytes().is_ascii() && self.todo.len() > 2;
-        let Some(parent) = below.parent().filter(|_| plain) else { return };
+        let Some(parent) = below.parent().filter(|_| plain) else {
+            return;
+        };
         if let Some(handle) = dir::open_dir_beneath(self.root.handle.as_fd(), parent) {
             // Only the last step needs its handle; the ones before matter when a link says `..`, and then the walk
             // starts again without the jump.
-            self.trail.push((Arc::new(handle), parent.as_os_str().to_owned()));
+            self.trail
+                .push((Arc::new(handle), parent.as_os_str().to_owned()));
             self.todo.drain(..self.todo.len() - 1);
             self.jumped = true;
         }
@@ -393,12 +467,19 @@ impl Walk {
     /// Starts again, name by name.
     fn restart(&mut self, below: &Path) {
         self.trail.clear();
-        self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
+        self.todo = below
+            .components()
+            .map(|part| part.as_os_str().to_owned())
+            .collect();
         self.jumped = false;
     }
 
     fn here(&self) -> Arc<OwnedFd> {
-        Arc::clone(self.trail.last().map_or(&self.root.handle, |(handle, _)| handle))
+        Arc::clone(
+            self.trail
+                .last()
+                .map_or(&self.root.handle, |(handle, _)| handle),
+        )
     }
 
     fn below(&self) -> PathBuf {
@@ -408,8 +489,11 @@ impl Walk {
     fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), FsError> {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return Err(FsError::new(format!("The path keeps changing while it is opened: {}", asked.display()))
-                .hint("Another program is replacing a part of it; try again when that has ended."));
+            return Err(FsError::new(format!(
+                "The path keeps changing while it is opened: {}",
+                asked.display()
+            ))
+            .hint("Another program is replacing a part of it; try again when that has ended."));
         }
         self.todo.push_front(name);
         Ok(())
@@ -417,7 +501,14 @@ impl Walk {
 
     fn place(self, dir: Arc<OwnedFd>, name: OsString, meta: Meta) -> Place {
         let below = self.below().join(&name);
-        Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) }
+        Place {
+            root: self.root,
+            dir,
+            name,
+            below,
+            missing: Vec::new(),
+            meta: Some(meta),
+        }
     }
 
     /// The walk ended at the last directory entered.
@@ -427,13 +518,21 @@ impl Walk {
             Some((handle, _)) => (handle, below.file_name().map(OsStr::to_owned)),
             None => (Arc::clone(&self.root.handle), None),
         };
-        let meta = dir::meta_of(handle.as_fd()).map_err(|error| FsError::io(error, "stat", &asked.to_string_lossy()))?;
+        let meta = dir::meta_of(handle.as_fd())
+            .map_err(|error| FsError::io(error, "stat", &asked.to_string_lossy()))?;
         // The parent is what holds the name; for the allowed directory itself, it is its own `.`.
         let (dir, name) = match name {
             Some(name) => (self.here(), name),
             None => (handle, OsString::from(".")),
         };
-        Ok(Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) })
+        Ok(Place {
+            root: self.root,
+            dir,
+            name,
+            below,
+            missing: Vec::new(),
+            meta: Some(meta),
+        })
     }
 
     fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, FsError> {
@@ -450,83 +549,26 @@ impl Walk {
             .hint("Restart the server so that it opens the directory that is there now."));
         }
         let below = self.below();
-        let missing: Vec<OsString> = std::iter::once(name).chain(self.todo.into_iter().filter(|n| n != ".")).collect();
+        let missing: Vec<OsString> = std::iter::once(name)
+            .chain(self.todo.into_iter().filter(|n| n != "."))
+            .collect();
         if missing.iter().any(|name| name == "..") {
             return Err(FsError::io(Errno::NOENT, "open", &asked.to_string_lossy()));
         }
         let name = missing.first().cloned().unwrap_or_default();
-        Ok(Place { root: self.root, dir, name, below, missing, meta: None })
+        Ok(Place {
+            root: self.root,
+            dir,
+            name,
+            below,
+            missing,
+            meta: None,
+        })
     }
 }
 
 fn join(names: &VecDeque<OsString>) -> PathBuf {
     names.iter().collect()
-}
-
-/// The deny patterns.
-#[derive(Debug)]
-pub(crate) struct Deny {
-    /// Matched against paths below an allowed directory.
-    below: GlobSet,
-    /// Patterns that begin with `/`, matched against absolute paths.
-    absolute: GlobSet,
-}
-
-impl Deny {
-    /// Reads the patterns. One without `/` covers that name at any depth; case never matters.
-    pub(crate) fn new(patterns: &[String]) -> Result<Self, FsError> {
-        let (mut below, mut absolute) = (GlobSetBuilder::new(), GlobSetBuilder::new());
-        for pattern in patterns {
-            let trimmed = expand_home(pattern.trim_end_matches('/')).to_string_lossy().into_owned();
-            let anywhere = if trimmed.contains('/') { trimmed } else { format!("**/{trimmed}") };
-            let composed: String = anywhere.nfc().collect();
-            let glob = GlobBuilder::new(&composed)
-                .literal_separator(true)
-                .case_insensitive(true)
-                .build()
-                .map_err(|error| FsError::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
-            if composed.starts_with('/') { absolute.add(glob) } else { below.add(glob) };
-        }
-        let finish = |set: GlobSetBuilder| {
-            set.build().map_err(|error| FsError::new(format!("Cannot use the deny patterns: {error}")))
-        };
-        Ok(Self { below: finish(below)?, absolute: finish(absolute)? })
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.below.is_empty() && self.absolute.is_empty()
-    }
-
-    /// Whether the entry `rest` of a directory is covered, given the directory's absolute path and its paths below the
-    /// allowed directories. Whatever leads there was checked before.
-    pub(crate) fn covers(&self, base: &Path, belows: &[PathBuf], rest: &Path) -> bool {
-        !self.is_empty()
-            && (matches(&self.absolute, &base.join(rest))
-                || belows.iter().any(|below| matches(&self.below, &below.join(rest))))
-    }
-
-    /// Refuses a path that is covered itself or lies below something covered.
-    fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), FsError> {
-        let covered = !self.is_empty()
-            && (path.ancestors().any(|path| matches(&self.absolute, path))
-                || belows.iter().flat_map(|below| below.ancestors()).any(|below| matches(&self.below, below)));
-        if covered {
-            return Err(FsError::new(format!(
-                "Access denied - path is excluded by a deny pattern: {}",
-                asked.display()
-            ))
-            .hint("The person running this server has excluded it; do not try other spellings."));
-        }
-        Ok(())
-    }
-}
-
-fn matches(set: &GlobSet, path: &Path) -> bool {
-    match path.to_str() {
-        _ if path.as_os_str().is_empty() => false,
-        Some(text) if !text.is_ascii() => set.is_match(text.nfc().collect::<String>()),
-        _ => set.is_match(path),
-    }
 }
 
 /// What the caller wrote, as a path: quotes and blanks around it stripped, `~` expanded.
@@ -535,27 +577,33 @@ fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, FsError> {
     let text = text.strip_prefix(['"', '\'']).unwrap_or(text);
     let text = text.strip_suffix(['"', '\'']).unwrap_or(text);
     if text.is_empty() {
-        return Err(FsError::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one."));
+        return Err(FsError::new("The path is empty")
+            .hint("Name a file or directory; \".\" is the first allowed one."));
     }
     if text.contains('\0') {
-        return Err(FsError::new("Access denied - the path contains a NUL character").hint("Leave it out."));
+        return Err(
+            FsError::new("Access denied - the path contains a NUL character").hint("Leave it out."),
+        );
     }
     let bytes = text.as_bytes();
-    let drive = bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
+    let drive = bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
     if !cfg!(windows) && (drive || text.starts_with("\\\\")) {
-        return Err(FsError::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
-            .hint("Use / between names and a path that list_allowed_directories shows."));
+        return Err(FsError::new(format!(
+            "Access denied - a Windows path on a system that is not Windows: {text}"
+        ))
+        .hint("Use / between names and a path that list_allowed_directories shows."));
     }
-    if windows_names {
-        if let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
-            return Err(FsError::new(format!("Access denied - {problem}: {text}"))
-                .hint("Windows would take this name for something else; use another name."));
-        }
+    if windows_names && let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
+        return Err(FsError::new(format!("Access denied - {problem}: {text}"))
+            .hint("Windows would take this name for something else; use another name."));
     }
     Ok(expand_home(text))
 }
 
-fn expand_home(text: &str) -> PathBuf {
+pub(crate) fn expand_home(text: &str) -> PathBuf {
     let rest = match text.strip_prefix('~') {
         Some("") => "",
         Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
@@ -620,55 +668,4 @@ pub(crate) fn path_uri(path: &Path) -> String {
         }
     }
     uri
-}
-
-/// Why Windows would not take this name for what it says; `None` when it would.
-pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
-    if name.is_empty() || name == "." || name == ".." {
-        return None;
-    }
-    if name.contains(':') {
-        return Some("the name has an alternate data stream or drive");
-    }
-    if name.ends_with(['.', ' ']) {
-        return Some("the name ends with a dot or space");
-    }
-    if name.chars().any(|c| c < ' ' || "<>\"|?*".contains(c)) {
-        return Some("the name has a character that Windows reserves");
-    }
-    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
-    let numbered = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
-    let port = numbered.is_some_and(|rest| {
-        let mut chars = rest.chars();
-        matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
-    });
-    if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return Some("the name is a Windows device");
-    }
-    let bytes = name.as_bytes();
-    let tilde = bytes.iter().position(|byte| *byte == b'~');
-    if tilde.is_some_and(|at| at <= 6 && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)) && name.len() <= 12 {
-        return Some("the name has the form of a short (8.3) name");
-    }
-    None
-}
-
-/// Refuses a new name that would not look like what it is.
-pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), FsError> {
-    let Some(text) = name.to_str().filter(|_| !allow_odd) else { return Ok(()) };
-    match text.chars().find(|c| is_odd(*c)) {
-        None => Ok(()),
-        Some(odd) => Err(FsError::new(format!(
-            "Refused - the new name contains the invisible or control character U+{:04X}",
-            u32::from(odd)
-        ))
-        .hint("Leave the character out, or start the server with --allow-odd-names.")),
-    }
-}
-
-fn is_odd(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}' | '\u{feff}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

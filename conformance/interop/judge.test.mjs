@@ -1,0 +1,87 @@
+// The schema judge, judged: node --test judge.test.mjs, with INTEROP_SUITE naming the suite's tools.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import test from "node:test";
+import { judge, Judge, schemasIn } from "./judge.mjs";
+
+const tools = process.env.INTEROP_SUITE;
+const bundle = join(tools, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
+const schemas = schemasIn(readFileSync(bundle, "utf8"));
+const require = createRequire(join(tools, "package.json"));
+
+/** What the judge says about one answer to one request. */
+function verdict(revision, method, answer) {
+  const link = "stdio-1";
+  const records = [
+    { from: "client", link, message: { jsonrpc: "2.0", id: 1, method } },
+    { from: "server", link, message: { jsonrpc: "2.0", ...answer } },
+  ];
+  return judge(records, new Judge(require, schemas[revision]), revision).violations;
+}
+
+const tool = { name: "a", inputSchema: { type: "object" } };
+
+test("the suite has a schema of every revision it tests", () => {
+  const revisions = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+  assert.deepEqual(Object.keys(schemas).sort(), revisions);
+});
+
+const accepted = [
+  ["2025-03-26", "tools/list", { id: 1, result: { tools: [tool] } }],
+  ["2025-06-18", "tools/list", { id: 1, result: { tools: [{ ...tool, title: "A" }] } }],
+  ["2025-11-25", "ping", { id: 1, result: {} }],
+  ["2025-11-25", "tools/list", { id: 1, error: { code: -32602, message: "no" } }],
+  ["2025-11-25", "tools/call", { method: "notifications/message", params: { level: "info", data: 1 } }],
+  [
+    "2026-07-28",
+    "tools/list",
+    { id: 1, result: { resultType: "complete", ttlMs: 0, cacheScope: "public", tools: [tool] } },
+  ],
+];
+
+for (const [revision, method, answer] of accepted) {
+  test(`${revision} ${method} is accepted: ${JSON.stringify(answer)}`, () => {
+    assert.deepEqual(verdict(revision, method, answer), []);
+  });
+}
+
+const refused = [
+  ["2025-03-26", "tools/list", { id: 1, result: { tools: [{ ...tool, title: "A" }] } }, /`title` is not of/],
+  ["2025-03-26", "tools/call", { id: 1, result: { content: [{ type: "resource_link", uri: "a:b", name: "a" }] } }, /content/],
+  ["2025-11-25", "tools/list", { id: 1, result: { tools: [{ name: "a" }] } }, /inputSchema/],
+  ["2025-11-25", "tools/list", { id: 1, result: {} }, /tools/],
+  ["2025-11-25", "tools/list", { id: 1, result: { tools: [], resultType: "complete" } }, /`resultType` is not of/],
+  ["2025-11-25", "tools/list", { id: 2, result: { tools: [] } }, /answers nothing/],
+  ["2025-11-25", "tools/list", { id: null, error: { code: 1, message: "no" } }, /id/],
+  ["2025-11-25", "tools/list", { id: 1, error: { message: "no" } }, /code/],
+  ["2025-11-25", "tools/call", { method: "notifications/nonsense" }, /no server notification/],
+  ["2025-11-25", "server/discover", { id: 1, result: {} }, /not of this revision/],
+  ["2026-07-28", "tools/list", { id: 1, result: { tools: [] } }, /ttlMs|resultType|cacheScope/],
+  ["2026-07-28", "tools/call", { id: 9, method: "roots/list" }, /no server request/],
+  ["2026-07-28", "tools/list", { id: 1, result: { resultType: "input_required", inputRequests: {} } }, /must not ask/],
+];
+
+for (const [revision, method, answer, what] of refused) {
+  test(`${revision} ${method} is refused: ${JSON.stringify(answer)}`, () => {
+    const found = verdict(revision, method, answer);
+    assert.ok(found.length > 0, "nothing was found");
+    assert.match(found.join("\n"), what);
+  });
+}
+
+test("what is no message, and an end that is not clean, are found", () => {
+  const one = new Judge(require, schemas["2025-11-25"]);
+  const exit = (fields) => ({
+    from: "server",
+    link: "stdio-1",
+    exit: { code: 0, signal: null, afterEnd: 10, killed: false, ...fields },
+  });
+  const found = (...records) => judge(records, one, "2025-11-25").violations.length;
+  assert.equal(found(exit({})), 0);
+  assert.equal(found(exit({ code: 1 })), 1);
+  assert.equal(found(exit({ afterEnd: 60_000 })), 1);
+  assert.equal(found({ from: "server", link: "stdio-1", text: "starting…" }), 1);
+});

@@ -1,0 +1,393 @@
+//! Which POST of Streamable HTTP is answered how, decided from the message and its headers alone.
+//!
+//! One endpoint serves both eras. A POST stands alone when anything about it says so: its body claims a version in
+//! `_meta`, its `MCP-Protocol-Version` names a revision without sessions, or names an unknown one while there is no
+//! session and the method is not `initialize`. Everything else belongs to a session, and its headers are not compared
+//! with its body.
+//!
+//! Checks of a request that stands alone, in this order, so that each mistake gets its own code:
+//!
+//! | what is wrong | code | status |
+//! |---|---|---|
+//! | `_meta` missing, incomplete or malformed | -32602 | 400 |
+//! | `MCP-Protocol-Version` missing, repeated or different from `_meta` | -32020 | 400 |
+//! | version not served | -32022 | 400 |
+//! | method unknown, or not in this revision | -32601 | 404 |
+//! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
+
+use super::headers;
+use crate::engine::{claimed_version, header_means_stateless, open};
+use crate::era::{self, HeaderVersion, Wire};
+use crate::frame::{Kind, Message, Name, Request};
+use crate::id::Id;
+use crate::method::Method;
+use crate::reply::{Reply, ReplyKind};
+use crate::service::HeaderParam;
+use http::HeaderMap;
+use linchpin_types::error::code;
+use std::sync::Arc;
+
+/// The protocol version a client speaks.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The session a message belongs to.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// Repeats the method of a request that stands alone.
+pub const METHOD: &str = "mcp-method";
+/// Repeats the name or URI a request that stands alone is about.
+pub const NAME: &str = "mcp-name";
+
+/// Where a message that came by POST belongs.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once; a box would cost every request an allocation")]
+pub enum Admit {
+    /// It stands alone, and its headers agree with it: run it.
+    Request(Request),
+    /// It opens a session.
+    Initialize,
+    /// It belongs to a session, which its `Mcp-Session-Id` must name.
+    Session,
+    /// A notification without a session. No revision has such over HTTP; it is accepted (202) and means nothing.
+    Notification,
+}
+
+/// Decides where a message belongs and, when it stands alone, whether it may run. `lookup` gives the mirrored arguments
+/// of a tool by the tool's name.
+///
+/// # Errors
+/// The error to answer with; its status is `status(reply.kind(), None)`.
+pub fn admit(message: &Message, headers: &HeaderMap, lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>) -> Result<Admit, Reply> {
+    let alone = stands_alone(message, headers);
+    match &message.kind {
+        Kind::Request { id, method } if alone => stand_alone(message, id, method, headers, lookup),
+        Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(Admit::Initialize),
+        Kind::Notification { .. } if alone => Ok(Admit::Notification),
+        Kind::Response { .. } if alone => Err(Reply::error(None, code::INVALID_REQUEST, "no request was sent that this could answer", None)),
+        _ => Ok(Admit::Session),
+    }
+}
+
+fn stands_alone(message: &Message, headers: &HeaderMap) -> bool {
+    let version = headers.get(PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
+    let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
+    let (request, initialize) = match &message.kind {
+        Kind::Request { method, .. } => (Some(method), *method == Name::Known(Method::Initialize)),
+        _ => (None, false),
+    };
+    // `initialize` without a claim opens a session whatever the headers say: sessions know no such header yet.
+    if header_means_stateless(version) && !initialize || claimed_version(message).is_some() {
+        return true;
+    }
+    if initialize || headers.contains_key(SESSION_ID) {
+        return false;
+    }
+    let unknown = version.is_some_and(|v| era::header_version(v) == HeaderVersion::Unknown);
+    unknown || matches!(request, Some(Name::Known(method)) if era::only_stateless(*method))
+}
+
+fn stand_alone(
+    message: &Message,
+    id: &Id,
+    method: &Name,
+    headers: &HeaderMap,
+    lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+) -> Result<Admit, Reply> {
+    let mismatch = |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
+    let request = match open(message, None) {
+        // Without a claim there is no caller, although some methods of sessions need none.
+        Ok(request) if request.caller.session().is_some() => return Err(Reply::error(Some(id), code::INVALID_PARAMS, MISSING_META, None)),
+        Ok(request) => request,
+        Err(reply) => {
+            let judged = matches!(reply.kind(), ReplyKind::Error(code::UNSUPPORTED_PROTOCOL_VERSION | code::METHOD_NOT_FOUND));
+            let claimed = claimed_version(message).filter(|_| judged);
+            return Err(claimed.and_then(|v| headers::says(headers, PROTOCOL_VERSION, &v).err()).map_or(reply, mismatch));
+        }
+    };
+    plainly(headers, PROTOCOL_VERSION, request.caller.wire().revision.as_str()).map_err(mismatch)?;
+    plainly(headers, METHOD, method.as_str()).map_err(mismatch)?;
+    let about = match request.method {
+        Method::ToolsCall | Method::PromptsGet => request.string(request.params.name),
+        Method::ResourcesRead => request.string(request.params.uri),
+        _ => return Ok(Admit::Request(request)),
+    };
+    let Some(about) = about else {
+        // The body does not say what it is about, which the service will answer; then no header may say it either.
+        return match headers.contains_key(NAME) {
+            false => Ok(Admit::Request(request)),
+            true => Err(mismatch(format!("{NAME} is there, but the body has nothing to compare it with"))),
+        };
+    };
+    headers::says(headers, NAME, &about).map_err(mismatch)?;
+    if request.method == Method::ToolsCall
+        && let Some(params) = lookup(&about)
+    {
+        let arguments = request.params.arguments.map(|span| request.text(span));
+        headers::check_params(&params, arguments, headers).map_err(mismatch)?;
+    }
+    drop(about);
+    Ok(Admit::Request(request))
+}
+
+/// Like [`headers::says`], for headers that know no sentinel.
+fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> {
+    match headers::single(headers, header)? {
+        None => Err(format!("{header} is missing")),
+        Some(value) if headers::trim(value) == text.as_bytes() => Ok(()),
+        Some(_) => Err(format!("{header} differs from the body")),
+    }
+}
+
+/// The HTTP status of an answer.
+///
+/// `wire` is that of the caller; `None` for an error raised before there was one, by reading the frame or by [`admit`].
+///
+/// | answer | at the door | stands alone | session |
+/// |---|---|---|---|
+/// | result, of whatever kind | – | 200 | 200 |
+/// | -32700 parse error | 400 | 400 | 400 |
+/// | -32601 method not found | 404 | 404 | 200 |
+/// | -32600, -32020, -32021, -32022 | 400 | 400 | 200 |
+/// | -32602 invalid parameters | 400 | 200 | 200 |
+/// | any other error | 400 | 200 | 200 |
+///
+/// Invalid parameters at the door are a missing or malformed `_meta`, for which the specification demands 400; those
+/// that a method finds are an ordinary answer.
+pub fn status(kind: ReplyKind, wire: Option<&Wire>) -> u16 {
+    let ReplyKind::Error(error) = kind else { return 200 };
+    let malformed = matches!(
+        error,
+        code::INVALID_REQUEST | code::HEADER_MISMATCH | code::MISSING_REQUIRED_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
+    );
+    match (error, wire) {
+        (code::PARSE_ERROR, _) => 400,
+        (_, Some(wire)) if !wire.stateless => 200,
+        (code::METHOD_NOT_FOUND, _) => 404,
+        (_, None) => 400,
+        _ if malformed => 400,
+        _ => 200,
+    }
+}
+
+const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use http::{HeaderName, HeaderValue};
+
+    const MODERN: &str = "2026-07-28";
+
+    fn meta(version: &str) -> String {
+        let key = "io.modelcontextprotocol/";
+        format!(r#""_meta":{{"{key}protocolVersion":"{version}","{key}clientCapabilities":{{}}}}"#)
+    }
+
+    /// Runs one POST. `headers` are `name: value`, divided by bars. The outcome is `run METHOD`, `initialize`, `session`,
+    /// `notification`, or `STATUS CODE ID`.
+    fn post(headers: &str, body: &str) -> String {
+        let message = match crate::frame::message(body.to_owned().into(), &Limits::default()) {
+            Ok(message) => message,
+            Err(reply) => return format!("{} unread", status(reply.kind(), None)),
+        };
+        let mut map = HeaderMap::new();
+        for (name, value) in headers.split('|').filter_map(|line| line.trim_start().split_once(':')) {
+            // Blanks around values are kept: the HTTP library may or may not have cut them.
+            map.append(HeaderName::try_from(name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let lookup = |tool: &str| -> Option<Arc<[HeaderParam]>> {
+            let schema = r#"{"properties":{"word":{"type":"string","x-mcp-header":"Word"}}}"#;
+            (tool == "mirrored").then(|| headers::header_params(schema).unwrap().into())
+        };
+        match admit(&message, &map, &lookup) {
+            Ok(Admit::Request(request)) => {
+                assert!(request.caller.wire().stateless);
+                format!("run {}", request.method)
+            }
+            Ok(Admit::Initialize) => "initialize".into(),
+            Ok(Admit::Session) => "session".into(),
+            Ok(Admit::Notification) => "notification".into(),
+            Err(reply) => {
+                let frame: serde_json::Value = serde_json::from_slice(reply.frame()).unwrap();
+                format!("{} {} {}", status(reply.kind(), None), frame["error"]["code"], frame["id"])
+            }
+        }
+    }
+
+    fn request(method: &str, params: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{params}}}}}"#)
+    }
+
+    /// A request of revision 2026-07-28 in good order, but for the headers.
+    fn modern(method: &str, params: &str) -> String {
+        let comma = if params.is_empty() { "" } else { "," };
+        request(method, &format!("{params}{comma}{}", meta(MODERN)))
+    }
+
+    #[test]
+    fn claims_that_are_missing_wrong_or_not_served() {
+        let with = |version: &str, method: &str| format!("MCP-Protocol-Version: {version}|Mcp-Method: {method}");
+        let key = "io.modelcontextprotocol/";
+        let discover = |params: &str| request("server/discover", params);
+        let rows = [
+            (with(MODERN, "server/discover"), discover(""), "400 -32602 7"),
+            (with(MODERN, "server/discover"), r#"{"jsonrpc":"2.0","id":7,"method":"server/discover"}"#.to_owned(), "400 -32602 7"),
+            (with(MODERN, "tools/list"), request("tools/list", ""), "400 -32602 7"),
+            (with(MODERN, "ping"), request("ping", ""), "400 -32602 7"),
+            (with(MODERN, "unknown/method"), request("unknown/method", ""), "400 -32602 7"),
+            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}clientCapabilities":{{}}}}"#)), "400 -32602 7"),
+            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}protocolVersion":"{MODERN}"}}"#)), "400 -32602 7"),
+            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}protocolVersion":1}}"#)), "400 -32602 7"),
+            (with(MODERN, "server/discover"), discover(r#""_meta":[]"#), "400 -32602 7"),
+            (with(MODERN, "server/discover"), discover(&meta(MODERN)), "run server/discover"),
+            (with("v999.0.0", "server/discover"), discover(&meta("v999.0.0")), "400 -32022 7"),
+            (with("2025-11-25", "server/discover"), discover(&meta("2025-11-25")), "400 -32022 7"),
+            (with(MODERN, "server/discover"), discover(&meta("v999.0.0")), "400 -32020 7"),
+            (with("v999.0.0", "server/discover"), discover(&meta(MODERN)), "400 -32020 7"),
+            (with("2025-06-18", "server/discover"), discover(&meta(MODERN)), "400 -32020 7"),
+            ("Mcp-Method: server/discover".into(), discover(&meta(MODERN)), "400 -32020 7"),
+            (format!("{}|MCP-Protocol-Version: {MODERN}", with(MODERN, "server/discover")), discover(&meta(MODERN)), "400 -32020 7"),
+            (with("v999.0.0", "server/discover"), discover(""), "400 -32602 7"),
+            (String::new(), discover(""), "400 -32602 7"),
+        ];
+        for (headers, body, want) in rows {
+            assert_eq!(post(&headers, &body), want, "{headers} {body}");
+        }
+    }
+
+    #[test]
+    fn the_error_for_a_version_names_what_is_served_and_what_was_asked() {
+        let body = request("tools/list", &meta("v999.0.0"));
+        let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
+        let reply = admit(&message, &headers, &|_| None).unwrap_err();
+        let frame: serde_json::Value = serde_json::from_slice(reply.frame()).unwrap();
+        assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
+    }
+
+    #[test]
+    fn methods_of_the_other_era_and_unknown_ones() {
+        for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method"] {
+            let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: {method}");
+            assert_eq!(post(&headers, &modern(method, "")), "404 -32601 7", "{method}");
+            let wrong = format!("MCP-Protocol-Version: 2025-11-25|Mcp-Method: {method}");
+            assert_eq!(post(&wrong, &modern(method, "")), "400 -32020 7", "{method}");
+        }
+    }
+
+    #[test]
+    fn method_and_name_headers_must_repeat_the_body() {
+        let simple = modern("tools/call", r#""name":"test_simple_text","arguments":{}"#);
+        let read = modern("resources/read", r#""uri":"test://a b""#);
+        let prompt = modern("prompts/get", r#""name":"caf\u00e9""#);
+        let rows = [
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text", "run tools/call"),
+            (&simple, "mcp-method: tools/call|MCP-NAME: test_simple_text", "run tools/call"),
+            (&simple, "Mcp-Method:  tools/call \t|Mcp-Name:  \ttest_simple_text  ", "run tools/call"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: =?base64?dGVzdF9zaW1wbGVfdGV4dA==?=", "run tools/call"),
+            (&simple, "Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: TOOLS/CALL|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/list|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: ", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: Test_Simple_Text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text|Mcp-Name: other", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Method: tools/call|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a b", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: =?base64?dGVzdDovL2EgYg==?=", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a%20b", "400 -32020 7"),
+            (&read, "Mcp-Method: resources/read", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: =?base64?Y2Fmw6k=?=", "run prompts/get"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: café", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: cafe", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get", "400 -32020 7"),
+        ];
+        for (body, headers, want) in rows {
+            assert_eq!(post(&format!("MCP-Protocol-Version: {MODERN}|{headers}"), body), want, "{headers} {body}");
+        }
+        // Methods that are about nothing need no name; a body that lacks its name is for the service to refuse.
+        let headers = |method: &str| format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: {method}");
+        assert_eq!(post(&headers("tools/list"), &modern("tools/list", "")), "run tools/list");
+        assert_eq!(post(&headers("tools/call"), &modern("tools/call", "")), "run tools/call");
+        assert_eq!(post(&headers("tools/call"), &modern("tools/call", r#""name":1"#)), "run tools/call");
+        assert_eq!(post(&format!("{}|Mcp-Name: x", headers("tools/call")), &modern("tools/call", "")), "400 -32020 7");
+    }
+
+    #[test]
+    fn mirrored_arguments_must_repeat_the_body() {
+        let rows = [
+            ("Hello", "|Mcp-Param-Word: Hello", "run tools/call"),
+            ("Hello", "|mcp-param-word: Hello ", "run tools/call"),
+            ("Hello", "|Mcp-Param-Word: =?base64?SGVsbG8=?=", "run tools/call"),
+            ("SGVsbG8=", "|Mcp-Param-Word: SGVsbG8=", "run tools/call"),
+            ("=?base64?SGVsbG8=", "|Mcp-Param-Word: =?base64?SGVsbG8=", "run tools/call"),
+            ("Hello", "|Mcp-Param-Word: =?base64?SGVsbG8?=", "400 -32020 7"),
+            ("Hello", "|Mcp-Param-Word: =?base64?SGVs!!!bG8=?=", "400 -32020 7"),
+            ("Hello", "|Mcp-Param-Word: Bye", "400 -32020 7"),
+            ("Hello", "", "400 -32020 7"),
+        ];
+        for (word, header, want) in rows {
+            let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored{header}");
+            let body = modern("tools/call", &format!(r#""name":"mirrored","arguments":{{"word":"{word}"}}"#));
+            assert_eq!(post(&headers, &body), want, "{header} {word}");
+        }
+        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored");
+        assert_eq!(post(&headers, &modern("tools/call", r#""name":"mirrored""#)), "run tools/call");
+        let other = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: other|Mcp-Param-Word: x");
+        assert_eq!(post(&other, &modern("tools/call", r#""name":"other""#)), "run tools/call");
+    }
+
+    #[test]
+    fn what_belongs_to_sessions_is_left_to_them() {
+        let initialize = request("initialize", r#""protocolVersion":"2025-11-25","capabilities":{}"#);
+        let rows = [
+            ("", initialize.as_str(), "initialize"),
+            ("MCP-Protocol-Version: 2025-11-25", &initialize, "initialize"),
+            ("MCP-Protocol-Version: v999.0.0", &initialize, "initialize"),
+            ("MCP-Protocol-Version: 2026-07-28", &initialize, "initialize"),
+            ("Mcp-Session-Id: s", &initialize, "initialize"),
+            ("", &request("tools/list", ""), "session"),
+            ("Mcp-Session-Id: s", &request("tools/list", ""), "session"),
+            ("Mcp-Session-Id: s|MCP-Protocol-Version: 2025-06-18|Mcp-Method: nonsense", &request("tools/list", ""), "session"),
+            ("Mcp-Session-Id: s|MCP-Protocol-Version: v999.0.0", &request("tools/list", ""), "session"),
+            ("MCP-Protocol-Version: v999.0.0", &request("tools/list", ""), "400 -32602 7"),
+            ("Mcp-Session-Id: s", &request("server/discover", ""), "session"),
+            ("Mcp-Session-Id: s", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "session"),
+            ("", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "session"),
+            ("Mcp-Session-Id: s", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "session"),
+            // Without sessions there are neither notifications nor answers to come by POST.
+            ("MCP-Protocol-Version: 2026-07-28", r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#, "notification"),
+            ("MCP-Protocol-Version: 2026-07-28", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "400 -32600 null"),
+            // A claim wins over a session id.
+            ("Mcp-Session-Id: s|MCP-Protocol-Version: 2026-07-28|Mcp-Method: tools/list", &modern("tools/list", ""), "run tools/list"),
+            ("", "{", "400 unread"),
+        ];
+        for (headers, body, want) in rows {
+            assert_eq!(post(headers, body), want, "{headers} {body}");
+        }
+    }
+
+    #[test]
+    fn the_status_follows_the_table() {
+        use linchpin_types::version::Revision;
+        let (session, alone) = (Wire::of(Revision::V2025_11_25), Wire::of(Revision::V2026_07_28));
+        let rows = [
+            (code::PARSE_ERROR, [400, 400, 400]),
+            (code::METHOD_NOT_FOUND, [404, 404, 200]),
+            (code::INVALID_REQUEST, [400, 400, 200]),
+            (code::HEADER_MISMATCH, [400, 400, 200]),
+            (code::MISSING_REQUIRED_CLIENT_CAPABILITY, [400, 400, 200]),
+            (code::UNSUPPORTED_PROTOCOL_VERSION, [400, 400, 200]),
+            (code::INVALID_PARAMS, [400, 200, 200]),
+            (code::INTERNAL_ERROR, [400, 200, 200]),
+            (code::RESOURCE_NOT_FOUND, [400, 200, 200]),
+        ];
+        for (code, want) in rows {
+            let kind = ReplyKind::Error(code);
+            assert_eq!([status(kind, None), status(kind, Some(alone)), status(kind, Some(session))], want, "{code}");
+        }
+        for kind in [ReplyKind::Complete, ReplyKind::ToolError, ReplyKind::InputRequired] {
+            assert_eq!([status(kind, Some(alone)), status(kind, Some(session))], [200, 200]);
+        }
+    }
+}

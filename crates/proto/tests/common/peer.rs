@@ -1,0 +1,304 @@
+//! A driver of the engine that believes nothing: it applies any sequence of events, keeps its own small account of what
+//! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
+
+use linchpin_proto::frame::{self, Frame, Message};
+use linchpin_proto::service::{Ask, AskError, Cancel};
+use linchpin_proto::{Engine, Event, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// One thing that happens to an engine. Numbers choose among what there is, modulo its count.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// The client opens a session: id, version.
+    Initialize(u8, u8),
+    /// The client sends a request of the sessions era: id, method.
+    Legacy(u8, u8),
+    /// The client sends a request that stands alone: id, method.
+    Modern(u8, u8),
+    /// The client cancels an id.
+    Cancel(u8),
+    /// The client answers a question: its number, how.
+    Answer(u8, u8),
+    /// The client sends some notification, or several messages at once.
+    Notify(u8),
+    /// The client sends something that is no message in order.
+    Garbage(Vec<u8>),
+    /// A running call ends.
+    Finish(u8),
+    /// A running call asks the client something.
+    Ask(u8),
+    /// A call that was cancelled ends, or asks, all the same.
+    Late(u8),
+    /// The connection ends.
+    Close,
+}
+
+impl Op {
+    /// Reads operations from bytes, for a fuzzer: three bytes each, garbage takes more.
+    pub(crate) fn decode_all(mut bytes: &[u8]) -> Vec<Op> {
+        let mut ops = Vec::new();
+        while let [op, a, b, rest @ ..] = bytes {
+            bytes = rest;
+            ops.push(match op % 16 {
+                0 => Op::Initialize(*a, *b),
+                1..=3 => Op::Legacy(*a, *b),
+                4..=6 => Op::Modern(*a, *b),
+                7 => Op::Cancel(*a),
+                8 => Op::Answer(*a, *b),
+                9 => Op::Notify(*a),
+                10 => {
+                    let (garbage, rest) = bytes.split_at(bytes.len().min(usize::from(*a)));
+                    bytes = rest;
+                    Op::Garbage(garbage.to_vec())
+                }
+                11 | 12 => Op::Finish(*a),
+                13 => Op::Ask(*a),
+                14 => Op::Late(*a),
+                _ if *a == 0 => Op::Close,
+                _ => Op::Ask(*b),
+            });
+        }
+        ops
+    }
+}
+
+struct Call {
+    id: Id,
+    wire: &'static Wire,
+    cancel: Option<Arc<Flag>>,
+}
+
+struct Flag(AtomicUsize);
+
+impl Cancel for Flag {
+    fn cancel(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The engine and the account that is kept of it.
+pub(crate) struct Peer {
+    engine: Engine,
+    limits: Arc<Limits>,
+    running: Vec<Call>,
+    cancelled: Vec<Id>,
+    /// Requests received and answers sent, by id.
+    received: HashMap<String, usize>,
+    answered: HashMap<String, usize>,
+    /// How often each question was answered; the place is its number less one.
+    asks: Arc<Mutex<Vec<usize>>>,
+    closed: bool,
+}
+
+const IDS: [&str; 5] = ["1", "2", "\"1\"", "\"a\"", "\"an id that does not fit inline at all\""];
+const CALLS_MAX: usize = 4;
+
+impl Peer {
+    /// A peer that has said nothing yet.
+    pub(crate) fn new() -> Peer {
+        let limits = Arc::new(Limits { calls_per_peer_max: CALLS_MAX, ..Limits::default() });
+        Peer {
+            engine: Engine::new(limits.clone()),
+            limits,
+            running: Vec::new(),
+            cancelled: Vec::new(),
+            received: HashMap::new(),
+            answered: HashMap::new(),
+            asks: Arc::default(),
+            closed: false,
+        }
+    }
+
+    /// Lets one thing happen and checks every promise.
+    pub(crate) fn apply(&mut self, op: &Op) {
+        let id = |n: u8| IDS[usize::from(n) % IDS.len()];
+        let method = |n: u8| Method::ALL.get(usize::from(n) % (Method::ALL.len() + 1)).map_or("unknown/method", |m| m.as_str());
+        match op {
+            Op::Initialize(n, version) => {
+                let version = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "x"][usize::from(*version) % 6];
+                self.request(id(*n), "initialize", &format!(r#"{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#));
+            }
+            Op::Legacy(n, m) => self.request(id(*n), method(*m), "{}"),
+            Op::Modern(n, m) => {
+                let version = if m % 16 == 15 { "2025-11-25" } else { "2026-07-28" };
+                let key = "io.modelcontextprotocol/";
+                self.request(id(*n), method(*m), &format!(r#"{{"_meta":{{"{key}protocolVersion":"{version}","{key}clientCapabilities":{{}}}}}}"#));
+            }
+            Op::Cancel(n) => {
+                self.bytes(format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#, id(*n)).as_bytes());
+            }
+            Op::Answer(n, how) => {
+                let body = [r#""result":{}"#, r#""error":{"code":-1,"message":"no"}"#, r#""error":7"#, r#""result":null"#][usize::from(how % 4)];
+                let number = if *how < 128 { (n % 8).to_string() } else { format!("\"{}\"", n % 8) };
+                self.bytes(format!(r#"{{"jsonrpc":"2.0","id":{number},{body}}}"#).as_bytes());
+            }
+            Op::Notify(n) => self.bytes(match n % 4 {
+                0 => br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+                1 => br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":null}}"#,
+                2 => br#"[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}},{"jsonrpc":"2.0","method":"x"},1,[]]"#,
+                _ => br#"{"jsonrpc":"2.0","method":"ping"}"#,
+            }),
+            Op::Garbage(bytes) => self.bytes(bytes),
+            Op::Finish(n) if !self.running.is_empty() => {
+                let call = self.running.remove(usize::from(*n) % self.running.len());
+                let (may_send, frames) = self.engine.finish(&call.id);
+                assert!(may_send, "a running call may answer");
+                frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
+                let reply = ResultWriter::new(&call.id, call.wire, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete);
+                self.sent(reply.frame(), Some(&call));
+                assert!(!self.engine.may_send(&call.id), "the id is free after its answer");
+            }
+            Op::Ask(n) if !self.running.is_empty() => {
+                let call = self.running.remove(usize::from(*n) % self.running.len());
+                let ask = self.ask();
+                let frame = self.engine.ask(&call.id, ask);
+                assert_eq!(frame.is_some(), !call.wire.stateless, "only callers inside a session are asked");
+                frame.iter().for_each(|frame| self.sent(frame, Some(&call)));
+                self.running.push(call);
+            }
+            Op::Late(n) if !self.cancelled.is_empty() => {
+                let id = self.cancelled[usize::from(*n) % self.cancelled.len()].clone();
+                // A driver drops cancelled calls; that a late one is noticed is a second line of defence, and only as
+                // long as the client has not used the id again.
+                if !self.running.iter().any(|call| call.id == id) {
+                    let ask = self.ask();
+                    assert!(self.engine.ask(&id, ask).is_none(), "nothing is sent for a cancelled request");
+                    let (may_send, frames) = self.engine.finish(&id);
+                    assert!(!may_send && frames.is_empty(), "nothing is sent for a cancelled request");
+                }
+            }
+            Op::Finish(_) | Op::Ask(_) | Op::Late(_) => {}
+            Op::Close => self.close(),
+        }
+        self.check();
+    }
+
+    /// Ends the connection and checks that nothing is left.
+    pub(crate) fn close(&mut self) {
+        let attached = self.running.iter().filter(|call| call.cancel.is_some()).count();
+        let cancels = self.engine.close();
+        assert_eq!(cancels.len(), attached, "every running call can be ended");
+        cancels.iter().for_each(|cancel| cancel.cancel());
+        for call in self.running.drain(..) {
+            assert!(call.cancel.is_none_or(|flag| flag.0.load(Ordering::Relaxed) == 1), "each call is ended once");
+        }
+        self.closed = true;
+        self.check();
+        assert_eq!(self.engine.asked(), 0, "no question is left");
+        assert!(self.asks.lock().unwrap().iter().all(|answers| *answers == 1), "every question has an answer");
+    }
+
+    fn check(&self) {
+        assert_eq!(self.engine.running(), self.running.len(), "the engine's table and ours agree");
+        assert!(self.running.len() <= CALLS_MAX);
+        let asks = self.asks.lock().unwrap();
+        assert!(asks.iter().all(|answers| *answers <= 1), "a question is answered once");
+        assert_eq!(self.engine.asked(), asks.iter().filter(|answers| **answers == 0).count(), "open questions");
+        for id in IDS.iter().filter_map(|id| Id::from_json(id)) {
+            assert_eq!(self.engine.may_send(&id), self.running.iter().any(|call| call.id == id), "{id}");
+        }
+    }
+
+    fn request(&mut self, id: &str, method: &str, params: &str) {
+        self.bytes(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        match frame::read(bytes.to_vec().into(), &self.limits) {
+            Err(reply) => self.refused(bytes, &reply),
+            Ok(Frame::One(message)) => self.message(message),
+            Ok(Frame::Batch(parts)) if self.engine.batches() => {
+                for part in parts {
+                    match frame::message(part.clone(), &self.limits) {
+                        Err(reply) => self.refused(&part, &reply),
+                        Ok(message) => self.message(message),
+                    }
+                }
+            }
+            Ok(Frame::Batch(_)) => {}
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        let id = match &message.kind {
+            frame::Kind::Request { id, .. } => Some(id.as_json().to_owned()),
+            _ => None,
+        };
+        if let Some(id) = id.filter(|_| !self.closed) {
+            *self.received.entry(id).or_default() += 1;
+        }
+        match self.engine.receive(message) {
+            Event::Nothing => return,
+            Event::Call(request) => {
+                assert!(request.caller.wire().defines(request.method), "{} is not of this era", request.method);
+                assert!(!self.running.iter().any(|call| call.id == request.id), "an id is used once at a time");
+                assert_eq!(request.caller.session().is_none(), request.caller.wire().stateless);
+                let cancel = (self.received.len() % 3 != 0).then(|| Arc::new(Flag(AtomicUsize::new(0))));
+                if let Some(cancel) = &cancel {
+                    self.engine.attach(&request.id, cancel.clone());
+                }
+                self.running.push(Call { id: request.id.clone(), wire: request.caller.wire(), cancel });
+            }
+            Event::Reply(reply) => {
+                assert!(matches!(reply.kind(), ReplyKind::Error(_)));
+                self.sent(reply.frame(), None);
+            }
+            Event::Cancel(cancel, frames) => {
+                let cancelled: Vec<usize> = (0..self.running.len()).filter(|n| !self.engine.may_send(&self.running[*n].id)).collect();
+                assert_eq!(cancelled.len(), 1, "one call is cancelled");
+                let call = self.running.remove(cancelled[0]);
+                assert_eq!(cancel.is_some(), call.cancel.is_some());
+                frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
+                self.cancelled.push(call.id);
+            }
+            Event::Answer(ask, answer) => (ask.answer)(answer),
+            Event::Notified(caller, ..) => assert!(caller.session().is_some(), "notifications belong to sessions"),
+        }
+        assert!(!self.closed, "nothing happens after the end");
+    }
+
+    /// An error for a frame that was not read. It may carry only an id that stands in the frame.
+    fn refused(&mut self, bytes: &[u8], reply: &Reply) {
+        let frame: Value = serde_json::from_slice(reply.frame()).expect("an answer is JSON");
+        assert!(frame["error"]["code"].is_i64());
+        // Text that broke off after the id is no JSON any more, but the id was read.
+        if let (Some(id), Ok(sent)) = (frame.get("id"), serde_json::from_slice::<Value>(bytes)) {
+            assert_eq!(sent.get("id"), Some(id), "an error carries no other id than that of its frame");
+            let answers = sent.get("method").is_none() && (sent.get("result").is_some() || sent.get("error").is_some());
+            assert!(!answers, "a broken answer is not answered with its id");
+        }
+    }
+
+    /// Checks a frame on its way to the client.
+    fn sent(&mut self, frame: &[u8], call: Option<&Call>) {
+        assert!(!self.closed, "nothing is sent after the end");
+        let frame: Value = serde_json::from_slice(frame).expect("a frame is JSON");
+        assert_eq!(frame["jsonrpc"], "2.0");
+        if let Some(method) = frame.get("method") {
+            let call = call.expect("questions and their withdrawals belong to a call");
+            assert!(!call.wire.stateless, "{method} to a caller that stands alone");
+            return;
+        }
+        let Some(id) = frame.get("id").map(Value::to_string) else { return };
+        let answered = self.answered.entry(id.clone()).or_default();
+        *answered += 1;
+        assert!(*answered <= self.received.get(&id).copied().unwrap_or(0), "more answers than requests with the id {id}");
+        if let (Some(result), Some(call)) = (frame.get("result"), call) {
+            assert_eq!(result.get("resultType").is_some(), call.wire.stateless, "`resultType` is of one era");
+        }
+    }
+
+    fn ask(&mut self) -> Ask {
+        let asks = self.asks.clone();
+        let number = {
+            let mut asks = asks.lock().unwrap();
+            asks.push(0);
+            asks.len() - 1
+        };
+        let answer = move |_: Result<String, AskError>| asks.lock().unwrap()[number] += 1;
+        Ask { method: "elicitation/create", params: "{}".into(), answer: Box::new(answer) }
+    }
+}

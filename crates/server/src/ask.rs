@@ -1,0 +1,204 @@
+//! Questions to the client in the middle of a call, written once for both eras.
+//!
+//! Where there are sessions, a question is a request on the wire and the handler waits for its answer. Where requests
+//! stand alone, an unanswered question ends this round: the error that `?` carries out becomes `input_required`, the
+//! client retries with the answer, and the handler runs again from its start, this time past the question.
+
+use crate::cx::Cx;
+use crate::error::{Error, Result};
+use crate::form;
+use linchpin_proto::{Ask, AskError, fit};
+use linchpin_types::elicit::{ElicitAction, ElicitResult};
+use linchpin_types::root::{ListRootsResult, Root};
+use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What became of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Accepted<T> {
+    /// Filled in and sent.
+    Yes(T),
+    /// The person said no.
+    Declined,
+    /// The person closed it without an answer.
+    Cancelled,
+}
+
+/// What became of a request to open a URL. `Yes` means consent to open it, not that the person finished there.
+pub type UrlAnswer = Accepted<()>;
+
+impl Cx {
+    /// Asks the user to fill in `T`, a flat struct of strings, numbers, booleans and enums. Declining is an error.
+    ///
+    /// `key` names the question within this tool, so that a later round finds its answer. **Code before a question runs
+    /// once per round**: keep it free of effects, or wrap effects in [`Cx::once`]. Ask several things in one round with
+    /// `tokio::join!` and `?` afterwards.
+    ///
+    /// # Errors
+    /// The person declines or cancels; the client cannot show forms; a legacy client does not answer within
+    /// `ask_ms_max`. Dropping the future withdraws the question.
+    pub async fn ask<T: DeserializeOwned + JsonSchema>(&self, key: &str, message: &str) -> Result<T> {
+        match self.form::<T>(key, message).await? {
+            Accepted::Yes(answer) => Ok(answer),
+            Accepted::Declined => Err(Error::tool("the user declined to answer")),
+            Accepted::Cancelled => Err(Error::tool("the user dismissed the question")),
+        }
+    }
+
+    /// [`Cx::ask`] for handlers that go on when the person declines.
+    pub async fn form<T: DeserializeOwned + JsonSchema>(&self, key: &str, message: &str) -> Result<Accepted<T>> {
+        let schema = form::schema::<T>().map_err(Error::tool)?;
+        let read = |r: &ElicitResult| -> Option<T> {
+            let content = serde_json::to_value(r.content.as_ref()?).ok()?;
+            serde_json::from_value(content).ok()
+        };
+        let fits = |r: &ElicitResult| r.action != ElicitAction::Accept || read(r).is_some();
+        let result = self.elicit(key, message, schema, &fits).await?;
+        Ok(match result.action {
+            ElicitAction::Accept => match read(&result) {
+                Some(answer) => Accepted::Yes(answer),
+                None => return Err(Error::tool("the client's answer does not fit the form")),
+            },
+            ElicitAction::Decline => Accepted::Declined,
+            ElicitAction::Cancel => Accepted::Cancelled,
+        })
+    }
+
+    /// Asks with a form schema of one's own: an object schema with flat properties, as the specification restricts it.
+    pub async fn form_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult> {
+        self.elicit(key, message, schema, &|_| true).await
+    }
+
+    async fn elicit(&self, key: &str, message: &str, mut schema: Value, fits: &(dyn Fn(&ElicitResult) -> bool + Sync)) -> Result<ElicitResult> {
+        self.need(self.caps().elicitation_form, "elicitation", json!({}))?;
+        fit::form(&mut schema, self.caller().wire()).map_err(Error::tool)?;
+        let mut params = json!({ "message": message, "requestedSchema": schema });
+        if self.caller().wire().icons {
+            params["mode"] = "form".into();
+        }
+        self.question(key, "elicitation/create", params.to_string(), fits).await
+    }
+
+    /// Asks the user to open a URL, for what must not pass through the client: logins, payments, secrets.
+    ///
+    /// The URL must hold no credentials or personal data, and the page behind it must check by itself who opened it.
+    pub async fn ask_url(&self, key: &str, message: &str, url: &str) -> Result<UrlAnswer> {
+        self.need(self.caps().elicitation_url, "elicitation", json!({ "url": {} }))?;
+        let mut params = json!({ "mode": "url", "message": message, "url": url });
+        if !self.caller().wire().stateless {
+            params["elicitationId"] = self.0.core.unguessable().into();
+        }
+        let result: ElicitResult = self.question(key, "elicitation/create", params.to_string(), &|_| true).await?;
+        Ok(match result.action {
+            ElicitAction::Accept => Accepted::Yes(()),
+            ElicitAction::Decline => Accepted::Declined,
+            ElicitAction::Cancel => Accepted::Cancelled,
+        })
+    }
+
+    /// Asks the client's model to complete a message. Deprecated by the current revision, still spoken by it.
+    pub async fn sample(&self, key: &str, request: CreateMessageRequestParams) -> Result<CreateMessageResult> {
+        let (caps, tools) = (self.caps(), request.tools.is_some() || request.tool_choice.is_some());
+        self.need(caps.sampling, "sampling", json!({}))?;
+        self.need(!tools || caps.sampling_tools, "sampling", json!({ "tools": {} }))?;
+        if tools && !self.caller().wire().icons {
+            return Err(Error::tool("the client's protocol revision has no tools in sampling"));
+        }
+        let mut params = serde_json::to_value(&request)?;
+        if !self.caller().wire().icons {
+            one_block_each(&mut params);
+        }
+        self.question(key, "sampling/createMessage", params.to_string(), &|_| true).await
+    }
+
+    /// Lists the client's roots. Deprecated by the current revision, still spoken by it.
+    pub async fn roots(&self, key: &str) -> Result<Vec<Root>> {
+        self.need(self.caps().roots, "roots", json!({}))?;
+        let result: ListRootsResult = self.question(key, "roots/list", "{}".into(), &|_| true).await?;
+        Ok(result.roots)
+    }
+
+    /// Runs a step once across rounds: its result travels in the sealed state, so a retry does not repeat the effect.
+    /// With sessions there are no rounds and the step simply runs.
+    ///
+    /// The state is encrypted, bound to the principal, the method and its parameters, and expires; a client can still
+    /// replay it until then, so a step that must never happen twice needs a record on the server.
+    pub async fn once<T, F>(&self, key: &str, step: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T>>,
+    {
+        if !self.caller().wire().stateless {
+            return step.await;
+        }
+        let memo = self.rounds().memos.get(key).cloned();
+        if let Some(memo) = memo.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+            return Ok(memo);
+        }
+        let value = step.await?;
+        let raw = serde_json::value::to_raw_value(&value)?;
+        self.rounds().memos.insert(key.to_owned(), raw);
+        Ok(value)
+    }
+
+    /// Declares that the call needs a capability of the client, by name and settings, for example an extension. Clients
+    /// without it get the specification's error naming it.
+    pub fn require(&self, has: bool, capability: &'static str, settings: Value) -> Result<()> {
+        self.need(has, capability, settings)
+    }
+
+    fn need(&self, has: bool, capability: &'static str, settings: Value) -> Result<()> {
+        if has {
+            return Ok(());
+        }
+        if self.caller().wire().stateless {
+            self.rounds().lack(capability, settings);
+        }
+        Err(Error::tool(format!("this needs a client that supports {capability}, and this one did not declare it")))
+    }
+
+    async fn question<R: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &'static str,
+        params: String,
+        fits: &(dyn Fn(&R) -> bool + Sync),
+    ) -> Result<R> {
+        if self.caller().wire().stateless {
+            let mut rounds = self.rounds();
+            let answer = rounds.answer(key).and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
+            return match answer {
+                Some(answer) => Ok(answer),
+                None => {
+                    rounds.want(key, method, params);
+                    Err(Error::input(format!("input `{key}` is required")))
+                }
+            };
+        }
+        let (tx, rx) = tokio::sync::oneshot::channel();
+        let answer = Box::new(move |result| drop(tx.send(result)));
+        self.push_ask(Ask { method, params, answer })?;
+        let deadline = Duration::from_millis(self.0.core.limits.ask_ms_max);
+        let result = match tokio::time::timeout(deadline, rx).await {
+            Err(_) => return Err(Error::tool(format!("the client did not answer {method} within {} seconds", deadline.as_secs()))),
+            Ok(Err(_)) | Ok(Ok(Err(AskError::Gone))) => return Err(Error::tool("the client went away before it answered")),
+            Ok(Ok(Err(AskError::Refused(code, message)))) => return Err(Error::tool(format!("the client refused {method}: {message} ({code})"))),
+            Ok(Ok(Ok(result))) => result,
+        };
+        serde_json::from_str(&result).map_err(|e| Error::tool(format!("the client's answer to {method} is malformed: {e}")))
+    }
+}
+
+/// Earlier revisions allow one content block a message, not a list.
+fn one_block_each(params: &mut Value) {
+    let Some(messages) = params["messages"].as_array_mut() else { return };
+    for message in messages {
+        if let Some(first) = message["content"].as_array_mut().filter(|blocks| !blocks.is_empty()).map(|blocks| blocks.swap_remove(0)) {
+            message["content"] = first;
+        }
+    }
+}

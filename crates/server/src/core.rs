@@ -1,0 +1,403 @@
+//! A configured server: what stands behind every wire. Finds what a request means and starts it.
+
+use crate::answer;
+use crate::call::{self, Target};
+use crate::complete::Completion;
+use crate::exchange;
+use crate::explain::near_miss;
+use crate::handle::Offers;
+use crate::handler::{Args, Source};
+use crate::layer::Layer;
+use crate::{list, listen};
+use linchpin_proto::feed::Filter;
+use linchpin_proto::frame::{Name, Request};
+use linchpin_proto::seal::Keyring;
+use linchpin_proto::service::{Door, HeaderParam, Service, Started};
+use linchpin_proto::{Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit};
+use linchpin_types::capability::{
+    EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
+};
+use linchpin_types::complete::{CompleteReference, CompleteRequestParams};
+use linchpin_types::error::code;
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::logging::LoggingLevel;
+use linchpin_types::page::CacheScope;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Context;
+
+pub(crate) struct Core {
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) stamps: Arc<Stamps>,
+    pub(crate) calls: AtomicUsize,
+    pub(crate) list_cache: (u64, CacheScope),
+    pub(crate) info: Implementation,
+    pub(crate) instructions: Option<String>,
+    pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
+    pub(crate) layers: Arc<[Layer]>,
+    pub(crate) keyring: Keyring,
+    /// The service itself, for calls that outlive `&self`.
+    pub(crate) this: std::sync::Weak<Core>,
+}
+
+impl Service for Core {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn start(&self, request: Request, door: Door, task: &mut Context<'_>) -> Started {
+        match request.method {
+            Method::ToolsCall => self.call_tool(request, door, task),
+            Method::ResourcesRead => self.read(request, door, task),
+            Method::PromptsGet => self.prompt(request, door, task),
+            Method::CompletionComplete => self.complete(request, task),
+            Method::SubscriptionsListen => listen::open(self, &request),
+            _ => Started::Done(self.answer(&request)),
+        }
+    }
+
+    fn notified(&self, _: &Caller, name: &Name, _: &str) {
+        tracing::debug!(name = %name.as_str().get(..80).unwrap_or(name.as_str()), "notification");
+    }
+
+    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        if self.offers.mirrored.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.offers.tools.snapshot().get(tool)?.item.headers.clone()
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        &self.offers.hub
+    }
+
+    fn open_feed(&self) -> Option<FeedHandle> {
+        let filter = Filter { tools: true, prompts: true, resources: true, ..Filter::default() };
+        self.offers.hub.open(filter, self.limits.listeners_max + self.limits.sessions_max)
+    }
+
+    fn close(&self) {
+        self.offers.hub.close();
+    }
+}
+
+impl Core {
+    /// A writer for the answer to `request`.
+    pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
+        ResultWriter::new(&request.id, request.caller.wire(), &self.stamps, self.limits.result_bytes_max)
+    }
+
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    pub(crate) fn random(&self) -> [u8; 12] {
+        random()
+    }
+
+    /// A word nobody can guess.
+    pub(crate) fn unguessable(&self) -> String {
+        random::<16>().iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// The layers a call runs through, if any.
+    pub(crate) fn layers(&self, own: &Arc<[Layer]>) -> Option<Arc<[Layer]>> {
+        match (self.layers.is_empty(), own.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(own.clone()),
+            (false, true) => Some(self.layers.clone()),
+            (false, false) => Some(self.layers.iter().chain(own.iter()).cloned().collect()),
+        }
+    }
+
+    /// Whether there are tools, resources, prompts.
+    pub(crate) fn offered(&self) -> [bool; 3] {
+        let o = &self.offers;
+        let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
+        [announced(0) || !o.tools.is_empty(), announced(1) || !o.resources.is_empty(), announced(2) || !o.prompts.is_empty()]
+    }
+
+    /// How long and for whom an answer may be cached, where the revision has that.
+    pub(crate) fn cache_hints(&self, out: &mut ResultWriter, (ttl_ms, scope): (u64, CacheScope)) {
+        if out.wire().stateless {
+            out.key("ttlMs");
+            out.push(ttl_ms.to_string().as_bytes());
+            out.key("cacheScope");
+            out.string(match scope {
+                CacheScope::Public => "public",
+                CacheScope::Private => "private",
+            });
+        }
+    }
+
+    /// The answer for a call that failed for no reason of its handler's.
+    pub(crate) fn failed(&self, id: &Id, wire: &'static Wire, method: Method, why: &str) -> Reply {
+        if method == Method::ToolsCall {
+            let out = ResultWriter::new(id, wire, &self.stamps, self.limits.result_bytes_max);
+            return answer::failure(out, &format!("the tool failed: {why}"));
+        }
+        Reply::error(Some(id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
+    }
+
+    fn launch(&self, target: &Target, request: &Request, door: Door, args: Args, task: &mut Context<'_>) -> Started {
+        let Some(core) = self.this.upgrade() else {
+            return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
+        };
+        match call::start(&core, target, request, door, args) {
+            Ok(call) => exchange::launch(&core, request, call, task),
+            Err(reply) => Started::Done(reply),
+        }
+    }
+
+    fn call_tool(&self, request: Request, door: Door, task: &mut Context<'_>) -> Started {
+        if !self.offered()[0] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no tools");
+        }
+        let Some(name) = request.string(request.params.name) else {
+            return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a tool");
+        };
+        let tools = self.offers.tools.snapshot();
+        let Some(entry) = tools.get(&name) else {
+            let near = near_miss(&name, tools.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            return fail(&request, code::INVALID_PARAMS, &format!("Unknown tool: {}{near}", clip(&name)));
+        };
+        if let Some(span) = request.params.arguments
+            && !matches!(request.text(span).as_bytes(), [b'{', ..] | b"null")
+        {
+            return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object");
+        }
+        let args = call::json_args(&request, request.params.arguments);
+        self.launch(&entry.item.target, &request, door, args, task)
+    }
+
+    fn read(&self, request: Request, door: Door, task: &mut Context<'_>) -> Started {
+        if !self.offered()[1] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no resources");
+        }
+        let Some(uri) = request.string(request.params.uri).map(|u| u.into_owned()) else {
+            return fail(&request, code::INVALID_PARAMS, "`uri` must be the URI of a resource");
+        };
+        let resources = self.offers.resources.snapshot();
+        let found = match resources.get(&uri).filter(|e| e.item.template.is_none()) {
+            Some(entry) => Some((entry, Vec::new())),
+            None => resources.entries.iter().find_map(|entry| {
+                let vars = entry.item.template.as_ref()?.matches(&uri)?;
+                Some((entry, vars.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
+            }),
+        };
+        let Some((entry, vars)) = found else {
+            let data = serde_json::json!({ "uri": uri }).to_string();
+            let code = request.caller.wire().resource_not_found;
+            return Started::Done(Reply::error(Some(&request.id), code, "resource not found", Some(&data)));
+        };
+        let hints = entry.item.cache.unwrap_or((0, CacheScope::Private));
+        let mut target = entry.item.target.clone();
+        // The URI and the cache hints go ahead of what the handler writes.
+        let (run, this) = (target.run.clone(), self.this.clone());
+        target.run = Arc::new(move |mut call| {
+            call.out.set_note(uri.clone());
+            if let Some(core) = this.upgrade() {
+                core.cache_hints(&mut call.out, hints);
+            }
+            run(call)
+        });
+        self.launch(&target, &request, door, Args(Source::Vars(vars.into())), task)
+    }
+
+    fn prompt(&self, request: Request, door: Door, task: &mut Context<'_>) -> Started {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(default)]
+            arguments: Option<BTreeMap<String, String>>,
+        }
+        if !self.offered()[2] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no prompts");
+        }
+        let Some(name) = request.string(request.params.name) else {
+            return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a prompt");
+        };
+        let prompts = self.offers.prompts.snapshot();
+        let Some(entry) = prompts.get(&name) else {
+            let near = near_miss(&name, prompts.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            return fail(&request, code::INVALID_PARAMS, &format!("Unknown prompt: {}{near}", clip(&name)));
+        };
+        let given = match serde_json::from_str::<Params>(request.params_text()) {
+            Ok(params) => params.arguments.unwrap_or_default(),
+            Err(_) => return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object of strings"),
+        };
+        for argument in entry.item.def.arguments.iter().filter(|a| a.required == Some(true)) {
+            if !given.contains_key(&argument.name) {
+                let why = format!("prompt `{name}` needs the argument `{}`", argument.name);
+                return fail(&request, code::INVALID_PARAMS, &why);
+            }
+        }
+        let vars: Vec<(String, String)> = given.into_iter().collect();
+        self.launch(&entry.item.target, &request, door, Args(Source::Vars(vars.into())), task)
+    }
+
+    fn complete(&self, request: Request, task: &mut Context<'_>) -> Started {
+        let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
+            Ok(params) => params,
+            Err(e) => return fail(&request, code::INVALID_PARAMS, &format!("malformed completion request: {e}")),
+        };
+        let (argument, unknown) = (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
+        let completer = match &params.reference {
+            CompleteReference::Prompt(prompt) => match self.offers.prompts.snapshot().get(&prompt.name) {
+                None => return unknown(format!("Unknown prompt: {}", clip(&prompt.name))),
+                Some(e) if !e.item.def.arguments.iter().any(|a| a.name == argument) => {
+                    return unknown(format!("prompt `{}` has no argument `{}`", prompt.name, clip(&argument)));
+                }
+                Some(e) => e.item.completers.get(&argument).cloned(),
+            },
+            CompleteReference::Resource(resource) => match self.offers.resources.snapshot().get(&resource.uri) {
+                None => return unknown(format!("Unknown resource template: {}", clip(&resource.uri))),
+                Some(e) => e.item.completers.get(&argument).cloned(),
+            },
+        };
+        let context = params.context.map(|c| c.arguments).unwrap_or_default();
+        let asked = Completion { argument, value: params.argument.value, context };
+        let (mut out, id) = (self.writer(&request), request.id.clone());
+        let future = Box::pin(async move {
+            const SHOWN_MAX: usize = 100;
+            let values = match completer {
+                Some(completer) => completer.run(asked).await,
+                None => Ok(Vec::new()),
+            };
+            match values {
+                Err(why) => Reply::error(Some(&id), code::INTERNAL_ERROR, &why, None),
+                Ok(values) => {
+                    let completion = serde_json::json!({
+                        "values": values.iter().take(SHOWN_MAX).collect::<Vec<_>>(), "total": values.len(), "hasMore": values.len() > SHOWN_MAX
+                    });
+                    out.key("completion");
+                    out.push(completion.to_string().as_bytes());
+                    out.finish(ReplyKind::Complete)
+                }
+            }
+        });
+        match self.this.upgrade() {
+            Some(core) => exchange::launch(&core, &request, call::Started { future, cx: None }, task),
+            None => fail(&request, code::INTERNAL_ERROR, "the server is shutting down"),
+        }
+    }
+
+    /// Requests that no handler is needed for.
+    fn answer(&self, request: &Request) -> Reply {
+        let offered = self.offered();
+        let missing = |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
+        match request.method {
+            Method::ToolsList if !offered[0] => missing("tools"),
+            Method::ResourcesList | Method::ResourcesTemplatesList | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+                if !offered[1] =>
+            {
+                missing("resources")
+            }
+            Method::PromptsList if !offered[2] => missing("prompts"),
+            Method::ToolsList => list::tools(self, request),
+            Method::ResourcesList => list::resources(self, request),
+            Method::ResourcesTemplatesList => list::templates(self, request),
+            Method::PromptsList => list::prompts(self, request),
+            Method::Initialize => self.initialize(request),
+            Method::ServerDiscover => self.discover(request),
+            Method::LoggingSetLevel => self.set_level(request),
+            Method::ResourcesSubscribe => self.subscribe(request, true),
+            Method::ResourcesUnsubscribe => self.subscribe(request, false),
+            _ => self.writer(request).finish(ReplyKind::Complete),
+        }
+    }
+
+    fn capabilities(&self, wire: &Wire) -> String {
+        let [tools, resources, prompts] = self.offered();
+        let completes = self.offers.prompts.snapshot().entries.iter().any(|e| !e.item.completers.is_empty())
+            || self.offers.resources.snapshot().entries.iter().any(|e| !e.item.completers.is_empty());
+        let capabilities = ServerCapabilities {
+            tools: tools.then_some(ToolsCapability { list_changed: Some(true) }),
+            resources: resources.then_some(ResourcesCapability { subscribe: Some(true), list_changed: Some(true) }),
+            prompts: prompts.then_some(PromptsCapability { list_changed: Some(true) }),
+            logging: Some(EmptyCapability {}),
+            completions: (completes && wire.completions_capability).then_some(EmptyCapability {}),
+            extensions: if wire.stateless { self.extensions.clone() } else { BTreeMap::new() },
+            ..ServerCapabilities::default()
+        };
+        serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())
+    }
+
+    fn initialize(&self, request: &Request) -> Reply {
+        let wire = request.caller.wire();
+        let mut out = self.writer(request);
+        out.key("protocolVersion");
+        out.string(wire.revision.as_str());
+        out.key("capabilities");
+        out.push(self.capabilities(wire).as_bytes());
+        out.key("serverInfo");
+        let _ = out.serialize(&fit::implementation(self.info.clone(), wire));
+        self.instruct(&mut out);
+        out.finish(ReplyKind::Complete)
+    }
+
+    fn discover(&self, request: &Request) -> Reply {
+        let mut out = self.writer(request);
+        out.key("supportedVersions");
+        let _ = out.serialize(&era::served().collect::<Vec<_>>());
+        out.key("capabilities");
+        out.push(self.capabilities(request.caller.wire()).as_bytes());
+        self.instruct(&mut out);
+        self.cache_hints(&mut out, self.list_cache);
+        out.finish(ReplyKind::Complete)
+    }
+
+    fn instruct(&self, out: &mut ResultWriter) {
+        if let Some(instructions) = &self.instructions {
+            out.key("instructions");
+            out.string(instructions);
+        }
+    }
+
+    fn set_level(&self, request: &Request) -> Reply {
+        #[derive(Deserialize)]
+        struct Params {
+            level: LoggingLevel,
+        }
+        match (serde_json::from_str::<Params>(request.params_text()), request.caller.session()) {
+            (Ok(params), Some(session)) => {
+                session.set_log_level(params.level);
+                self.writer(request).finish(ReplyKind::Complete)
+            }
+            _ => Reply::error(Some(&request.id), code::INVALID_PARAMS, "`level` must be a log level, for example \"warning\"", None),
+        }
+    }
+
+    fn subscribe(&self, request: &Request, on: bool) -> Reply {
+        let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
+        let Some(uri) = request.string(request.params.uri) else { return refuse("`uri` must be the URI of a resource") };
+        let Some(feed) = request.caller.session().and_then(|s| s.feed()) else {
+            return refuse("this connection cannot carry subscriptions");
+        };
+        if !on {
+            feed.feed().unsubscribe(&uri);
+        } else if !feed.feed().subscribe(&uri, self.limits.subscriptions_max) {
+            return refuse(&format!("too many subscriptions (limit {}); end one first", self.limits.subscriptions_max));
+        }
+        self.writer(request).finish(ReplyKind::Complete)
+    }
+}
+
+fn fail(request: &Request, code: i32, why: &str) -> Started {
+    Started::Done(Reply::error(Some(&request.id), code, why, None))
+}
+
+/// Cuts names that a peer chose before they are repeated in an error.
+fn clip(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
+/// Bytes from the operating system. There is no way to go on safely without them.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}

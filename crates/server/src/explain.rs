@@ -1,0 +1,410 @@
+//! What is wrong with arguments, found by walking schema and value together, and said so that a model can fix it.
+
+use crate::call::Explain;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// A checker for the arguments of tool `name`. An error says what is wrong with the schema itself.
+pub(crate) fn checker(name: &str, schema: &Value, problems_max: usize) -> Result<Arc<dyn Explain>, String> {
+    #[cfg(feature = "validate")]
+    let full = {
+        // References are never fetched: the validator is built without a resolver.
+        let full = jsonschema::options().build(schema).map_err(|e| format!("not a JSON Schema this server can check: {e}"))?;
+        Some(full)
+    };
+    Ok(Arc::new(Checker {
+        name: name.into(),
+        schema: schema.clone(),
+        problems_max,
+        #[cfg(feature = "validate")]
+        full,
+    }))
+}
+
+struct Checker {
+    name: Box<str>,
+    schema: Value,
+    problems_max: usize,
+    #[cfg(feature = "validate")]
+    full: Option<jsonschema::Validator>,
+}
+
+impl Explain for Checker {
+    fn problems(&self, json: &str, max: usize) -> Vec<String> {
+        let value = match serde_json::from_str::<Strict>(json) {
+            Ok(Strict(Value::Null)) => Value::Object(Map::new()),
+            Ok(Strict(value)) => value,
+            Err(e) => return vec![e.to_string()],
+        };
+        let mut walk = Walk { root: &self.schema, found: Vec::new(), max: max.max(1), steps: 10_000 };
+        walk.check(&self.schema, &value, &mut String::new());
+        let mut found = walk.found;
+        #[cfg(feature = "validate")]
+        if found.is_empty()
+            && let Some(full) = &self.full
+        {
+            found.extend(full.iter_errors(&value).take(max).map(|e| {
+                let path = e.instance_path().to_string();
+                format!("{}: {}", at(&path), clip(&e.to_string(), 200))
+            }));
+        }
+        found.truncate(max);
+        found
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn problems_max(&self) -> usize {
+        self.problems_max
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    found: Vec<String>,
+    max: usize,
+    /// Schema nodes that may still be visited, so that a self-referring schema ends.
+    steps: usize,
+}
+
+impl Walk<'_> {
+    fn say(&mut self, path: &str, problem: String) {
+        if self.found.len() < self.max {
+            self.found.push(format!("{}: {problem}", at(path)));
+        }
+    }
+
+    fn check(&mut self, schema: &Value, value: &Value, path: &mut String) {
+        if self.found.len() >= self.max || self.steps == 0 {
+            return;
+        }
+        self.steps -= 1;
+        if let Some(target) = schema["$ref"].as_str().and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p)) {
+            let target = target.clone();
+            return self.check(&target, value, path);
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(choices) = schema[key].as_array()
+                && !self.any(choices, value)
+            {
+                return self.choices(choices, value, path);
+            }
+        }
+        if let Some(expected) = wrong_type(schema, value) {
+            return self.say(path, format!("expected {expected}, got {}", describe(value)));
+        }
+        if let Some(allowed) = schema["enum"].as_array()
+            && !allowed.contains(value)
+        {
+            return self.one_of(allowed, value, path);
+        }
+        if let Some(only) = schema.get("const")
+            && only != value
+        {
+            return self.say(path, format!("must be {only}, got {}", describe(value)));
+        }
+        match value {
+            Value::Object(members) => self.object(schema, members, path),
+            Value::Array(items) => self.array(schema, items, path),
+            Value::String(text) => self.length(schema, "minLength", "maxLength", text.chars().count(), "characters", path),
+            Value::Number(n) => self.number(schema, n, path),
+            _ => {}
+        }
+    }
+
+    fn any(&self, choices: &[Value], value: &Value) -> bool {
+        choices.iter().any(|choice| {
+            let mut probe = Walk { root: self.root, found: Vec::new(), max: 1, steps: self.steps.min(1_000) };
+            probe.check(choice, value, &mut String::new());
+            probe.found.is_empty()
+        })
+    }
+
+    fn choices(&mut self, choices: &[Value], value: &Value, path: &mut String) {
+        let words: Vec<Value> = choices
+            .iter()
+            .flat_map(|c| c.get("const").cloned().into_iter().chain(c["enum"].as_array().cloned().unwrap_or_default()))
+            .collect();
+        let rest: Vec<&Value> = choices.iter().filter(|c| c["type"] != "null" && c.get("const").is_none() && c["enum"].is_null()).collect();
+        match rest[..] {
+            _ if !words.is_empty() && rest.is_empty() => self.one_of(&words, value, path),
+            // `Option<T>`: explain by `T`.
+            [one] => {
+                let one = one.clone();
+                self.check(&one, value, path);
+            }
+            _ => self.say(path, format!("{} fits none of the {} allowed forms", describe(value), choices.len())),
+        }
+    }
+
+    fn one_of(&mut self, allowed: &[Value], value: &Value, path: &str) {
+        const SHOWN: usize = 12;
+        let mut list = allowed.iter().take(SHOWN).map(Value::to_string).collect::<Vec<_>>().join(", ");
+        if allowed.len() > SHOWN {
+            list.push_str(", …");
+        }
+        let near = value.as_str().and_then(|v| near_miss(v, allowed.iter().filter_map(Value::as_str)));
+        let hint = near.map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
+        self.say(path, format!("expected one of {list}, got {}{hint}", describe(value)));
+    }
+
+    fn object(&mut self, schema: &Value, members: &Map<String, Value>, path: &mut String) {
+        let none = Map::new();
+        let properties = schema["properties"].as_object().unwrap_or(&none);
+        let closed = schema["additionalProperties"] == Value::Bool(false);
+        let unknown: Vec<&String> = members.keys().filter(|k| !properties.contains_key(*k)).collect();
+        let required = || schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for name in required().filter(|name| !members.contains_key(*name)) {
+            let kind = properties.get(name).map(|p| kind_of(p)).filter(|k| !k.is_empty()).map(|k| format!(" ({k})")).unwrap_or_default();
+            self.say(path, format!("missing required member `{name}`{kind}"));
+        }
+        let lacking: Vec<&str> = properties.keys().map(String::as_str).filter(|p| !members.contains_key(*p)).collect();
+        for name in unknown {
+            let near = near_miss(name, lacking.iter().copied());
+            // Unknown members are only wrong where the schema closes the object, or when one was probably meant as another.
+            if closed || near.is_some_and(|n| required().any(|r| r == n)) {
+                let hint = near.map(|n| format!(", did you mean `{n}`?")).unwrap_or_default();
+                self.say(path, format!("unknown member `{}`{hint}", clip(name, 60)));
+            }
+        }
+        for (name, value) in members {
+            if let Some(property) = properties.get(name) {
+                let keep = path.len();
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                self.check(property, value, path);
+                path.truncate(keep);
+            }
+        }
+        self.length(schema, "minProperties", "maxProperties", members.len(), "members", path);
+    }
+
+    fn array(&mut self, schema: &Value, items: &[Value], path: &mut String) {
+        self.length(schema, "minItems", "maxItems", items.len(), "items", path);
+        if schema["items"].is_object() {
+            for (i, item) in items.iter().enumerate() {
+                let keep = path.len();
+                path.push_str(&format!("/{i}"));
+                self.check(&schema["items"], item, path);
+                path.truncate(keep);
+            }
+        }
+    }
+
+    fn length(&mut self, schema: &Value, min: &str, max: &str, len: usize, what: &str, path: &str) {
+        if let Some(min) = schema[min].as_u64().filter(|min| (len as u64) < *min) {
+            self.say(path, format!("expected at least {min} {what}, got {len}"));
+        }
+        if let Some(max) = schema[max].as_u64().filter(|max| (len as u64) > *max) {
+            self.say(path, format!("expected at most {max} {what}, got {len}"));
+        }
+    }
+
+    fn number(&mut self, schema: &Value, n: &Number, path: &str) {
+        let Some(n) = n.as_f64() else { return };
+        let bound = |key: &str| schema[key].as_f64();
+        for (key, bad, words) in [
+            ("minimum", bound("minimum").is_some_and(|b| n < b), "at least"),
+            ("maximum", bound("maximum").is_some_and(|b| n > b), "at most"),
+            ("exclusiveMinimum", bound("exclusiveMinimum").is_some_and(|b| n <= b), "more than"),
+            ("exclusiveMaximum", bound("exclusiveMaximum").is_some_and(|b| n >= b), "less than"),
+        ] {
+            if bad {
+                self.say(path, format!("expected {words} {}, got {n}", schema[key]));
+            }
+        }
+    }
+}
+
+fn at(path: &str) -> &str {
+    if path.is_empty() { "arguments" } else { path }
+}
+
+fn clip(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn kind_of(schema: &Value) -> String {
+    match &schema["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect::<Vec<_>>().join(" or "),
+        _ => String::new(),
+    }
+}
+
+/// What was expected, if the value's type is wrong.
+fn wrong_type(schema: &Value, value: &Value) -> Option<String> {
+    let fits = |kind: &str| match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => true,
+    };
+    let wrong = match &schema["type"] {
+        Value::String(kind) => !fits(kind),
+        Value::Array(kinds) => !kinds.iter().filter_map(Value::as_str).any(fits),
+        _ => false,
+    };
+    wrong.then(|| match kind_of(schema) {
+        k if k.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {k}"),
+        k => format!("a {k}"),
+    })
+}
+
+/// A value as a person would name it, never long.
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(b) => format!("the boolean {b}"),
+        Value::Number(n) => format!("the number {n}"),
+        Value::String(s) => format!("the string {:?}", clip(s, 40)),
+        Value::Array(a) => format!("an array of {}", a.len()),
+        Value::Object(o) => format!("an object of {}", o.len()),
+    }
+}
+
+/// The candidate that was probably meant: at most a third of its letters differ.
+pub(crate) fn near_miss<'a>(typed: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if typed.len() > 128 {
+        return None;
+    }
+    let folded: Vec<char> = typed.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()).collect();
+    candidates
+        .take(20_000)
+        .filter(|c| c.len() <= 128)
+        .map(|c| (distance(&folded, &c.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()).collect::<Vec<_>>()), c))
+        .filter(|(d, c)| *d <= (c.chars().count().max(folded.len()) / 3).max(1) && *d < folded.len().max(1))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (corner + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+/// A JSON value in which no object has a member twice: two readers of such a text could disagree on what it says.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(v.into())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Strict(item)) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(items.into())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let Strict(value) = map.next_value()?;
+            if members.contains_key(&name) {
+                return Err(de::Error::custom(format_args!("the member `{}` is there twice", clip(&name, 60))));
+            }
+            members.insert(name, value);
+        }
+        Ok(members.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn problems_name_path_expectation_and_near_misses() {
+        let schema = json!({
+            "type": "object", "required": ["city"], "additionalProperties": false,
+            "properties": {
+                "city": {"type": "string", "minLength": 2}, "days": {"type": ["integer", "null"], "minimum": 1, "maximum": 14},
+                "unit": {"type": "string", "enum": ["celsius", "kelvin"]}, "at": {"type": "array", "items": {"$ref": "#/$defs/at"}, "maxItems": 2},
+            },
+            "$defs": {"at": {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number"}}}}
+        });
+        let c = checker("forecast", &schema, 8).unwrap();
+        let cases = [
+            (r#"{"city":"Oslo","days":3}"#, vec![]),
+            (r#"{"citty":"Oslo"}"#, vec!["arguments: missing required member `city` (string)", "arguments: unknown member `citty`, did you mean `city`?"]),
+            (r#"{"city":"O"}"#, vec!["/city: expected at least 2 characters, got 1"]),
+            (r#"{"city":7,"days":"3"}"#, vec!["/city: expected a string, got the number 7", "/days: expected an integer, got the string \"3\""]),
+            (r#"{"city":"Oslo","days":99}"#, vec!["/days: expected at most 14, got 99"]),
+            (r#"{"city":"Oslo","unit":"celsios"}"#, vec!["/unit: expected one of \"celsius\", \"kelvin\", got the string \"celsios\"; did you mean \"celsius\"?"]),
+            (r#"{"city":"Oslo","at":[{"lat":1},{}]}"#, vec!["/at/1: missing required member `lat` (number)"]),
+            (r#"{"city":"Oslo","at":[1,2,3]}"#, vec!["/at: expected at most 2 items, got 3", "/at/0: expected an object, got the number 1", "/at/1: expected an object, got the number 2", "/at/2: expected an object, got the number 3"]),
+            (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
+            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice at line 1 column 22"]),
+        ];
+        for (json, want) in cases {
+            assert_eq!(c.problems(json, 8), want, "{json}");
+        }
+        assert_eq!(c.problems(r#"{"city":7,"days":"3"}"#, 1).len(), 1, "the list is bounded");
+    }
+
+    #[cfg(feature = "validate")]
+    #[test]
+    fn the_full_validator_finds_what_the_walk_does_not_know() {
+        let c = checker("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), 8).unwrap();
+        assert_eq!(c.problems(r#"{"a":"y"}"#, 8).len(), 2);
+        assert!(checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), 8).is_err(), "nothing is fetched");
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        let c = checker("t", &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}), 8).unwrap();
+        assert_eq!(c.problems(r#"{"x":1}"#, 8).len(), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! `subscriptions/listen`: an exchange that acknowledges, tells of changes, and ends only when somebody ends it.
+
+use crate::core::Core;
+use crate::exchange::Flag;
+use bytes::Bytes;
+use linchpin_proto::feed::Filter;
+use linchpin_proto::frame::Request;
+use linchpin_proto::json::write_str;
+use linchpin_proto::service::Started;
+use linchpin_proto::{Cancel, Exchange, FeedHandle, Id, Reply, ReplyKind, ResultWriter, Step, render};
+use linchpin_types::error::code;
+use linchpin_types::subscribe::SubscriptionFilter;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Opens a subscription.
+pub(crate) fn open(core: &Core, request: &Request) -> Started {
+    #[derive(Deserialize)]
+    struct Params {
+        notifications: SubscriptionFilter,
+    }
+    let fail = |code, why: &str| Started::Done(Reply::error(Some(&request.id), code, why, None));
+    let wanted = match serde_json::from_str::<Params>(request.params_text()) {
+        Ok(params) => params.notifications,
+        Err(e) => return fail(code::INVALID_PARAMS, &format!("`notifications` is malformed: {e}")),
+    };
+    if wanted.resource_subscriptions.len() > core.limits.subscriptions_max {
+        let why = format!("too many resources in one subscription (limit {})", core.limits.subscriptions_max);
+        return fail(code::INVALID_PARAMS, &why);
+    }
+    let [tools, resources, prompts] = core.offered();
+    let on = |asked: Option<bool>, offered: bool| asked == Some(true) && offered;
+    let filter = Filter {
+        tools: on(wanted.tools_list_changed, tools),
+        prompts: on(wanted.prompts_list_changed, prompts),
+        resources: on(wanted.resources_list_changed, resources),
+        uris: if resources { wanted.resource_subscriptions.iter().map(|u| u.as_str().into()).collect() } else { Default::default() },
+    };
+    let ack = render::acknowledged(&request.id, &granted(&filter));
+    let Some(feed) = core.offers.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
+        return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
+    };
+    let end = Box::new(core.writer(request));
+    Started::Running(Box::new(Listen { id: request.id.clone(), feed, ack: Some(ack), end: Some(end), flag: Arc::default() }))
+}
+
+/// What is honoured, as members of a filter.
+fn granted(filter: &Filter) -> Vec<u8> {
+    let mut out = Vec::new();
+    let flags =
+        [("toolsListChanged", filter.tools), ("promptsListChanged", filter.prompts), ("resourcesListChanged", filter.resources)];
+    for (name, _) in flags.iter().filter(|(_, on)| *on) {
+        separate(&mut out);
+        write_str(&mut out, name);
+        out.extend_from_slice(b":true");
+    }
+    if !filter.uris.is_empty() {
+        separate(&mut out);
+        out.extend_from_slice(b"\"resourceSubscriptions\":[");
+        for (i, uri) in filter.uris.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            write_str(&mut out, uri);
+        }
+        out.push(b']');
+    }
+    out
+}
+
+fn separate(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+}
+
+struct Listen {
+    id: Id,
+    feed: FeedHandle,
+    ack: Option<Bytes>,
+    end: Option<Box<ResultWriter>>,
+    flag: Arc<Flag>,
+}
+
+impl Exchange for Listen {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.flag.poll(cx) {
+            return Poll::Ready(Step::Cancelled);
+        }
+        if let Some(ack) = self.ack.take() {
+            return Poll::Ready(Step::Notify(ack));
+        }
+        match self.feed.feed().poll_next(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(change)) => Poll::Ready(Step::Notify(change.frame(Some(&self.id)))),
+            Poll::Ready(None) => match self.end.take() {
+                Some(mut end) => {
+                    let meta = format!("\"io.modelcontextprotocol/subscriptionId\":{}", self.id);
+                    end.meta(meta.as_bytes());
+                    Poll::Ready(Step::Done(end.finish(ReplyKind::Complete)))
+                }
+                None => Poll::Ready(Step::Cancelled),
+            },
+        }
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.flag.clone()
+    }
+}

@@ -1,0 +1,311 @@
+//! A resource's definition, and what a resource handler may answer with.
+
+use crate::answer::base64;
+use crate::call::Target;
+use crate::complete::{Completer, Completers, Completion, IntoCompletion};
+use crate::error::{Error, Kind};
+use crate::handler::{ResourceHandler, Shape};
+use crate::layer::{self, Call, Layer, Next};
+use linchpin_proto::uri_template::UriTemplate;
+use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
+use linchpin_types::content::{Annotations, Icon, ResourceContents};
+use linchpin_types::error::code;
+use linchpin_types::meta::Meta;
+use linchpin_types::page::CacheScope;
+use linchpin_types::resource as wire;
+use serde::Serialize;
+use serde_json::Value;
+use std::any::Any;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A resource or, when its URI has `{variables}`, a template for many.
+///
+/// ```
+/// # use linchpin_server::Resource;
+/// let page = Resource::new("weather://{city}/{day}").name("weather").mime_type("text/markdown");
+/// ```
+#[derive(Clone)]
+pub struct Resource {
+    pub(crate) def: wire::Resource,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) completers: Completers,
+    pub(crate) cache: Option<(u64, CacheScope)>,
+    pub(crate) place: &'static Location<'static>,
+}
+
+impl Resource {
+    /// A resource at this URI, or a template (RFC 6570). Its name is the URI until [`Resource::name`] gives another.
+    #[track_caller]
+    pub fn new(uri: impl Into<String>) -> Resource {
+        let uri = uri.into();
+        let def = wire::Resource { name: uri.clone(), uri, ..wire::Resource::default() };
+        Resource { def, layers: Vec::new(), completers: Completers::default(), cache: None, place: Location::caller() }
+    }
+
+    /// Its name.
+    pub fn name(mut self, name: impl Into<String>) -> Resource {
+        self.def.name = name.into();
+        self
+    }
+
+    /// A name for people (from 2025-06-18 on).
+    pub fn title(mut self, title: impl Into<String>) -> Resource {
+        self.def.title = Some(title.into());
+        self
+    }
+
+    /// What it holds.
+    pub fn description(mut self, description: impl Into<String>) -> Resource {
+        self.def.description = Some(description.into());
+        self
+    }
+
+    /// Its media type; also given to contents that do not name their own.
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Resource {
+        self.def.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Its size in bytes, when known.
+    pub fn size(mut self, bytes: u64) -> Resource {
+        self.def.size = Some(bytes);
+        self
+    }
+
+    /// Audience, priority and time of the last change.
+    pub fn annotations(mut self, annotations: Annotations) -> Resource {
+        self.def.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds an icon (from 2025-11-25 on).
+    pub fn icon(mut self, icon: Icon) -> Resource {
+        self.def.icons.push(icon);
+        self
+    }
+
+    /// The definition's `_meta` (from 2025-06-18 on).
+    pub fn meta(mut self, meta: Meta) -> Resource {
+        self.def.meta = Some(meta);
+        self
+    }
+
+    /// How long, in milliseconds, and for whom its contents may be cached. Default: not at all.
+    pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Resource {
+        self.cache = Some((ttl_ms, scope));
+        self
+    }
+
+    /// Suggests values for a variable of the template.
+    pub fn complete<F, Fut, R>(mut self, variable: impl Into<Box<str>>, f: F) -> Resource
+    where
+        F: Fn(Completion) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoCompletion + 'static,
+    {
+        self.completers.insert(variable.into(), Completer::new(f));
+        self
+    }
+
+    /// Wraps reads of it in middleware; the last one added runs first.
+    pub fn layer<F, Fut>(mut self, layer: F) -> Resource
+    where
+        F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Reply> + Send + 'static,
+    {
+        self.layers.insert(0, layer::erase(layer));
+        self
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("uri", &self.def.uri).finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for Resource {
+    #[track_caller]
+    fn from(uri: &str) -> Resource {
+        Resource::new(uri)
+    }
+}
+
+impl From<(&str, &str)> for Resource {
+    /// URI and name.
+    #[track_caller]
+    fn from((uri, name): (&str, &str)) -> Resource {
+        Resource::new(uri).name(name)
+    }
+}
+
+/// A resource or template in the registry.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) def: wire::Resource,
+    pub(crate) template: Option<Arc<UriTemplate>>,
+    pub(crate) target: Target,
+    pub(crate) completers: Completers,
+    pub(crate) cache: Option<(u64, CacheScope)>,
+    pub(crate) place: &'static Location<'static>,
+}
+
+/// Binds a definition to its handler.
+pub(crate) fn register<S, M, H>(resource: Resource, state: Arc<S>, handler: H) -> Result<Registered, String>
+where
+    S: Send + Sync + 'static,
+    H: Shape<S, M> + ResourceHandler<S, M>,
+{
+    let Resource { def, layers, completers, cache, place } = resource;
+    let at = |why: &str| format!("resource `{}` ({place}): {why}", def.uri);
+    let scheme = def.uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
+        return Err(at("a URI begins with a scheme, for example `notes://`"));
+    }
+    let template = if linchpin_proto::uri_template::is_template(&def.uri) {
+        Some(Arc::new(UriTemplate::parse(&def.uri).map_err(|e| at(&e.to_string()))?))
+    } else {
+        None
+    };
+    if let Some(template) = &template {
+        let wanted = H::input();
+        let known: Vec<String> = template.variables().map(|v| v.to_string()).collect();
+        for name in wanted["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !known.iter().any(|k| k == name) {
+                return Err(at(&format!("the handler needs `{name}`, which is not a variable of the template")));
+            }
+        }
+    }
+    let mime: Option<Arc<str>> = def.mime_type.as_deref().map(Into::into);
+    let run = Arc::new(move |mut call: crate::handler::Invocation| {
+        call.out.annotate(mime.clone());
+        handler.run(&state, call)
+    });
+    let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
+    Ok(Registered { def, template, target, completers, cache, place })
+}
+
+/// Text in Markdown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Markdown(pub String);
+
+/// An answer of a resource. The URI that was read and the definition's media type are filled in where missing.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the contents of a resource",
+    label = "not resource contents",
+    note = "return `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, a `Vec` of these contents, or `Result<_, E>` of one of these"
+)]
+pub trait IntoContents {
+    /// The contents for `uri`.
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error>;
+    /// Writes the answer.
+    fn into_reply(self, out: ResultWriter) -> Reply
+    where
+        Self: Sized,
+    {
+        let uri = out.note().unwrap_or_default().to_owned();
+        match self.into_contents(&uri) {
+            Ok(contents) => write(contents, out),
+            Err(error) => fail(&error, &uri, out),
+        }
+    }
+    /// Resources have no output schema.
+    #[doc(hidden)]
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+fn write(mut contents: Vec<ResourceContents>, mut out: ResultWriter) -> Reply {
+    let (wire, mime) = (out.wire(), out.annotation());
+    for item in &mut contents {
+        fit::contents(item, wire);
+        if item.mime_type().is_none()
+            && let Some(mime) = &mime
+        {
+            *item = item.clone().with_mime_type(&**mime);
+        }
+    }
+    out.key("contents");
+    match out.serialize(&contents) {
+        Ok(()) => out.finish(ReplyKind::Complete),
+        Err(_) => out.error(code::INTERNAL_ERROR, "the contents could not be written as JSON", None),
+    }
+}
+
+/// A failure of a resource is an error of the request: there is no `isError` to read.
+fn fail(error: &Error, uri: &str, out: ResultWriter) -> Reply {
+    error.log_chain();
+    let quoted = serde_json::json!({ "uri": uri }).to_string();
+    match error.kind() {
+        Kind::Protocol(code::RESOURCE_NOT_FOUND, None) => {
+            let code = out.wire().resource_not_found;
+            out.error(code, &error.to_string(), Some(&quoted))
+        }
+        Kind::Protocol(code, data) => {
+            let data = data.as_ref().map(Value::to_string);
+            out.error(*code, &error.to_string(), data.as_deref())
+        }
+        _ => out.error(code::INTERNAL_ERROR, &error.to_string(), None),
+    }
+}
+
+impl IntoContents for String {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        Ok(vec![ResourceContents::text(uri, self)])
+    }
+}
+
+impl IntoContents for &'static str {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        Ok(vec![ResourceContents::text(uri, self)])
+    }
+}
+
+impl IntoContents for Markdown {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        Ok(vec![ResourceContents::text(uri, self.0).with_mime_type("text/markdown")])
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        Ok(vec![ResourceContents::blob(uri, base64(&self))])
+    }
+}
+
+impl<T: Serialize> IntoContents for crate::answer::Json<T> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        let text = serde_json::to_string(&self.0)?;
+        Ok(vec![ResourceContents::text(uri, text).with_mime_type("application/json")])
+    }
+}
+
+impl IntoContents for ResourceContents {
+    fn into_contents(self, _: &str) -> Result<Vec<ResourceContents>, Error> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    fn into_contents(self, _: &str) -> Result<Vec<ResourceContents>, Error> {
+        if self.is_empty() { Err(Error::not_found()) } else { Ok(self) }
+    }
+}
+
+impl<T: IntoContents, E: fmt::Display + Send + 'static> IntoContents for Result<T, E> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
+        match self {
+            Ok(answer) => answer.into_contents(uri),
+            Err(e) => {
+                let mut e = Some(e);
+                match (&mut e as &mut dyn Any).downcast_mut::<Option<Error>>().and_then(Option::take) {
+                    Some(own) => Err(own),
+                    None => Err(Error::tool(e.map(|e| e.to_string()).unwrap_or_default())),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The builder of a server.
+
+use crate::core::{self, Core};
+use crate::error::{Error, Result};
+use crate::handle::{Handle, Offers};
+use crate::handler::{PromptHandler, ResourceHandler, Shape, ToolHandler};
+use crate::layer::{self, Call, Layer, Next};
+use crate::prompt::{self, Prompt};
+use crate::resource::{self, Resource};
+use crate::tool::{self, Tool};
+use linchpin_proto::seal::{Keyring, SealKey};
+use linchpin_proto::service::{Bind, IntoService, Service};
+use linchpin_proto::{Limits, Reply, Stamps};
+use linchpin_types::content::Icon;
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::page::CacheScope;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A server being put together: every revision, both eras, safe limits, from the first line.
+///
+/// `S` is the state that handlers added next are methods of. [`Server::state`] changes it, so one server may have
+/// several; [`Server::with`] adds everything a type offers.
+///
+/// ```
+/// # use linchpin_server::{Server, Result};
+/// # use serde::Deserialize; use schemars::JsonSchema;
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// let server = Server::new("adder", "1.0").tool(("add", "Adds two numbers."), |q: Add| async move { (q.a + q.b).to_string() });
+/// ```
+pub struct Server<S = ()> {
+    offers: Arc<Offers>,
+    settings: Box<Settings>,
+    state: Arc<S>,
+}
+
+struct Settings {
+    info: Implementation,
+    instructions: Option<String>,
+    extensions: BTreeMap<String, Value>,
+    limits: Limits,
+    layers: Vec<Layer>,
+    list_cache: (u64, CacheScope),
+    identify: bool,
+    keys: Vec<[u8; 32]>,
+    problems: Vec<String>,
+}
+
+/// A type that offers tools, resources and prompts of its own. `#[offer]` writes this; by hand it is one function.
+pub trait Offer: Sized + Send + Sync + 'static {
+    /// Adds what it offers to a server whose state it is.
+    fn offer(server: Server<Self>) -> Server<Self>;
+}
+
+impl Server {
+    /// A server of this name and version that offers nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Server {
+        let info = Implementation { name: name.into(), version: version.into(), ..Implementation::default() };
+        let offers = Arc::new(Offers::default());
+        offers.problems_max.store(Limits::default().problems_max, Ordering::Relaxed);
+        let settings = Settings {
+            info,
+            instructions: None,
+            extensions: BTreeMap::new(),
+            limits: Limits::default(),
+            layers: Vec::new(),
+            list_cache: (0, CacheScope::Private),
+            identify: true,
+            keys: Vec::new(),
+            problems: Vec::new(),
+        };
+        Server { offers, settings: Box::new(settings), state: Arc::new(()) }
+    }
+}
+
+impl<S: Send + Sync + 'static> Server<S> {
+    /// Handlers added from here on are methods of `state`.
+    pub fn state<T: Send + Sync + 'static>(self, state: T) -> Server<T> {
+        self.shared_state(Arc::new(state))
+    }
+
+    /// [`Server::state`] for state that is shared with others.
+    pub fn shared_state<T: Send + Sync + 'static>(self, state: Arc<T>) -> Server<T> {
+        Server { offers: self.offers, settings: self.settings, state }
+    }
+
+    /// Adds everything `offer` offers, with itself as the state. The state of this server stays what it was.
+    pub fn with<T: Offer>(self, offer: T) -> Server<S> {
+        let Server { offers, settings, state } = self;
+        let Server { offers, settings, .. } = T::offer(Server { offers, settings, state: Arc::new(offer) });
+        Server { offers, settings, state }
+    }
+
+    /// Adds a tool: an `async fn` of `(args)`, `(&S, args)` or `(&S, &Cx, args)`.
+    ///
+    /// `tool` is a name, a name and a description, or a [`Tool`]. Problems (a name taken, arguments that are no struct)
+    /// are reported when the server starts, all at once.
+    #[track_caller]
+    pub fn tool<M, H>(self, tool: impl Into<Tool>, handler: H) -> Self
+    where
+        H: Shape<S, M> + ToolHandler<S, M>,
+    {
+        let mut tool = tool.into();
+        tool.place = std::panic::Location::caller();
+        let added = tool::register(tool, self.state.clone(), handler, self.settings.limits.problems_max);
+        let added = added.and_then(|t| self.offers.add_tool(t).map_err(|why| format!("tool {why}")));
+        self.note(added)
+    }
+
+    /// Adds a resource, or a template when the URI has `{variables}`, which are the handler's arguments.
+    #[track_caller]
+    pub fn resource<M, H>(self, resource: impl Into<Resource>, handler: H) -> Self
+    where
+        H: Shape<S, M> + ResourceHandler<S, M>,
+    {
+        let mut resource = resource.into();
+        resource.place = std::panic::Location::caller();
+        let added = resource::register(resource, self.state.clone(), handler);
+        let added = added.and_then(|r| self.offers.resources.insert(r).map_err(|why| format!("resource {why}")));
+        self.note(added)
+    }
+
+    /// Adds a prompt. Its arguments are the fields of the handler's type.
+    #[track_caller]
+    pub fn prompt<M, H>(self, prompt: impl Into<Prompt>, handler: H) -> Self
+    where
+        H: Shape<S, M> + PromptHandler<S, M>,
+    {
+        let mut prompt = prompt.into();
+        prompt.place = std::panic::Location::caller();
+        let added = prompt::register(prompt, self.state.clone(), handler);
+        let added = added.and_then(|p| self.offers.prompts.insert(p).map_err(|why| format!("prompt {why}")));
+        self.note(added)
+    }
+
+    fn note(mut self, added: Result<(), String>) -> Self {
+        self.settings.problems.extend(added.err());
+        self
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.settings.info.title = Some(title.into());
+        self
+    }
+
+    /// What the server is, for people.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.settings.info.description = Some(description.into());
+        self
+    }
+
+    /// The server's home page.
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.settings.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Adds an icon.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.settings.info.icons.push(icon);
+        self
+    }
+
+    /// How to use the server, for models.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.settings.instructions = Some(text.into());
+        self
+    }
+
+    /// Announces an extension of the protocol with its settings, an object. The identifier has a prefix, for example
+    /// `com.example/thing`.
+    pub fn extension(mut self, identifier: impl Into<String>, settings: impl Into<Value>) -> Self {
+        self.settings.extensions.insert(identifier.into(), settings.into());
+        self
+    }
+
+    /// Wraps every tool call, resource read and prompt in middleware; the last one added runs first.
+    pub fn layer<F, Fut>(mut self, layer: F) -> Self
+    where
+        F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Reply> + Send + 'static,
+    {
+        self.settings.layers.insert(0, layer::erase(layer));
+        self
+    }
+
+    /// Changes limits. Each has a safe default; see [`Limits`].
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.settings.limits);
+        self.offers.problems_max.store(self.settings.limits.problems_max, Ordering::Relaxed);
+        self
+    }
+
+    /// How long, in milliseconds, and for whom lists and the server's description may be cached. Default: not at all.
+    /// `Public` means that shared caches may give one caller's answer to another.
+    pub fn cache_lists(mut self, ttl_ms: u64, scope: CacheScope) -> Self {
+        self.settings.list_cache = (ttl_ms, scope);
+        self
+    }
+
+    /// Leaves the server's name and version out of answers to stand-alone requests.
+    pub fn anonymous(mut self) -> Self {
+        self.settings.identify = false;
+        self
+    }
+
+    /// Seals state that clients carry between rounds with this key, so that any replica can go on. Call it again for older
+    /// keys that are still accepted. Default: a random key of this process.
+    pub fn state_key(mut self, key: [u8; 32]) -> Self {
+        self.settings.keys.push(key);
+        self
+    }
+
+    /// The handle to change what the server offers, also while it runs.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.offers.clone())
+    }
+
+    /// The tools, to change while the server runs.
+    pub fn tools(&self) -> crate::handle::Tools {
+        self.handle().tools()
+    }
+
+    /// The resources, to change while the server runs.
+    pub fn resources(&self) -> crate::handle::Resources {
+        self.handle().resources()
+    }
+
+    /// The prompts, to change while the server runs.
+    pub fn prompts(&self) -> crate::handle::Prompts {
+        self.handle().prompts()
+    }
+
+    /// Serves at `place` until its peer or the program ends: `stdio()`, `http("127.0.0.1:8931")`, …
+    ///
+    /// # Errors
+    /// The server is put together wrongly (each problem with its place in the source), or the place cannot be used.
+    pub async fn serve(self, place: impl Bind) -> Result<()> {
+        let service = self.into_shared()?;
+        // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
+        tokio::spawn(place.serve(service)).await.map_err(|e| Error::tool(format!("serving stopped: {e}")))??;
+        Ok(())
+    }
+
+    fn freeze(self) -> Result<Arc<dyn Service>, String> {
+        let Settings { info, instructions, extensions, limits, layers, list_cache, identify, keys, mut problems } = *self.settings;
+        for (identifier, settings) in &extensions {
+            if !identifier.contains('/') || !settings.is_object() {
+                problems.push(format!("extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.join("\n"));
+        }
+        let stateless = linchpin_proto::Wire::claimed(linchpin_proto::era::claimable()[0]);
+        let card = stateless.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+        let server_info = if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
+        let mut keys = keys.into_iter().map(SealKey::from_bytes);
+        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(core::random())));
+        keyring.previous.extend(keys);
+        let offers = self.offers;
+        offers.pause_ms.store(limits.list_changed_ms_min, Ordering::Relaxed);
+        offers.live.store(true, Ordering::Release);
+        Ok(Arc::new_cyclic(|this| Core {
+            offers,
+            limits: Arc::new(limits),
+            stamps: Arc::new(Stamps { server_info }),
+            calls: Default::default(),
+            list_cache,
+            info,
+            instructions,
+            extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
+            layers: layers.into(),
+            keyring,
+            this: this.clone(),
+        }))
+    }
+}
+
+impl<S: Send + Sync + 'static> IntoService for Server<S> {
+    fn into_shared(self) -> io::Result<Arc<dyn Service>> {
+        self.freeze().map_err(|problems| io::Error::new(io::ErrorKind::InvalidInput, problems))
+    }
+}
+
+impl<S> fmt::Debug for Server<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.settings.info.name).finish_non_exhaustive()
+    }
+}

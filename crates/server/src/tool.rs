@@ -1,0 +1,218 @@
+//! A tool's definition, as a person writes it.
+
+use crate::call::{Explain, Target};
+use crate::explain;
+use crate::handler::{Run, Shape, ToolHandler};
+use crate::layer::{self, Call, Layer, Next};
+use crate::schema;
+use linchpin_proto::Reply;
+use linchpin_proto::http::headers;
+use linchpin_proto::service::HeaderParam;
+use linchpin_types::content::Icon;
+use linchpin_types::meta::Meta;
+use linchpin_types::tool::{Tool as Definition, ToolAnnotations};
+use serde_json::Value;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// What a tool is called and how it describes itself. The argument and output schemas come from the handler's types,
+/// unless they are given here.
+///
+/// ```
+/// # use linchpin_server::Tool;
+/// let tool = Tool::new("purge", "Deletes recorded days.").title("Purge").destructive().idempotent();
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) def: Definition,
+    pub(crate) input: Option<Value>,
+    pub(crate) output: Option<Value>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) place: &'static Location<'static>,
+    pub(crate) hidden: Vec<Box<str>>,
+}
+
+impl Tool {
+    /// A tool of this name: 1 to 128 letters, digits, `_`, `-` and `.`, which are all that every client accepts.
+    #[track_caller]
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Tool {
+        let description = description.into();
+        let description = (!description.is_empty()).then_some(description);
+        let def = Definition { name: name.into(), description, ..Definition::default() };
+        Tool { def, input: None, output: None, layers: Vec::new(), place: Location::caller(), hidden: Vec::new() }
+    }
+
+    fn hints(mut self, set: impl FnOnce(&mut ToolAnnotations)) -> Tool {
+        set(self.def.annotations.get_or_insert_default());
+        self
+    }
+
+    /// A name for people (from 2025-06-18 on).
+    pub fn title(mut self, title: impl Into<String>) -> Tool {
+        self.def.title = Some(title.into());
+        self
+    }
+
+    /// Replaces the description.
+    pub fn description(mut self, description: impl Into<String>) -> Tool {
+        self.def.description = Some(description.into());
+        self
+    }
+
+    /// It changes nothing anywhere (`readOnlyHint`).
+    pub fn read_only(self) -> Tool {
+        self.hints(|h| h.read_only_hint = Some(true))
+    }
+
+    /// It changes something (`readOnlyHint: false`).
+    pub fn writes(self) -> Tool {
+        self.hints(|h| h.read_only_hint = Some(false))
+    }
+
+    /// It may destroy something (`destructiveHint`).
+    pub fn destructive(self) -> Tool {
+        self.hints(|h| {
+            h.read_only_hint = Some(false);
+            h.destructive_hint = Some(true);
+        })
+    }
+
+    /// It only adds (`destructiveHint: false`).
+    pub fn additive(self) -> Tool {
+        self.hints(|h| {
+            h.read_only_hint = Some(false);
+            h.destructive_hint = Some(false);
+        })
+    }
+
+    /// Calling it twice is like calling it once (`idempotentHint`).
+    pub fn idempotent(self) -> Tool {
+        self.hints(|h| h.idempotent_hint = Some(true))
+    }
+
+    /// Whether it reaches beyond a closed world, for example the web (`openWorldHint`).
+    pub fn open_world(self, open: bool) -> Tool {
+        self.hints(|h| h.open_world_hint = Some(open))
+    }
+
+    /// All four hints and the annotation title at once.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Tool {
+        self.def.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds an icon (from 2025-11-25 on).
+    pub fn icon(mut self, icon: Icon) -> Tool {
+        self.def.icons.push(icon);
+        self
+    }
+
+    /// The definition's `_meta` (from 2025-06-18 on).
+    pub fn meta(mut self, meta: Meta) -> Tool {
+        self.def.meta = Some(meta);
+        self
+    }
+
+    /// The schema of the arguments, in place of the handler type's own. It reaches clients unchanged, and every call is
+    /// checked against it.
+    pub fn input_schema(mut self, schema: impl Into<Value>) -> Tool {
+        self.input = Some(schema.into());
+        self
+    }
+
+    /// The schema of the structured answer, in place of the handler type's own.
+    pub fn output_schema(mut self, schema: impl Into<Value>) -> Tool {
+        self.output = Some(schema.into());
+        self
+    }
+
+    /// A name that calls may use too but that is not listed, for names of earlier versions.
+    pub fn alias(mut self, name: impl Into<Box<str>>) -> Tool {
+        self.hidden.push(name.into());
+        self
+    }
+
+    /// Wraps the tool in middleware; the last one added runs first.
+    pub fn layer<F, Fut>(mut self, layer: F) -> Tool
+    where
+        F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Reply> + Send + 'static,
+    {
+        self.layers.insert(0, layer::erase(layer));
+        self
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.def.name).finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for Tool {
+    #[track_caller]
+    fn from(name: &str) -> Tool {
+        Tool::new(name, "")
+    }
+}
+
+impl From<(&str, &str)> for Tool {
+    #[track_caller]
+    fn from((name, description): (&str, &str)) -> Tool {
+        Tool::new(name, description)
+    }
+}
+
+/// A tool in the registry.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) def: Definition,
+    pub(crate) target: Target,
+    pub(crate) headers: Option<Arc<[HeaderParam]>>,
+    pub(crate) place: &'static Location<'static>,
+    pub(crate) hidden: Vec<Box<str>>,
+}
+
+/// Binds a definition to its handler. Problems are sentences for the person who wrote it.
+pub(crate) fn register<S, M, H>(tool: Tool, state: Arc<S>, handler: H, problems_max: usize) -> Result<Registered, String>
+where
+    S: Send + Sync + 'static,
+    H: Shape<S, M> + ToolHandler<S, M>,
+{
+    let Tool { mut def, input, output, layers, place, hidden } = tool;
+    let given = input.is_some();
+    let input = input.unwrap_or_else(H::input);
+    let at = |why: &str| format!("tool `{}` ({place}): {why}", def.name);
+    if !name_ok(&def.name) {
+        return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`"));
+    }
+    if input["type"] != "object" {
+        return Err(at("arguments must be a struct (a JSON object); wrap a single value in one"));
+    }
+    let headers = headers::header_params(&input.to_string()).map_err(|why| at(&why))?;
+    let checks = given || schema::beyond_serde(&input);
+    let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, problems_max).map_err(|why| at(&why))?;
+    let run: Run = if checks {
+        let explain = explain.clone();
+        Arc::new(move |call| {
+            let problems = explain.problems(&call.args.json(), explain.problems_max());
+            match problems.is_empty() {
+                true => handler.run(&state, call),
+                false => {
+                    let text = crate::call::invalid(explain.name(), &problems, "");
+                    Box::pin(async move { crate::answer::failure(call.out, &text) })
+                }
+            }
+        })
+    } else {
+        Arc::new(move |call| handler.run(&state, call))
+    };
+    def.input_schema = schema::raw(&input);
+    def.output_schema = output.or_else(H::output).as_ref().map(schema::raw);
+    let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
+    Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
+}
+
+fn name_ok(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+}

@@ -1,0 +1,64 @@
+//! Whole responses. Every refusal carries a JSON-RPC error that says what to do instead.
+
+use super::body::HttpBody;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use linchpin_proto::{Id, Reply};
+use linchpin_types::error::code;
+
+/// The header that names a session.
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A response of one JSON document.
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::full(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A finished answer with its status.
+pub(crate) fn reply(status: u16, reply: Reply) -> Response<HttpBody> {
+    json(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), reply.into_frame())
+}
+
+/// A refusal that is the transport's own. `why` says what to send instead.
+pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, why: &str) -> Response<HttpBody> {
+    let code = match status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => code::INTERNAL_ERROR,
+        _ => code::INVALID_REQUEST,
+    };
+    json(status, Reply::error(id, code, why, None).into_frame())
+}
+
+/// The method is not one of this endpoint's.
+pub(crate) fn method_not_allowed(allow: &'static str) -> Response<HttpBody> {
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, None, &format!("this endpoint takes {allow}"));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// A message that wants no answer was taken.
+pub(crate) fn accepted() -> Response<HttpBody> {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// A status without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// A stream of events.
+pub(crate) fn events(body: HttpBody) -> Response<HttpBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.reserve(3);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,352 @@
+//! One TCP connection: which version of HTTP it speaks, and what is known about it from outside.
+//!
+//! Deadlines for headers, idle connections and readers that take nothing are not timers of each connection: whatever
+//! happens leaves a mark on its [`Pulse`], and one task looks at all of them now and then.
+
+use super::body::HttpBody;
+use super::service::{HttpFuture, HttpService};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use linchpin_proto::Limits;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Streams of one HTTP/2 connection at once.
+const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
+    let deadline = Duration::from_millis(limits.header_read_ms_max);
+    let Ok(Ok(speaks_h2)) = tokio::time::timeout(deadline, is_h2(&tcp)).await else { return };
+    let pulse = Arc::new(Pulse { h2: speaks_h2, ..Pulse::default() });
+    let io = TokioIo::new(Watched { tcp, pulse: pulse.clone() });
+    let service = Counted { app, pulse: pulse.clone() };
+    let ended = if speaks_h2 {
+        let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        builder.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
+        builder.max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
+        drive(builder.serve_connection(io, service), pulse, all).await
+    } else {
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder.header_read_timeout(None);
+        builder.max_header_size(limits.header_bytes_max);
+        drive(builder.serve_connection(io, service), pulse, all).await
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Whether a connection begins as HTTP/2 does. Nothing is consumed; the first bytes decide, and no method of HTTP/1.1
+/// begins like that.
+async fn is_h2(tcp: &TcpStream) -> io::Result<bool> {
+    const PREFACE: &[u8] = b"PRI ";
+    let mut first = [0; 4];
+    loop {
+        let n = tcp.peek(&mut first).await?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if n == PREFACE.len() || !PREFACE.starts_with(&first[..n]) {
+            return Ok(&first[..n] == PREFACE);
+        }
+        // Peeking again gives the same bytes at once, so waiting for more must be done by the clock. Real clients send
+        // the preface in one piece.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Polls a connection until it ends, or is told to.
+async fn drive<C: Connection>(connection: C, pulse: Arc<Pulse>, all: Arc<Connections>) -> hyper::Result<()> {
+    let mut connection = pin!(connection);
+    let mut entered = None;
+    let mut draining = false;
+    std::future::poll_fn(|cx| {
+        let entered = entered.get_or_insert_with(|| all.enter(cx.waker().clone(), pulse.clone()));
+        if pulse.doomed.load(Ordering::Relaxed) || entered.all.phase() == Phase::Over {
+            return Poll::Ready(Ok(()));
+        }
+        if !draining && entered.all.phase() == Phase::Draining {
+            draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        connection.as_mut().poll(cx)
+    })
+    .await
+}
+
+trait Connection: Future<Output = hyper::Result<()>> {
+    fn graceful_shutdown(self: Pin<&mut Self>);
+}
+
+impl Connection for hyper::server::conn::http1::Connection<TokioIo<Watched>, Counted> {
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Counted, TokioExecutor> {
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// What a connection shows of itself.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    h2: bool,
+    /// Requests whose response is not over.
+    busy: AtomicU32,
+    requests: AtomicU32,
+    writes: AtomicU32,
+    /// Something was read since the last request ended.
+    partial: AtomicBool,
+    /// The socket takes no more bytes.
+    stalled: AtomicBool,
+    /// It must end at its next poll.
+    doomed: AtomicBool,
+}
+
+/// Counts a request until its response is over.
+struct Busy(Arc<Pulse>);
+
+impl Busy {
+    fn new(pulse: &Arc<Pulse>) -> Busy {
+        pulse.busy.fetch_add(1, Ordering::Relaxed);
+        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        Busy(pulse.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.partial.store(false, Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The service of one connection.
+struct Counted {
+    app: HttpService,
+    pulse: Arc<Pulse>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Counted {
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = CountedFuture;
+
+    fn call(&self, request: Request<Incoming>) -> CountedFuture {
+        CountedFuture { busy: Some(Busy::new(&self.pulse)), inner: self.app.handle(request) }
+    }
+}
+
+pin_project_lite::pin_project! {
+    struct CountedFuture {
+        busy: Option<Busy>,
+        #[pin]
+        inner: HttpFuture<Incoming>,
+    }
+}
+
+impl Future for CountedFuture {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        this.inner.poll(cx).map_ok(|mut response| {
+            if let Some(busy) = this.busy.take() {
+                response.body_mut().hold(|| Box::new(busy));
+            }
+            response
+        })
+    }
+}
+
+/// A socket that leaves marks on a pulse.
+struct Watched {
+    tcp: TcpStream,
+    pulse: Arc<Pulse>,
+}
+
+impl Watched {
+    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if result.is_ready() {
+            self.pulse.writes.fetch_add(1, Ordering::Relaxed);
+        }
+        self.pulse.stalled.store(result.is_pending(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        if result.is_ready() {
+            self.pulse.partial.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.tcp).poll_write(cx, bytes);
+        self.wrote(result)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.tcp).poll_write_vectored(cx, bytes);
+        self.wrote(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}
+
+/// Deadlines that are judged from outside, in milliseconds.
+pub(crate) struct Deadlines {
+    pub(crate) header_read_ms_max: u64,
+    pub(crate) idle_ms_max: u64,
+    pub(crate) write_ms_max: u64,
+}
+
+impl Deadlines {
+    /// How often connections are looked at.
+    pub(crate) fn tick(&self) -> Duration {
+        let shortest = self.header_read_ms_max.min(self.idle_ms_max).min(self.write_ms_max);
+        Duration::from_millis((shortest / 4).clamp(5, 5_000))
+    }
+}
+
+/// Where all connections of one address are.
+#[derive(Default)]
+pub(crate) struct Connections {
+    phase: AtomicU8,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    all: HashMap<u64, Entry>,
+    next: u64,
+}
+
+struct Entry {
+    waker: Waker,
+    pulse: Arc<Pulse>,
+    requests: u32,
+    writes: u32,
+    /// How long it has been waiting for the end of a head, idle, and stalled.
+    head_ms: u64,
+    idle_ms: u64,
+    stalled_ms: u64,
+}
+
+/// Where the whole is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Open,
+    /// No new requests; those running may end.
+    Draining,
+    /// Everything ends now.
+    Over,
+}
+
+/// A connection's place among all; dropping it leaves.
+struct Entered {
+    all: Arc<Connections>,
+    key: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut entries = self.all.lock();
+        entries.all.remove(&self.key);
+        if entries.all.is_empty() {
+            entries.all = HashMap::new();
+        }
+    }
+}
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(self: &Arc<Self>, waker: Waker, pulse: Arc<Pulse>) -> Entered {
+        let mut entries = self.lock();
+        let key = entries.next;
+        entries.next += 1;
+        let entry = Entry { waker, pulse, requests: 0, writes: 0, head_ms: 0, idle_ms: 0, stalled_ms: 0 };
+        entries.all.insert(key, entry);
+        Entered { all: self.clone(), key }
+    }
+
+    fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Open,
+            1 => Phase::Draining,
+            _ => Phase::Over,
+        }
+    }
+
+    /// Tells all connections.
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+        for entry in self.lock().all.values() {
+            entry.waker.wake_by_ref();
+        }
+    }
+
+    /// Ends connections whose time is over, `tick` after the last look.
+    pub(crate) fn look(&self, deadlines: &Deadlines, tick: Duration) {
+        let tick = tick.as_millis() as u64;
+        for entry in self.lock().all.values_mut() {
+            if let Some(why) = entry.look(deadlines, tick) {
+                tracing::debug!(why, "closed a connection");
+                entry.pulse.doomed.store(true, Ordering::Relaxed);
+                entry.waker.wake_by_ref();
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn look(&mut self, deadlines: &Deadlines, tick: u64) -> Option<&'static str> {
+        let pulse = &self.pulse;
+        let requests = pulse.requests.load(Ordering::Relaxed);
+        let writes = pulse.writes.load(Ordering::Relaxed);
+        let wrote = std::mem::replace(&mut self.writes, writes) != writes;
+        let active = std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
+        let partial = pulse.partial.load(Ordering::Relaxed) && !pulse.h2;
+        let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
+        self.stalled_ms = more(self.stalled_ms, !wrote && pulse.stalled.load(Ordering::Relaxed));
+        self.head_ms = more(self.head_ms, !active && partial);
+        self.idle_ms = more(self.idle_ms, !active && !wrote);
+        match () {
+            () if self.stalled_ms >= deadlines.write_ms_max => Some("its reader took nothing for too long"),
+            () if self.head_ms >= deadlines.header_read_ms_max => Some("a request's head took too long"),
+            () if self.idle_ms >= deadlines.idle_ms_max => Some("it was idle for too long"),
+            () => None,
+        }
+    }
+}

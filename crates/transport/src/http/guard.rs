@@ -1,0 +1,167 @@
+//! Who may talk to this server at all: the `Host` and `Origin` checks that stop DNS rebinding.
+//!
+//! A page in a browser can be made to reach a loopback address under the attacker's own name. It cannot choose what its
+//! browser writes into `Host` and `Origin`, so both are compared with a list before anything else is looked at.
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+
+/// Names under which a program on the same machine reaches a server.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The lists, prepared once.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    /// Allowed hosts, lower case; an entry with a port allows that port only. `None` allows any.
+    hosts: Option<Box<[Box<str>]>>,
+    /// Origins allowed beside the default rule, lower case.
+    origins: Box<[Box<str>]>,
+    /// Whether pages of this machine, and those this server itself serves, are allowed.
+    same_host: bool,
+}
+
+impl Guard {
+    /// `hosts`: `None` for the loopback names. `origins`: `None` for pages from the same machine.
+    pub(crate) fn new(any_host: bool, hosts: Option<&[String]>, bound: &[String], origins: Option<&[String]>) -> Guard {
+        let lower = |s: &String| s.trim().trim_end_matches('/').to_ascii_lowercase().into_boxed_str();
+        let hosts = (!any_host).then(|| match hosts {
+            Some(list) => list.iter().map(lower).collect(),
+            None => LOOPBACK.iter().map(|s| Box::from(*s)).chain(bound.iter().map(lower)).collect(),
+        });
+        Guard { hosts, origins: origins.unwrap_or_default().iter().map(lower).collect(), same_host: origins.is_none() }
+    }
+
+    /// Whether the request may be looked at; otherwise what is wrong, for its sender.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
+        let host = match &self.hosts {
+            None => None,
+            Some(hosts) => Some(host_of(uri, headers, hosts)?),
+        };
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) => Ok(()),
+            (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host) => Ok(()),
+            _ => Err("this Origin is not allowed here; allow it in the server's options if you trust that site"),
+        }
+    }
+
+    fn origin_allowed(&self, origin: &[u8], host: Option<&[u8]>) -> bool {
+        if self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let rest = strip_prefix_ignore_case(origin, b"http://").or_else(|| strip_prefix_ignore_case(origin, b"https://"));
+        let (Some(authority), Some(host), true) = (rest, host, self.same_host) else { return false };
+        // Either the page came from this very host, whose name was just found on the list, or both are this machine.
+        authority.eq_ignore_ascii_case(host)
+            || (is_loopback(host) && is_loopback(authority))
+    }
+}
+
+/// The request's host, if each place that names one names an allowed one.
+fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
+    const FOREIGN: &str = "this Host is not allowed here; allow it in the server's options if the server is meant to be reached under that name";
+    let mut named = headers.get_all(HOST).iter();
+    let header = named.next().map(|v| v.as_bytes());
+    if named.next().is_some() {
+        return Err("more than one Host header");
+    }
+    // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
+    let authority = uri.authority().map(|a| a.as_str().as_bytes());
+    let host = authority.or(header).ok_or("the Host header is missing")?;
+    let fine = |h: &[u8]| allowed.iter().any(|a| matches_host(h, a.as_bytes()));
+    if fine(host) && header.is_none_or(fine) { Ok(host) } else { Err(FOREIGN) }
+}
+
+fn matches_host(host: &[u8], allowed: &[u8]) -> bool {
+    host.eq_ignore_ascii_case(allowed) || hostname(host).is_some_and(|name| name.eq_ignore_ascii_case(allowed))
+}
+
+fn is_loopback(authority: &[u8]) -> bool {
+    LOOPBACK.iter().any(|name| matches_host(authority, name.as_bytes()))
+}
+
+/// The host without its port; `None` when what follows it is no port.
+fn hostname(authority: &[u8]) -> Option<&[u8]> {
+    let end = match authority.first() {
+        Some(b'[') => authority.iter().position(|b| *b == b']')? + 1,
+        _ => authority.iter().position(|b| *b == b':').unwrap_or(authority.len()),
+    };
+    let (name, port) = authority.split_at(end);
+    let fine = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    fine.then_some(name)
+}
+
+fn strip_prefix_ignore_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (head, rest) = text.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(guard: &Guard, host: &str, origin: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        if !host.is_empty() {
+            headers.insert(HOST, host.parse().unwrap());
+        }
+        if !origin.is_empty() {
+            headers.insert(ORIGIN, origin.parse().unwrap());
+        }
+        guard.check(&Uri::from_static("/mcp"), &headers).is_ok()
+    }
+
+    #[test]
+    fn by_default_only_this_machine_may_ask() {
+        let guard = Guard::new(false, None, &["192.168.0.9".into()], None);
+        for (host, origin, fine) in [
+            ("localhost", "", true),
+            ("LOCALHOST:80", "", true),
+            ("127.0.0.1:8931", "http://localhost:6274", true),
+            ("[::1]:8931", "https://127.0.0.1", true),
+            ("192.168.0.9:1", "", true),
+            ("192.168.0.9:1", "http://192.168.0.9:1", true),
+            ("192.168.0.9:1", "http://localhost", false),
+            ("192.168.0.9:1", "http://192.168.0.9:2", false),
+            ("", "", false),
+            ("evil.example", "", false),
+            ("localhost.evil.example", "", false),
+            ("localhost:80@evil.example", "", false),
+            ("localhost:", "", true),
+            ("127.0.0.1:8931", "http://evil.example", false),
+            ("127.0.0.1:8931", "http://localhost.evil.example", false),
+            ("127.0.0.1:8931", "null", false),
+            ("127.0.0.1:8931", "file://localhost", false),
+            ("[::1", "", false),
+        ] {
+            assert_eq!(check(&guard, host, origin), fine, "Host {host:?}, Origin {origin:?}");
+        }
+    }
+
+    #[test]
+    fn lists_replace_the_defaults_and_any_host_never_trusts_a_matching_origin() {
+        let listed = Guard::new(false, Some(&["mcp.example:443".into(), "b.example".into()]), &[], Some(&["https://app.example/".into()]));
+        assert!(check(&listed, "mcp.example:443", "https://app.example"));
+        assert!(!check(&listed, "mcp.example:80", "") && check(&listed, "b.example:80", ""));
+        assert!(!check(&listed, "localhost", "") && !check(&listed, "b.example", "https://b.example"));
+        let any = Guard::new(true, None, &[], None);
+        assert!(check(&any, "evil.example", "") && check(&any, "", ""));
+        assert!(!check(&any, "evil.example", "http://evil.example"));
+    }
+
+    #[test]
+    fn the_request_line_counts_as_a_host_and_both_must_be_allowed() {
+        let guard = Guard::new(false, None, &[], None);
+        let mut headers = HeaderMap::new();
+        assert!(guard.check(&Uri::from_static("http://localhost:9/mcp"), &headers).is_ok());
+        assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        headers.insert(HOST, "localhost".parse().unwrap());
+        assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        headers.append(HOST, "localhost".parse().unwrap());
+        assert!(guard.check(&Uri::from_static("/mcp"), &headers).is_err());
+    }
+}

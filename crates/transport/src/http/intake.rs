@@ -1,0 +1,161 @@
+//! What comes in: the checks on a request's head, and its body under limits of size and time.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use linchpin_proto::Limits;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
+
+/// Why a request is refused before its message is read.
+pub(crate) type Refusal = (StatusCode, &'static str);
+
+const UNSUPPORTED: StatusCode = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+
+/// Checks what a POST says about its body.
+pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.get(CONTENT_TYPE).is_some_and(|v| is_type(v.as_bytes(), b"application/json")) {
+        return Err((UNSUPPORTED, "send the message as `Content-Type: application/json`"));
+    }
+    match headers.get(CONTENT_ENCODING) {
+        None => Ok(()),
+        Some(v) if v.as_bytes().eq_ignore_ascii_case(b"identity") => Ok(()),
+        Some(_) => Err((UNSUPPORTED, "compressed requests are not accepted; send the body without a Content-Encoding")),
+    }
+}
+
+/// Checks that a POST's sender takes either form of answer. A missing header means anything, as HTTP has it.
+pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    if accepts(headers, b"application/json") && accepts(headers, b"text/event-stream") {
+        return Ok(());
+    }
+    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: application/json, text/event-stream`: an answer may be either"))
+}
+
+/// Checks that a GET's sender takes a stream.
+pub(crate) fn check_get_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    if accepts(headers, b"text/event-stream") {
+        return Ok(());
+    }
+    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: text/event-stream`: the answer is a stream of events"))
+}
+
+fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
+    let mut values = headers.get_all(ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    let group = wanted.iter().position(|b| *b == b'/').map_or(wanted, |at| &wanted[..at]);
+    values.flat_map(|v| v.as_bytes().split(|b| *b == b',')).any(|range| {
+        is_type(range, wanted)
+            || is_type(range, b"*/*")
+            || media_type(range).strip_suffix(b"/*").is_some_and(|g| g.eq_ignore_ascii_case(group))
+    })
+}
+
+fn is_type(value: &[u8], wanted: &[u8]) -> bool {
+    media_type(value).eq_ignore_ascii_case(wanted)
+}
+
+/// A media type or range without its parameters.
+fn media_type(value: &[u8]) -> &[u8] {
+    let end = value.iter().position(|b| *b == b';').unwrap_or(value.len());
+    value[..end].trim_ascii()
+}
+
+/// A body on its way in. One chunk is passed on as it is; more are joined in one buffer.
+#[derive(Default)]
+pub(crate) struct Intake {
+    first: Option<Bytes>,
+    joined: Vec<u8>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Intake {
+    /// The whole body. It is refused as soon as it is known to be too long, and when it takes too long to arrive.
+    pub(crate) fn poll<B>(&mut self, mut body: Pin<&mut B>, limits: &Limits, cx: &mut Context<'_>) -> Poll<Result<Bytes, Refusal>>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let max = limits.frame_bytes_max;
+        if body.size_hint().lower() > max as u64 {
+            return Poll::Ready(Err(TOO_LARGE));
+        }
+        loop {
+            match body.as_mut().poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    let so_far = self.first.as_ref().map_or(0, Bytes::len) + self.joined.len();
+                    if data.len() > max - so_far.min(max) {
+                        return Poll::Ready(Err(TOO_LARGE));
+                    }
+                    self.push(data, body.size_hint().exact(), max);
+                    if body.is_end_stream() {
+                        return Poll::Ready(Ok(self.take()));
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err((StatusCode::BAD_REQUEST, "the body could not be read"))),
+                Poll::Ready(None) => return Poll::Ready(Ok(self.take())),
+                Poll::Pending => {
+                    // Usually the body arrived with the head, and no timer is ever set.
+                    let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(Duration::from_millis(limits.body_read_ms_max))));
+                    return deadline.as_mut().poll(cx).map(|()| Err(TOO_SLOW));
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, data: Bytes, rest: Option<u64>, max: usize) {
+        if self.first.is_none() && self.joined.is_empty() {
+            self.first = Some(data);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            // The announced length is within the limit, or the body would have been refused before.
+            let more = rest.map_or(data.len(), |rest| data.len() + rest as usize);
+            self.joined.reserve_exact((first.len() + more).min(max));
+            self.joined.extend_from_slice(&first);
+        }
+        self.joined.extend_from_slice(&data);
+    }
+
+    fn take(&mut self) -> Bytes {
+        match self.first.take() {
+            Some(only) => only,
+            None => std::mem::take(&mut self.joined).into(),
+        }
+    }
+}
+
+const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than this server takes");
+const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accept_covers_ranges_lists_and_absence() {
+        for (values, fine) in [
+            (&[][..], true),
+            (&["application/json, text/event-stream"], true),
+            (&["application/json", "text/event-stream"], true),
+            (&["text/event-stream;q=0.5 , Application/JSON; charset=utf-8"], true),
+            (&["*/*"], true),
+            (&["application/*, text/*"], true),
+            (&["application/json"], false),
+            (&["text/event-stream"], false),
+            (&["text/html, image/*"], false),
+            (&["application/jsonx, text/event-stream"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for v in values {
+                headers.append(ACCEPT, v.parse().unwrap());
+            }
+            assert_eq!(check_post_accept(&headers).is_ok(), fine, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The endpoint as a `tower_service::Service`: routes a request, reads its body, and waits for its response.
+//!
+//! The future is written by hand, so that the way of a simple call has no box and every state is small.
+
+use super::HttpOptions;
+use super::answer;
+use super::body::HttpBody;
+use super::guard::Guard;
+use super::intake::{self, Intake};
+use super::post::{self, Head, Next, Running};
+use super::session::{HttpSession, STANDALONE};
+use super::sessions::{Sessions, key_of};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, request};
+use http_body::Body;
+use linchpin_proto::engine::header_means_stateless;
+use linchpin_proto::era::{HeaderVersion, header_version};
+use linchpin_proto::http::rules;
+use linchpin_proto::{Id, Limits, Service};
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Who sent a request, as verified by an authentication layer in front. Put one into the request's extensions: handlers
+/// see it, and a session can then be used by nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal(pub Arc<str>);
+
+/// A server as an HTTP service, for mounting beside other routes. Clones share sessions.
+///
+/// `Error` is [`Infallible`]: whatever goes wrong is a response.
+#[derive(Clone)]
+pub struct HttpService {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) retry_ms: u64,
+    guard: Guard,
+    path: Option<Box<str>>,
+    #[cfg(feature = "sse")]
+    sse: Option<crate::sse::Endpoints>,
+}
+
+enum Route {
+    Mcp,
+    #[cfg(feature = "sse")]
+    Sse,
+    #[cfg(feature = "sse")]
+    Message,
+    Unknown,
+}
+
+impl HttpService {
+    /// Puts `service` behind HTTP.
+    pub fn new(service: Arc<dyn Service>, options: HttpOptions) -> HttpService {
+        HttpService::bound(service, &options, &[])
+    }
+
+    /// The same, reached under the `bound` addresses too.
+    pub(crate) fn bound(service: Arc<dyn Service>, options: &HttpOptions, bound: &[String]) -> HttpService {
+        let limits = service.limits().clone();
+        let sessions = Arc::new(Sessions::new(limits.clone()));
+        let guard = Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
+        let path = options.path.as_deref().map(Box::from);
+        let retry_ms = options.retry_ms;
+        #[cfg(feature = "sse")]
+        let sse = options.sse_2024.then(crate::sse::Endpoints::default);
+        HttpService {
+            shared: Arc::new(Shared {
+                service,
+                limits,
+                sessions,
+                retry_ms,
+                guard,
+                path,
+                #[cfg(feature = "sse")]
+                sse,
+            }),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Arc<Limits> {
+        &self.shared.limits
+    }
+
+    /// Ends the streams that would never end by themselves. Running calls go on.
+    pub(crate) fn end_listening(&self) {
+        self.shared.sessions.end_listening();
+        #[cfg(feature = "sse")]
+        if let Some(sse) = &self.shared.sse {
+            sse.drain();
+        }
+    }
+
+    /// Ends every session: their running calls are cancelled and their streams end. The service itself is not closed.
+    pub fn close_sessions(&self) {
+        self.shared.sessions.close();
+        #[cfg(feature = "sse")]
+        if let Some(sse) = &self.shared.sse {
+            sse.close();
+        }
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl<B: Body<Data = Bytes>> tower_service::Service<Request<B>> for HttpService {
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = HttpFuture<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> HttpFuture<B> {
+        self.handle(request)
+    }
+}
+
+impl HttpService {
+    /// Answers one request.
+    pub fn handle<B: Body<Data = Bytes>>(&self, request: Request<B>) -> HttpFuture<B> {
+        let (parts, body) = request.into_parts();
+        let state = self.shared.begin(parts);
+        HttpFuture { body, shared: self.shared.clone(), state }
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A response on its way. Dropping it before it is ready is a closed connection: a request that stands alone is
+    /// cancelled, one inside a session runs on.
+    pub struct HttpFuture<B> {
+        #[pin]
+        body: B,
+        shared: Arc<Shared>,
+        state: State,
+    }
+}
+
+enum State {
+    Intake(Head, Intake, Purpose),
+    Running(Running),
+    Answer(Response<HttpBody>),
+    Over,
+}
+
+/// What a body is for.
+enum Purpose {
+    Mcp,
+    #[cfg(feature = "sse")]
+    Message(crate::sse::Peer),
+}
+
+impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
+    type Output = Result<Response<HttpBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let State::Intake(_, intake, _) = this.state {
+            let body = std::task::ready!(intake.poll(this.body, &this.shared.limits, cx));
+            let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
+                return Poll::Pending;
+            };
+            *this.state = this.shared.received(head, purpose, body, cx);
+        }
+        let response = match std::mem::replace(this.state, State::Over) {
+            State::Answer(response) => response,
+            State::Running(mut running) => match running.poll(this.shared, cx) {
+                Poll::Ready(response) => response,
+                Poll::Pending => {
+                    *this.state = State::Running(running);
+                    return Poll::Pending;
+                }
+            },
+            // Polled after it was ready.
+            State::Intake(..) | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
+        };
+        Poll::Ready(Ok(response))
+    }
+}
+
+impl<B> fmt::Debug for HttpFuture<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpFuture").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Decides from the head alone as much as can be.
+    fn begin(&self, parts: request::Parts) -> State {
+        if let Err(why) = self.guard.check(&parts.uri, &parts.headers) {
+            tracing::debug!(why, "refused a request");
+            return State::Answer(answer::refuse(StatusCode::FORBIDDEN, None, why));
+        }
+        let route = self.route(parts.uri.path());
+        let request::Parts { method, uri, headers, extensions, .. } = parts;
+        let head = Head { headers, extensions };
+        match (route, method) {
+            (Route::Mcp, Method::POST) => {
+                let checked = intake::check_body_headers(&head.headers).and_then(|()| intake::check_post_accept(&head.headers));
+                match checked {
+                    Ok(()) => State::Intake(head, Intake::default(), Purpose::Mcp),
+                    Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
+                }
+            }
+            (Route::Mcp, Method::GET) => State::Answer(self.listen(&head)),
+            (Route::Mcp, Method::DELETE) => State::Answer(self.end(&head)),
+            (Route::Mcp, _) => State::Answer(answer::method_not_allowed("POST, GET, DELETE")),
+            #[cfg(feature = "sse")]
+            (Route::Sse, Method::GET) => State::Answer(self.sse_open(&uri, &head)),
+            #[cfg(feature = "sse")]
+            (Route::Sse, _) => State::Answer(answer::method_not_allowed("GET")),
+            #[cfg(feature = "sse")]
+            (Route::Message, Method::POST) => self.sse_message(&uri, head),
+            #[cfg(feature = "sse")]
+            (Route::Message, _) => State::Answer(answer::method_not_allowed("POST")),
+            (Route::Unknown, _) => {
+                let why = format!("there is nothing at {}", uri.path().chars().take(80).collect::<String>());
+                State::Answer(answer::refuse(StatusCode::NOT_FOUND, None, &why))
+            }
+        }
+    }
+
+    fn route(&self, path: &str) -> Route {
+        #[cfg(feature = "sse")]
+        if self.sse.is_some() {
+            // Mounted under any path, the older endpoints are told apart by how the path ends.
+            if path == "/sse" || self.path.is_none() && path.ends_with("/sse") {
+                return Route::Sse;
+            }
+            if path == "/message" || self.path.is_none() && path.ends_with("/message") {
+                return Route::Message;
+            }
+        }
+        if self.path.as_deref().is_none_or(|p| p == path) { Route::Mcp } else { Route::Unknown }
+    }
+
+    fn received(self: &Arc<Self>, head: Head, purpose: Purpose, body: Result<Bytes, intake::Refusal>, cx: &mut Context<'_>) -> State {
+        let body = match body {
+            Ok(body) => body,
+            Err((status, why)) => return State::Answer(answer::refuse(status, None, why)),
+        };
+        match purpose {
+            Purpose::Mcp => match post::receive(self, head, body, cx) {
+                Next::Answer(response) => State::Answer(response),
+                Next::Wait(running) => State::Running(running),
+            },
+            #[cfg(feature = "sse")]
+            Purpose::Message(peer) => State::Answer(peer.receive(self, head, body)),
+        }
+    }
+
+    /// The session a request belongs to, if it may use it. `id` is that of the request to refuse.
+    pub(crate) fn session_of(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Arc<str>>,
+        id: Option<&Id>,
+    ) -> Result<Arc<HttpSession>, Box<Response<HttpBody>>> {
+        let refuse = |status, why: &str| Err(Box::new(answer::refuse(status, id, why)));
+        let Some(value) = headers.get(answer::SESSION_ID) else {
+            return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
+        };
+        let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
+        // Somebody else's session looks as if it did not exist.
+        let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
+            return refuse(StatusCode::NOT_FOUND, "there is no such session, or it has ended; start a new one with `initialize`");
+        };
+        let Some(version) = headers.get(rules::PROTOCOL_VERSION) else {
+            // Revisions before the header do without it, and later ones are known from `initialize`.
+            return Ok(session);
+        };
+        let version = version.to_str().unwrap_or_default().trim();
+        let (wire, known) = (session.wire(), header_version(version));
+        if known == HeaderVersion::Unknown {
+            return refuse(StatusCode::BAD_REQUEST, "the MCP-Protocol-Version header names no version that this server speaks");
+        }
+        if wire.version_header && version != wire.revision.as_str() {
+            let why = format!("MCP-Protocol-Version differs from the session's; send {}", wire.revision.as_str());
+            return refuse(StatusCode::BAD_REQUEST, &why);
+        }
+        Ok(session)
+    }
+
+    /// GET: the stream of a session, or one of its streams again.
+    fn listen(&self, head: &Head) -> Response<HttpBody> {
+        let version = head.headers.get(rules::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        if !head.headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim)) {
+            return answer::method_not_allowed("POST");
+        }
+        if let Err((status, why)) = intake::check_get_accept(&head.headers) {
+            return answer::refuse(status, None, why);
+        }
+        let session = match self.session_of(&head.headers, head.principal(), None) {
+            Ok(session) => session,
+            Err(response) => return *response,
+        };
+        let reader = match head.headers.get("last-event-id").map(|v| event_id(v.as_bytes())) {
+            None => session.standalone(None, self.retry_ms).ok_or("this session's stream is already open"),
+            Some(Some((STANDALONE, seq))) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
+            Some(Some((number, seq))) => {
+                session.stream(number).and_then(|s| s.attach(&session, seq, None)).ok_or(NO_SUCH_EVENT)
+            }
+            Some(None) => Err(NO_SUCH_EVENT),
+        };
+        match reader {
+            Ok(reader) => answer::events(HttpBody::stream(reader, self.limits.keep_alive_ms)),
+            Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
+            Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
+        }
+    }
+
+    /// DELETE: the end of a session.
+    fn end(&self, head: &Head) -> Response<HttpBody> {
+        match self.session_of(&head.headers, head.principal(), None) {
+            Err(response) => *response,
+            Ok(session) => {
+                self.sessions.end(session.key());
+                answer::empty(StatusCode::NO_CONTENT)
+            }
+        }
+    }
+
+    #[cfg(feature = "sse")]
+    fn sse_open(&self, uri: &http::Uri, head: &Head) -> Response<HttpBody> {
+        match &self.sse {
+            Some(sse) => sse.open(self, uri.path(), head.principal()),
+            None => answer::empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    #[cfg(feature = "sse")]
+    fn sse_message(&self, uri: &http::Uri, head: Head) -> State {
+        let peer = self.sse.as_ref().and_then(|sse| sse.find(uri.query(), head.principal()));
+        let Some(peer) = peer else {
+            let why = "there is no such session, or its stream was closed; open a new one with GET";
+            return State::Answer(answer::refuse(StatusCode::NOT_FOUND, None, why));
+        };
+        match intake::check_body_headers(&head.headers) {
+            Ok(()) => State::Intake(head, Intake::default(), Purpose::Message(peer)),
+            Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
+        }
+    }
+}
+
+const NO_SUCH_EVENT: &str = "Last-Event-ID names no event that is still kept for this session; send the request again";
+
+/// Reads `<stream>-<event>`.
+fn event_id(value: &[u8]) -> Option<(u32, u32)> {
+    let (stream, event) = std::str::from_utf8(value).ok()?.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}

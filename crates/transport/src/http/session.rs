@@ -1,0 +1,234 @@
+//! One session of a client: its engine, its streams, and what is kept for replay.
+
+use super::stream::{EventStream, Reader};
+use bytes::Bytes;
+use linchpin_proto::{Cancel, Engine, Limits, Wire};
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// See the module's documentation. An idle one allocates nothing beyond itself and what the client declared.
+pub(crate) struct HttpSession {
+    key: u128,
+    principal: Option<Arc<str>>,
+    wire: &'static Wire,
+    limits: Arc<Limits>,
+    engine: Mutex<Engine>,
+    streams: Mutex<Streams>,
+    /// Bytes kept in all streams.
+    kept: AtomicIsize,
+    /// Streams that somebody reads now.
+    readers: AtomicU32,
+    /// When the session was last used, on its clock.
+    seen: AtomicU64,
+    epoch: Instant,
+}
+
+#[derive(Default)]
+struct Streams {
+    /// Oldest first.
+    all: Vec<Arc<EventStream>>,
+    last: u32,
+    closed: bool,
+}
+
+impl HttpSession {
+    /// A session whose engine is open. `None` when it is not.
+    pub(crate) fn new(key: u128, principal: Option<Arc<str>>, engine: Engine, limits: Arc<Limits>, epoch: Instant) -> Option<HttpSession> {
+        let wire = engine.session()?.wire();
+        let session = HttpSession {
+            key,
+            principal,
+            wire,
+            limits,
+            engine: Mutex::new(engine),
+            streams: Mutex::default(),
+            kept: AtomicIsize::new(0),
+            readers: AtomicU32::new(0),
+            seen: AtomicU64::new(0),
+            epoch,
+        };
+        session.touch();
+        Some(session)
+    }
+
+    /// What the session's id stands for.
+    pub(crate) fn key(&self) -> u128 {
+        self.key
+    }
+
+    /// Whether it was opened by whoever asks now.
+    pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
+        self.principal.as_ref() == principal
+    }
+
+    /// What its revision has.
+    pub(crate) fn wire(&self) -> &'static Wire {
+        self.wire
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds on the session's clock.
+    pub(crate) fn now(&self) -> u64 {
+        self.epoch.elapsed().as_millis() as u64
+    }
+
+    /// The client was heard of.
+    pub(crate) fn touch(&self) {
+        self.seen.store(self.now(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn reader_came(&self) {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reader_left(&self) {
+        self.touch();
+        self.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether nothing happened for too long: no request, no open stream and no running call.
+    pub(crate) fn is_expired(&self, now: u64) -> bool {
+        let quiet = now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= self.limits.session_idle_ms_max;
+        quiet && self.readers.load(Ordering::Relaxed) == 0 && self.engine().running() == 0
+    }
+
+    /// Forgets finished streams whose time is over.
+    pub(crate) fn sweep(&self, now: u64) {
+        let mut streams = self.streams();
+        if !streams.all.is_empty() {
+            self.forget_old(&mut streams, now);
+        }
+    }
+
+    fn forget_old(&self, streams: &mut Streams, now: u64) {
+        if let Some(then) = now.checked_sub(self.limits.replay_ms_max) {
+            streams.all.retain(|stream| {
+                let old = stream.number() != STANDALONE && stream.over_since(then);
+                if old {
+                    self.kept.fetch_sub(stream.bytes() as isize, Ordering::Relaxed);
+                }
+                !old
+            });
+        }
+        if streams.all.is_empty() {
+            streams.all = Vec::new();
+        }
+    }
+
+    /// A new stream for calls that `cancellers` end. When too many are kept, the oldest finished one is forgotten; when
+    /// none is finished, the new one works but cannot be come back to.
+    pub(crate) fn open_stream(&self, cancellers: Box<[Arc<dyn Cancel>]>) -> Arc<EventStream> {
+        let now = self.now();
+        let mut streams = self.streams();
+        self.forget_old(&mut streams, now);
+        streams.last += 1;
+        let stream = Arc::new(EventStream::new(streams.last, cancellers));
+        if streams.all.len() >= self.limits.streams_per_session_max
+            && let Some(at) = streams.all.iter().position(|s| s.number() != STANDALONE && s.is_over())
+        {
+            let old = streams.all.remove(at);
+            self.kept.fetch_sub(old.bytes() as isize, Ordering::Relaxed);
+        }
+        match () {
+            () if streams.closed => stream.end(now),
+            () if streams.all.len() < self.limits.streams_per_session_max => streams.all.push(stream.clone()),
+            () => tracing::debug!("too many streams in a session; one cannot be resumed"),
+        }
+        stream
+    }
+
+    /// The stream of this number, if it is still kept.
+    pub(crate) fn stream(&self, number: u32) -> Option<Arc<EventStream>> {
+        self.streams().all.iter().find(|s| s.number() == number).cloned()
+    }
+
+    /// Opens the stream of a plain GET, or takes it over. `None` when somebody reads it and this is no resumption.
+    pub(crate) fn standalone(self: &Arc<Self>, after: Option<u32>, retry_ms: u64) -> Option<Reader> {
+        let stream = {
+            let mut streams = self.streams();
+            match streams.all.iter().find(|s| s.number() == STANDALONE) {
+                Some(stream) => stream.clone(),
+                None => {
+                    let stream = Arc::new(EventStream::new(STANDALONE, Box::default()));
+                    match streams.closed {
+                        true => stream.end(self.now()),
+                        false => streams.all.push(stream.clone()),
+                    }
+                    stream
+                }
+            }
+        };
+        if after.is_none() && stream.is_attached() {
+            return None;
+        }
+        let feed = self.engine().session().and_then(|s| s.feed().map(|handle| handle.feed().clone()));
+        // An event that is no longer known was on this stream all the same: its reader misses nothing but repeats.
+        let after = after.unwrap_or_else(|| stream.last());
+        let reader = stream.attach(self, after, feed.clone()).or_else(|| stream.attach(self, stream.last(), feed))?;
+        if self.wire.priming {
+            stream.prime(self, retry_ms);
+        }
+        Some(reader)
+    }
+
+    /// Ends a call that the client cancelled, after the withdrawals of what it had asked were sent.
+    pub(crate) fn cancel(&self, cancel: &Arc<dyn Cancel>, withdrawals: &[Bytes]) {
+        let stream = match withdrawals {
+            [] => None,
+            _ => self.streams().all.iter().find(|s| s.is_fed_by(cancel)).cloned(),
+        };
+        if let Some(stream) = stream {
+            for frame in withdrawals {
+                stream.push(self, frame, false);
+            }
+        }
+        cancel.cancel();
+    }
+
+    /// Counts a change of what is kept, and forgets the oldest past the limit. The newest event of `latest` stays.
+    pub(crate) fn account(&self, change: isize, latest: &EventStream) {
+        let max = isize::try_from(self.limits.replay_bytes_max).unwrap_or(isize::MAX);
+        if self.kept.fetch_add(change, Ordering::Relaxed) + change <= max {
+            return;
+        }
+        let streams = self.streams();
+        for stream in &streams.all {
+            while self.kept.load(Ordering::Relaxed) > max {
+                let Some(freed) = stream.evict_one(std::ptr::eq(Arc::as_ptr(stream), latest)) else { break };
+                self.kept.fetch_sub(freed as isize, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Ends everything: calls are cancelled, streams end, nothing is kept.
+    pub(crate) fn close(&self) {
+        let cancellers = self.engine().close();
+        for cancel in cancellers {
+            cancel.cancel();
+        }
+        let streams = {
+            let mut streams = self.streams();
+            streams.closed = true;
+            std::mem::take(&mut streams.all)
+        };
+        let now = self.now();
+        for stream in streams {
+            stream.end(now);
+        }
+    }
+}
+
+/// The number of the stream that a plain GET opens.
+pub(crate) const STANDALONE: u32 = 0;

@@ -1,0 +1,230 @@
+//! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
+
+use super::session::{HttpSession, STANDALONE};
+use linchpin_proto::{Engine, Limits};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const SHARDS: usize = 16;
+
+/// See the module's documentation.
+pub(crate) struct Sessions {
+    shards: [Mutex<Shard>; SHARDS],
+    /// Open sessions, and those about to open.
+    count: Arc<AtomicUsize>,
+    sweeping: AtomicBool,
+    limits: Arc<Limits>,
+    epoch: Instant,
+}
+
+type Shard = HashMap<u128, Entry, BuildHasherDefault<KeyHasher>>;
+
+struct Entry {
+    session: Arc<HttpSession>,
+    _place: Place,
+}
+
+/// The right to open one session; gives its place back when dropped.
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Keys are random already.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*b);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = (key >> 64) as u64;
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(limits: Arc<Limits>) -> Sessions {
+        Sessions {
+            shards: Default::default(),
+            count: Arc::default(),
+            sweeping: AtomicBool::new(false),
+            limits,
+            epoch: Instant::now(),
+        }
+    }
+
+    fn shard(&self, key: u128) -> MutexGuard<'_, Shard> {
+        self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new session; `None` when there are too many.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let place = Place(self.count.clone());
+        if self.count.fetch_add(1, Ordering::Relaxed) < self.limits.sessions_max { Some(place) } else { None }
+    }
+
+    /// Opens a session. `None` when there is no randomness, or the engine has no session.
+    pub(crate) fn open(self: &Arc<Self>, place: Place, principal: Option<Arc<str>>, engine: Engine) -> Option<Arc<HttpSession>> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok()?;
+        let key = u128::from_ne_bytes(bytes);
+        let session = Arc::new(HttpSession::new(key, principal, engine, self.limits.clone(), self.epoch)?);
+        self.shard(key).insert(key, Entry { session: session.clone(), _place: place });
+        self.keep_swept();
+        Some(session)
+    }
+
+    /// The session of this key, which was thereby heard of.
+    pub(crate) fn find(&self, key: u128) -> Option<Arc<HttpSession>> {
+        let session = self.shard(key).get(&key)?.session.clone();
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&self, key: u128) {
+        let entry = {
+            let mut shard = self.shard(key);
+            let entry = shard.remove(&key);
+            shrink(&mut shard);
+            entry
+        };
+        if let Some(entry) = entry {
+            entry.session.close();
+        }
+    }
+
+    /// Ends the streams that would never end by themselves.
+    pub(crate) fn end_listening(&self) {
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for session in shard.values().map(|e| &e.session) {
+                if let Some(stream) = session.stream(STANDALONE) {
+                    stream.end(session.now());
+                }
+            }
+        }
+    }
+
+    /// Ends all sessions.
+    pub(crate) fn close(&self) {
+        for shard in &self.shards {
+            let all = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
+            for entry in all.into_values() {
+                entry.session.close();
+            }
+        }
+    }
+
+    /// Starts the sweeper unless it runs. It ends with the last session.
+    fn keep_swept(self: &Arc<Self>) {
+        if self.sweeping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.sweeping.store(false, Ordering::Release);
+            return;
+        };
+        let tick = self.limits.session_idle_ms_max.min(self.limits.replay_ms_max) / 2;
+        runtime.spawn(sweep(Arc::downgrade(self), Duration::from_millis(tick.clamp(10, 60_000))));
+    }
+
+    /// Ends what is idle for too long. Whether any session is left.
+    fn sweep(&self) -> bool {
+        let now = self.epoch.elapsed().as_millis() as u64;
+        let mut left = false;
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let ended: Vec<Entry> = shard.extract_if(|_, e| e.session.is_expired(now)).map(|(_, e)| e).collect();
+            shrink(&mut shard);
+            left |= !shard.is_empty();
+            let kept: Vec<Arc<HttpSession>> = shard.values().map(|e| e.session.clone()).collect();
+            drop(shard);
+            for entry in ended {
+                tracing::debug!("a session was idle for too long and ended");
+                entry.session.close();
+            }
+            for session in kept {
+                session.sweep(now);
+            }
+        }
+        left
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+async fn sweep(sessions: Weak<Sessions>, tick: Duration) {
+    loop {
+        tokio::time::sleep(tick).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        if !sessions.sweep() {
+            sessions.sweeping.store(false, Ordering::Release);
+            // A session that opened since saw a sweeper that was about to leave.
+            if sessions.count.load(Ordering::Relaxed) == 0 || sessions.sweeping.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+}
+
+/// Gives memory back once most sessions of a shard have ended.
+fn shrink(shard: &mut Shard) {
+    if shard.capacity() > 64 && shard.len() < shard.capacity() / 4 {
+        shard.shrink_to(shard.len() * 2);
+    }
+}
+
+/// A session's key as its id: 32 hexadecimal digits.
+pub(crate) fn id_of(key: u128) -> String {
+    format!("{key:032x}")
+}
+
+/// The key an id stands for. Only ids as [`id_of`] writes them have one.
+pub(crate) fn key_of(id: &[u8]) -> Option<u128> {
+    if id.len() != 32 {
+        return None;
+    }
+    id.iter().try_fold(0u128, |key, b| {
+        let digit = match b {
+            b'0'..=b'9' => b - b'0',
+            b'a'..=b'f' => b - b'a' + 10,
+            _ => return None,
+        };
+        Some(key << 4 | u128::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_as_they_were_given_out_name_a_key() {
+        for key in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
+            assert_eq!(key_of(id_of(key).as_bytes()), Some(key));
+        }
+        for bad in ["", "0", "0123456789ABCDEF0123456789abcdef", "0123456789abcdef0123456789abcdefa", "+123456789abcdef0123456789abcdef"] {
+            assert_eq!(key_of(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! One SSE stream of a session: its events, kept for as long as they may be asked for again, and the calls that feed it.
+//!
+//! A stream has at most one reader. Whoever reads also polls the calls, in place: there is no task and no channel while
+//! a client listens. When the reader goes away, a task takes over and keeps what happens; a client that comes back with
+//! `Last-Event-ID` takes over from the task. A slow reader holds up its own stream only.
+//!
+//! ```text
+//!   POST's body ──drop──▶ task ──GET with Last-Event-ID──▶ GET's body ──drop──▶ task …
+//! ```
+
+use super::body::Source;
+use super::session::HttpSession;
+use super::work::{Out, Work};
+use bytes::Bytes;
+use linchpin_proto::http::sse;
+use linchpin_proto::{Cancel, Feed};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// See the module's documentation.
+pub(crate) struct EventStream {
+    /// The stream's number in its session; 0 is the one of a plain GET.
+    number: u32,
+    /// What ends the calls that feed it.
+    cancellers: Box<[Arc<dyn Cancel>]>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Events in order; their numbers are not contiguous once some were dropped.
+    events: VecDeque<Event>,
+    last: u32,
+    /// The last event the current reader took.
+    sent: u32,
+    /// Grows with every takeover; whoever holds an older number has lost the stream.
+    holder: u32,
+    attached: bool,
+    /// The reader must end after the events that wait, and come back later.
+    hang_up: bool,
+    waker: Option<Waker>,
+    /// Absent while it is being polled, and once it ended.
+    work: Option<Work>,
+    /// When the stream ended, on the session's clock.
+    ended: Option<u64>,
+}
+
+struct Event {
+    seq: u32,
+    /// Whether it may be dropped before it was sent.
+    notice: bool,
+    bytes: Bytes,
+}
+
+impl EventStream {
+    pub(crate) fn new(number: u32, cancellers: Box<[Arc<dyn Cancel>]>) -> EventStream {
+        EventStream { number, cancellers, inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The number of the newest event; 0 before the first.
+    pub(crate) fn last(&self) -> u32 {
+        self.lock().last
+    }
+
+    /// Whether a reader is there.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.lock().attached
+    }
+
+    /// Whether the stream ended, and nobody reads it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let inner = self.lock();
+        inner.ended.is_some() && !inner.attached
+    }
+
+    /// Whether the stream ended before `then` on the session's clock, and nobody reads it any more.
+    pub(crate) fn over_since(&self, then: u64) -> bool {
+        let inner = self.lock();
+        !inner.attached && inner.ended.is_some_and(|at| at <= then)
+    }
+
+    /// Whether `cancel` ends a call of this stream.
+    pub(crate) fn is_fed_by(&self, cancel: &Arc<dyn Cancel>) -> bool {
+        self.cancellers.iter().any(|c| std::ptr::addr_eq(Arc::as_ptr(c), Arc::as_ptr(cancel)))
+    }
+
+    /// Gives the stream the calls that feed it.
+    pub(crate) fn feed_from(&self, work: Work) {
+        self.lock().work = Some(work);
+    }
+
+    /// Adds the event that lets a client come back, and how long to wait before it does.
+    pub(crate) fn prime(&self, session: &HttpSession, retry_ms: u64) {
+        self.append(session, false, |out, id| sse::priming(out, id, Some(retry_ms)));
+    }
+
+    /// Adds a message. A notice may be dropped when too many wait.
+    pub(crate) fn push(&self, session: &HttpSession, frame: &[u8], notice: bool) {
+        self.append(session, notice, |out, id| {
+            out.reserve(frame.len() + 32);
+            sse::event(out, Some(id), frame);
+        });
+    }
+
+    fn append(&self, session: &HttpSession, notice: bool, write: impl FnOnce(&mut Vec<u8>, &str)) {
+        let mut inner = self.lock();
+        inner.last += 1;
+        let seq = inner.last;
+        let mut bytes = Vec::new();
+        write(&mut bytes, &format!("{}-{seq}", self.number));
+        let mut change = bytes.len() as isize;
+        inner.events.push_back(Event { seq, notice, bytes: bytes.into() });
+        change -= inner.trim(session.limits().queue_messages_max) as isize;
+        let waker = inner.waker.take();
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        session.account(change, self);
+    }
+
+    /// Drops the oldest event that may go; the bytes that were freed. The newest stays when `keep_newest`.
+    pub(crate) fn evict_one(&self, keep_newest: bool) -> Option<usize> {
+        let mut inner = self.lock();
+        let over = inner.ended.is_some() && !inner.attached;
+        if inner.events.len() <= usize::from(keep_newest) {
+            return None;
+        }
+        let first = inner.events.front()?;
+        let fine = over || first.notice || first.seq <= inner.sent;
+        fine.then(|| inner.events.pop_front().map_or(0, |e| e.bytes.len()))
+    }
+
+    /// The bytes of all events.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().events.iter().map(|e| e.bytes.len()).sum()
+    }
+
+    /// Nothing follows: readers end after what waits, and calls that still feed it are cancelled.
+    pub(crate) fn end(&self, now: u64) {
+        let (work, waker) = {
+            let mut inner = self.lock();
+            inner.ended.get_or_insert(now);
+            (inner.work.take(), inner.waker.take())
+        };
+        drop(work);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Becomes the stream's reader, after the event `after`; whoever read before loses the stream. `None` when no such
+    /// event was ever sent.
+    pub(crate) fn attach(self: &Arc<Self>, session: &Arc<HttpSession>, after: u32, feed: Option<Arc<Feed>>) -> Option<Reader> {
+        let mut inner = self.lock();
+        if after > inner.last {
+            return None;
+        }
+        inner.holder += 1;
+        inner.attached = true;
+        inner.hang_up = false;
+        inner.sent = after;
+        let holder = inner.holder;
+        let waker = inner.waker.take();
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        session.reader_came();
+        Some(Reader { session: session.clone(), stream: self.clone(), feed, holder })
+    }
+
+    /// Polls the calls once, keeps what came out and puts the calls back. Pending when `holder` has nothing to look at;
+    /// its task is woken when there is. A task that does not `read` is not interested in events that wait.
+    fn step(&self, session: &HttpSession, mut work: Work, holder: u32, reads: bool, cx: &mut Context<'_>) -> Poll<()> {
+        let out = work.poll_next(true, cx);
+        let idle = out.is_pending();
+        match out {
+            Poll::Pending => {}
+            Poll::Ready(Some(Out::Notice(frame))) => self.push(session, &frame, true),
+            Poll::Ready(Some(Out::Question(frame))) => self.push(session, &frame, false),
+            Poll::Ready(Some(Out::Answer(reply))) => self.push(session, reply.frame(), false),
+            Poll::Ready(Some(Out::Pause(ms))) => self.pause(session, ms),
+            Poll::Ready(None) => self.end(session.now()),
+        }
+        let mut inner = self.lock();
+        if inner.ended.is_some() {
+            // Perhaps by the session's end: the calls go with it, but not under the lock.
+            drop(inner);
+            drop(work);
+            return Poll::Ready(());
+        }
+        inner.work = Some(work);
+        if inner.holder != holder {
+            // Someone took the stream over meanwhile, and waits for the calls.
+            let waker = inner.waker.take();
+            drop(inner);
+            waker.into_iter().for_each(Waker::wake);
+            return Poll::Ready(());
+        }
+        if idle && !(reads && inner.has_news()) {
+            inner.wait(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// Polls the changes of the session once. Pending as [`EventStream::step`] is.
+    fn step_feed(&self, session: &HttpSession, feed: &Feed, holder: u32, cx: &mut Context<'_>) -> Poll<()> {
+        match feed.poll_next(cx) {
+            Poll::Ready(Some(change)) => self.push(session, &change.frame(None), true),
+            Poll::Ready(None) => self.end(session.now()),
+            Poll::Pending => {
+                let mut inner = self.lock();
+                if inner.holder == holder && inner.ended.is_none() && !inner.has_news() {
+                    inner.wait(cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn pause(&self, session: &HttpSession, ms: u64) {
+        if session.wire().priming && self.is_attached() {
+            self.prime(session, ms);
+            self.lock().hang_up = true;
+        }
+    }
+
+    /// Sends the reader away after the events that wait.
+    pub(crate) fn hang_up(&self) {
+        self.lock().hang_up = true;
+    }
+}
+
+impl Inner {
+    /// Keeps at most `max` notices waiting and `max` events for replay; the bytes that were freed.
+    fn trim(&mut self, max: usize) -> usize {
+        let mut freed = 0;
+        while self.events.len() > max && self.events.front().is_some_and(|e| e.seq <= self.sent) {
+            freed += self.events.pop_front().map_or(0, |e| e.bytes.len());
+        }
+        if self.events.len() <= max {
+            return freed;
+        }
+        let waiting = |e: &Event| e.notice && e.seq > self.sent;
+        if self.events.iter().filter(|e| waiting(e)).count() > max
+            && let Some(at) = self.events.iter().position(waiting)
+        {
+            freed += self.events.remove(at).map_or(0, |e| e.bytes.len());
+        }
+        freed
+    }
+
+    /// Whether a reader has something to do.
+    fn has_news(&self) -> bool {
+        self.hang_up || self.events.back().is_some_and(|e| e.seq > self.sent)
+    }
+
+    fn next_unsent(&mut self) -> Option<Bytes> {
+        let at = self.events.partition_point(|e| e.seq <= self.sent);
+        let event = self.events.get(at)?;
+        self.sent = event.seq;
+        Some(event.bytes.clone())
+    }
+
+    fn wait(&mut self, cx: &Context<'_>) {
+        self.waker = Some(cx.waker().clone());
+    }
+}
+
+/// The one who reads a stream. Dropping it leaves the calls to a task.
+pub(crate) struct Reader {
+    session: Arc<HttpSession>,
+    stream: Arc<EventStream>,
+    /// Where changes wait, on the stream of a plain GET.
+    feed: Option<Arc<Feed>>,
+    holder: u32,
+}
+
+impl Source for Reader {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let mut inner = self.stream.lock();
+            if inner.holder != self.holder {
+                return Poll::Ready(None);
+            }
+            // This task is awake: what it adds itself need not wake it again.
+            inner.waker = None;
+            if let Some(bytes) = inner.next_unsent() {
+                return Poll::Ready(Some(bytes));
+            }
+            if inner.ended.is_some() || inner.hang_up {
+                return Poll::Ready(None);
+            }
+            let progress = match (inner.work.take(), &self.feed) {
+                (Some(work), _) => {
+                    drop(inner);
+                    self.stream.step(&self.session, work, self.holder, true, cx)
+                }
+                (None, Some(feed)) => {
+                    drop(inner);
+                    self.stream.step_feed(&self.session, feed, self.holder, cx)
+                }
+                (None, None) => {
+                    inner.wait(cx);
+                    Poll::Pending
+                }
+            };
+            if progress.is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = self.stream.lock();
+        if inner.holder == self.holder {
+            inner.attached = false;
+            inner.waker = None;
+            if inner.work.is_some() {
+                inner.holder += 1;
+                let holder = inner.holder;
+                drop(inner);
+                run_unread(self.session.clone(), self.stream.clone(), holder);
+            }
+        }
+        self.session.reader_left();
+    }
+}
+
+/// Polls the calls of a stream that nobody reads, until they end or somebody takes over.
+fn run_unread(session: Arc<HttpSession>, stream: Arc<EventStream>, holder: u32) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        // Without a runtime there is nobody to run them, and they end here.
+        return stream.end(session.now());
+    };
+    tracing::debug!(stream = stream.number, "a stream lost its reader; its calls go on");
+    runtime.spawn(std::future::poll_fn(move |cx| {
+        loop {
+            let mut inner = stream.lock();
+            if inner.holder != holder || inner.ended.is_some() {
+                return Poll::Ready(());
+            }
+            inner.waker = None;
+            let Some(work) = inner.work.take() else {
+                inner.wait(cx);
+                return Poll::Pending;
+            };
+            drop(inner);
+            if stream.step(&session, work, holder, false, cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }));
+}

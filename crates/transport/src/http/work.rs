@@ -1,0 +1,130 @@
+//! The running calls of one POST inside a session: usually one, several for a batch.
+
+use super::session::HttpSession;
+use bytes::Bytes;
+use linchpin_proto::{AskError, Cancel, Exchange, Id, Reply, Step};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Calls that are polled together by whoever holds this. Dropping it cancels them and tells the engine.
+pub(crate) struct Work {
+    session: Arc<HttpSession>,
+    calls: Vec<Call>,
+    /// What one step gave beyond its first frame.
+    queued: VecDeque<Out>,
+}
+
+struct Call {
+    id: Id,
+    cancel: Arc<dyn Cancel>,
+    exchange: Box<dyn Exchange>,
+}
+
+/// What comes out of running calls.
+pub(crate) enum Out {
+    /// A notification: may be dropped when nobody reads.
+    Notice(Bytes),
+    /// A question, or its withdrawal: never dropped.
+    Question(Bytes),
+    /// An answer: never dropped.
+    Answer(Reply),
+    /// Hang up and let the client come back after so many milliseconds.
+    Pause(u64),
+}
+
+impl Work {
+    /// No calls yet.
+    pub(crate) fn new(session: Arc<HttpSession>) -> Work {
+        Work { session, calls: Vec::new(), queued: VecDeque::new() }
+    }
+
+    /// Adds a call that is still running.
+    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn Exchange>) {
+        let cancel = exchange.canceller();
+        let mut engine = self.session.engine();
+        engine.attach(&id, cancel.clone());
+        // A cancellation that arrived before the canceller was attached found nothing to end.
+        if !engine.may_send(&id) {
+            cancel.cancel();
+        }
+        drop(engine);
+        self.calls.push(Call { id, cancel, exchange });
+    }
+
+    /// Whether no call is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.queued.is_empty()
+    }
+
+    /// The session the calls belong to.
+    pub(crate) fn session(&self) -> &Arc<HttpSession> {
+        &self.session
+    }
+
+    /// What ends the calls from elsewhere.
+    pub(crate) fn cancellers(&self) -> Box<[Arc<dyn Cancel>]> {
+        self.calls.iter().map(|c| c.cancel.clone()).collect()
+    }
+
+    /// What comes next; `None` when all calls have ended. `heard` says whether a question can still reach the client.
+    pub(crate) fn poll_next(&mut self, heard: bool, cx: &mut Context<'_>) -> Poll<Option<Out>> {
+        loop {
+            if let Some(out) = self.queued.pop_front() {
+                return Poll::Ready(Some(out));
+            }
+            if self.calls.is_empty() {
+                return Poll::Ready(None);
+            }
+            let ready = self.calls.iter_mut().enumerate().find_map(|(at, call)| match call.exchange.poll_step(cx) {
+                Poll::Ready(step) => Some((at, step)),
+                Poll::Pending => None,
+            });
+            let Some((at, step)) = ready else { return Poll::Pending };
+            self.take(at, step, heard);
+        }
+    }
+
+    fn take(&mut self, at: usize, step: Step, heard: bool) {
+        match step {
+            Step::Notify(frame) => {
+                if self.session.engine().may_send(&self.calls[at].id) {
+                    self.queued.push_back(Out::Notice(frame));
+                }
+            }
+            Step::Ask(ask) if heard => {
+                let frame = self.session.engine().ask(&self.calls[at].id, ask);
+                self.queued.extend(frame.map(Out::Question));
+            }
+            Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
+            Step::Pause(ms) => self.queued.push_back(Out::Pause(ms)),
+            Step::Done(reply) => self.ended(at, Some(reply)),
+            Step::Cancelled => self.ended(at, None),
+        }
+    }
+
+    fn ended(&mut self, at: usize, reply: Option<Reply>) {
+        let call = self.calls.swap_remove(at);
+        let (may_send, orphans) = self.session.engine().finish(&call.id);
+        self.queued.extend(orphans.into_iter().map(Out::Question));
+        self.queued.extend(reply.filter(|_| may_send).map(Out::Answer));
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        for call in self.calls.drain(..) {
+            self.session.engine().finish(&call.id);
+        }
+    }
+}
+
+/// Lets calls run to their end when their client hung up before it had a stream to come back to: what they say is lost,
+/// what they do is done.
+pub(crate) fn run_unheard(mut work: Work) {
+    // Without a runtime there is nobody to run them, and they end here.
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        tracing::debug!("a client hung up; its call goes on");
+        runtime.spawn(async move { while std::future::poll_fn(|cx| work.poll_next(false, cx)).await.is_some() {} });
+    }
+}

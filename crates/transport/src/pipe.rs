@@ -1,0 +1,422 @@
+//! One message a line, over any pair of byte streams: the loop behind stdio, unix sockets and memory.
+//!
+//! One task reads, starts calls and writes. A call that is ready at its first poll is answered without a spawn; answers
+//! are written when no more input is buffered, so a burst of requests costs one write. Calls that wait run in tasks of
+//! their own and come back through a bounded channel: a client that does not read slows only itself.
+
+use bytes::{Buf, Bytes, BytesMut};
+use linchpin_proto::frame::{self, Frame, Message};
+use linchpin_proto::service::{Door, Service, Started};
+use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Step};
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Answers collected before they are written although more input is there.
+const OUT_BYTES: usize = 128 << 10;
+/// Least free space before a read.
+const READ_BYTES: usize = 16 << 10;
+/// Messages of running calls that wait for the writer.
+const WAITING: usize = 256;
+
+/// Serves one peer until its input ends, it stops reading, or `stop` resolves; then running calls are drained.
+///
+/// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error; blank lines are
+/// ignored; a last line without a line break counts. An error is one of reading or writing.
+pub async fn serve<R, W>(service: Arc<dyn Service>, input: R, output: W, stop: impl Future<Output = ()> + Send) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let (sender, mut waiting) = mpsc::channel(WAITING);
+    let engine = Arc::new(Mutex::new(Engine::new(service.limits().clone())));
+    let limit = service.limits().frame_bytes_max;
+    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None };
+    let mut lines = Lines { input, buffer: BytesMut::new(), limit, scanned: 0, skipping: false };
+    let mut output = output;
+    let mut stop = std::pin::pin!(stop);
+    let ended = loop {
+        match next(&mut lines, &mut waiting, &peer, stop.as_mut()).await {
+            Turn::Line(Ok(Line::Frame(frame))) => peer.receive(frame).await,
+            Turn::Line(Ok(Line::TooLong)) => peer.too_long(limit),
+            Turn::Line(Ok(Line::End)) | Turn::Stop => break Ok(()),
+            Turn::Line(Err(e)) => break Err(e),
+            Turn::Waiting(out) => peer.pass(out),
+            Turn::Change(change) => peer.line(&change.frame(None)),
+        }
+        let more = lines.has_line() || !waiting.is_empty();
+        if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
+            output.write_all(&peer.out).await?;
+            output.flush().await?;
+            peer.out.clear();
+            peer.out.shrink_to(OUT_BYTES);
+        }
+    };
+    peer.drain(&mut waiting, &mut output).await?;
+    ended
+}
+
+/// What happened next.
+enum Turn {
+    Line(io::Result<Line>),
+    Waiting(Out),
+    Change(Change),
+    Stop,
+}
+
+/// A message of a running call.
+enum Out {
+    /// A notification of this call.
+    Notify(Id, Bytes),
+    Ask(Id, linchpin_proto::Ask),
+    Done(Id, Reply),
+    /// A batch is complete.
+    Batch(Vec<u8>),
+    /// Cancelled: nothing is sent.
+    Over(Id),
+}
+
+async fn next<R: AsyncRead + Unpin>(
+    lines: &mut Lines<R>,
+    waiting: &mut mpsc::Receiver<Out>,
+    peer: &Peer,
+    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Turn {
+    if let Some(line) = lines.buffered() {
+        return Turn::Line(Ok(line));
+    }
+    let mut line = std::pin::pin!(lines.next());
+    poll_fn(|cx| {
+        if let Poll::Ready(Some(out)) = waiting.poll_recv(cx) {
+            return Poll::Ready(Turn::Waiting(out));
+        }
+        if let Some(feed) = &peer.feed
+            && let Some(feed) = feed.feed()
+            && let Poll::Ready(Some(change)) = feed.feed().poll_next(cx)
+        {
+            return Poll::Ready(Turn::Change(change));
+        }
+        if let Poll::Ready(line) = line.as_mut().poll(cx) {
+            return Poll::Ready(Turn::Line(line));
+        }
+        if stop.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Turn::Stop);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+struct Peer {
+    service: Arc<dyn Service>,
+    engine: Arc<Mutex<Engine>>,
+    sender: mpsc::Sender<Out>,
+    out: Vec<u8>,
+    feed: Option<Arc<linchpin_proto::Session>>,
+}
+
+impl Peer {
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&mut self, frame: &[u8]) {
+        self.out.extend_from_slice(frame);
+        self.out.push(b'\n');
+    }
+
+    fn too_long(&mut self, limit: usize) {
+        let why = format!("the message is longer than the limit of {limit} bytes");
+        let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, &why, None);
+        self.line(reply.frame());
+    }
+
+    async fn receive(&mut self, frame: Bytes) {
+        let read = frame::read(frame, self.service.limits());
+        match read {
+            Err(reply) => self.line(reply.frame()),
+            Ok(Frame::One(message)) => {
+                if let Some((id, exchange)) = self.one(message).await {
+                    tokio::spawn(run(id, exchange, self.sender.clone()));
+                }
+            }
+            Ok(Frame::Batch(_)) if !self.engine().batches() => {
+                let why = "batches are not part of this protocol revision; send each message on its own line";
+                let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, why, None);
+                self.line(reply.frame());
+            }
+            Ok(Frame::Batch(parts)) => self.batch(parts).await,
+        }
+    }
+
+    /// Takes one message; a call that is not ready at once comes back.
+    async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn Exchange>)> {
+        let event = self.engine().receive(message);
+        let request = match event {
+            Event::Call(request) => request,
+            other => {
+                if let Some(reply) = self.settle(other) {
+                    self.line(reply.frame());
+                }
+                return None;
+            }
+        };
+        let id = request.id.clone();
+        self.open_feed();
+        let mut request = Some(*request);
+        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, Door::default(), cx)))).await;
+        match started? {
+            Started::Done(reply) => {
+                self.done(&id, &reply);
+                None
+            }
+            Started::Running(exchange) => {
+                self.engine().attach(&id, exchange.canceller());
+                Some((id, exchange))
+            }
+        }
+    }
+
+    /// Everything but calls. An answer to send, if there is one.
+    fn settle(&mut self, event: Event) -> Option<Reply> {
+        match event {
+            Event::Reply(reply) => return Some(reply),
+            Event::Cancel(cancel, frames) => {
+                if let Some(cancel) = cancel {
+                    cancel.cancel();
+                }
+                for frame in frames {
+                    self.line(&frame);
+                }
+            }
+            Event::Answer(ask, answer) => (ask.answer)(answer),
+            Event::Notified(caller, name, params) => self.service.notified(&caller, &name, &params),
+            Event::Call(_) | Event::Nothing => {}
+        }
+        None
+    }
+
+    /// Gives a new session its feed.
+    fn open_feed(&mut self) {
+        if self.feed.is_some() {
+            return;
+        }
+        let session = self.engine().session().cloned();
+        if let Some(session) = session {
+            if let Some(feed) = self.service.open_feed() {
+                session.set_feed(feed);
+            }
+            self.feed = Some(session);
+        }
+    }
+
+    fn done(&mut self, id: &Id, reply: &Reply) {
+        let (send, frames) = self.engine().finish(id);
+        for frame in frames {
+            self.line(&frame);
+        }
+        if send {
+            self.line(reply.frame());
+        }
+    }
+
+    fn pass(&mut self, out: Out) {
+        match out {
+            Out::Notify(id, frame) => {
+                if self.engine().may_send(&id) {
+                    self.line(&frame);
+                }
+            }
+            Out::Ask(id, ask) => {
+                let frame = self.engine().ask(&id, ask);
+                if let Some(frame) = frame {
+                    self.line(&frame);
+                }
+            }
+            Out::Done(id, reply) => self.done(&id, &reply),
+            Out::Batch(answers) => self.line(&answers),
+            Out::Over(id) => {
+                let _ = self.engine().finish(&id);
+            }
+        }
+    }
+
+    /// All answers of a batch go out as one array, when the last is there; notifications go out at once.
+    async fn batch(&mut self, parts: Vec<Bytes>) {
+        let mut answers = Vec::new();
+        let mut running = Vec::new();
+        for part in parts {
+            let message = match frame::message(part, self.service.limits()) {
+                Ok(message) => message,
+                Err(reply) => {
+                    append(&mut answers, reply.frame());
+                    continue;
+                }
+            };
+            let keep = std::mem::take(&mut self.out);
+            let call = self.one(message).await;
+            let said = std::mem::replace(&mut self.out, keep);
+            for frame in said.split(|b| *b == b'\n').filter(|f| !f.is_empty()) {
+                append(&mut answers, frame);
+            }
+            running.extend(call);
+        }
+        if running.is_empty() {
+            if !answers.is_empty() {
+                answers.push(b']');
+                self.line(&answers);
+            }
+            return;
+        }
+        let (sender, engine) = (self.sender.clone(), self.engine.clone());
+        tokio::spawn(async move {
+            for (id, exchange) in running {
+                if let Some(reply) = finish(&id, exchange, &sender).await {
+                    let (send, _) = engine.lock().unwrap_or_else(PoisonError::into_inner).finish(&id);
+                    if send {
+                        append(&mut answers, reply.frame());
+                    }
+                }
+            }
+            if !answers.is_empty() {
+                answers.push(b']');
+                let _ = sender.send(Out::Batch(answers)).await;
+            }
+        });
+    }
+
+    /// The input ended: running calls may finish within the limit, then everything is dropped.
+    async fn drain<W: AsyncWrite + Unpin>(mut self, waiting: &mut mpsc::Receiver<Out>, output: &mut W) -> io::Result<()> {
+        let limit = Duration::from_millis(self.service.limits().drain_ms_max);
+        let deadline = tokio::time::Instant::now() + limit;
+        self.service.close();
+        while self.engine().running() > 0 {
+            match tokio::time::timeout_at(deadline, waiting.recv()).await {
+                Ok(Some(out)) => self.pass(out),
+                _ => break,
+            }
+        }
+        for cancel in self.engine().close() {
+            cancel.cancel();
+        }
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        // A peer that is gone cannot be written to, which is no error at the end.
+        match timeout(limit, async { output.write_all(&self.out).await.and(output.flush().await) }).await {
+            Ok(Err(e)) if e.kind() != io::ErrorKind::BrokenPipe => Err(e),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn append(answers: &mut Vec<u8>, frame: &[u8]) {
+    answers.push(if answers.is_empty() { b'[' } else { b',' });
+    answers.extend_from_slice(frame);
+}
+
+/// Drives a call that was not ready at once.
+async fn run(id: Id, exchange: Box<dyn Exchange>, sender: mpsc::Sender<Out>) {
+    let out = match finish(&id, exchange, &sender).await {
+        Some(reply) => Out::Done(id, reply),
+        None => Out::Over(id),
+    };
+    let _ = sender.send(out).await;
+}
+
+/// Passes on what a call sends until it ends; `None` when it was cancelled.
+async fn finish(id: &Id, mut exchange: Box<dyn Exchange>, sender: &mpsc::Sender<Out>) -> Option<Reply> {
+    loop {
+        let out = match poll_fn(|cx| exchange.poll_step(cx)).await {
+            Step::Notify(frame) => Out::Notify(id.clone(), frame),
+            Step::Ask(ask) => Out::Ask(id.clone(), ask),
+            // A pipe has no stream to give back.
+            Step::Pause(_) => continue,
+            Step::Done(reply) => return Some(reply),
+            Step::Cancelled => return None,
+        };
+        if sender.send(out).await.is_err() {
+            return None;
+        }
+    }
+}
+
+enum Line {
+    Frame(Bytes),
+    TooLong,
+    End,
+}
+
+/// Cuts the input into lines without copying them.
+struct Lines<R> {
+    input: R,
+    buffer: BytesMut,
+    limit: usize,
+    /// Bytes of the buffer known to hold no line break.
+    scanned: usize,
+    /// Inside a line that is too long: everything up to its end is thrown away.
+    skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn has_line(&self) -> bool {
+        self.buffer[self.scanned.min(self.buffer.len())..].contains(&b'\n')
+    }
+
+    /// A line that is in the buffer already.
+    fn buffered(&mut self) -> Option<Line> {
+        loop {
+            let Some(at) = find(&self.buffer[self.scanned..]) else {
+                self.scanned = self.buffer.len();
+                if self.skipping || self.scanned > self.limit {
+                    let first = !self.skipping;
+                    self.skipping = true;
+                    self.buffer.clear();
+                    self.scanned = 0;
+                    return first.then_some(Line::TooLong);
+                }
+                return None;
+            };
+            let mut line = self.buffer.split_to(self.scanned + at);
+            self.buffer.advance(1);
+            self.scanned = 0;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if line.len() > self.limit {
+                return Some(Line::TooLong);
+            }
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if !line.iter().all(|b| b.is_ascii_whitespace()) {
+                return Some(Line::Frame(line.freeze()));
+            }
+        }
+    }
+
+    /// The next line. Cancel-safe: bytes that were read stay in the buffer.
+    async fn next(&mut self) -> io::Result<Line> {
+        loop {
+            if let Some(line) = self.buffered() {
+                return Ok(line);
+            }
+            self.buffer.reserve(READ_BYTES);
+            if self.input.read_buf(&mut self.buffer).await? == 0 {
+                let rest = std::mem::take(&mut self.buffer);
+                self.scanned = 0;
+                let blank = self.skipping || rest.iter().all(|b| b.is_ascii_whitespace());
+                return Ok(if blank { Line::End } else { Line::Frame(rest.freeze()) });
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr(b'\n', bytes)
+}

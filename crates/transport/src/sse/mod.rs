@@ -1,0 +1,96 @@
+//! The HTTP+SSE transport of revision 2024-11-05, for clients that know no other: a stream that is opened by GET, and
+//! an address for messages that the stream names in its first event.
+//!
+//! | request | answer |
+//! |---|---|
+//! | GET `/sse` | a stream: `endpoint` with the address for messages, then every message of the server |
+//! | POST to that address | 202; answers come on the stream |
+//!
+//! A session lives as long as its stream; closing the stream ends its calls. It is switched on by
+//! [`HttpOptions::sse_2024`](crate::http::HttpOptions::sse_2024) and shares with Streamable HTTP the checks of `Host`,
+//! `Origin`, bodies and principals, and the cap on sessions.
+
+mod peer;
+
+pub(crate) use peer::Peer;
+
+use crate::http::{HttpBody, Place, Shared, events, id_of, key_of, refuse};
+use http::{Response, StatusCode};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The open streams of one service.
+#[derive(Default)]
+pub(crate) struct Endpoints {
+    peers: Arc<Peers>,
+}
+
+#[derive(Default)]
+struct Peers(Mutex<HashMap<u128, Peer>>);
+
+impl Peers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Peer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Endpoints {
+    /// Opens a stream. `path` is that of the request.
+    pub(crate) fn open(&self, shared: &Shared, path: &str, principal: Option<&Arc<str>>) -> Response<HttpBody> {
+        let Some(place) = shared.sessions.place() else {
+            let why = "this server has too many sessions; close one or try again later";
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, None, why);
+        };
+        let mut key = [0; 16];
+        if getrandom::fill(&mut key).is_err() {
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, None, "no session could be opened");
+        }
+        let key = u128::from_ne_bytes(key);
+        // Beside the stream's own path, so that it holds under a router's prefix too.
+        let base = path.strip_suffix("/sse").unwrap_or_default();
+        let peer = Peer::new(shared.limits.clone(), principal.cloned(), &format!("{base}/message?sessionId={}", id_of(key)));
+        self.peers.lock().insert(key, peer.clone());
+        let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
+        events(HttpBody::stream(stream, shared.limits.keep_alive_ms))
+    }
+
+    /// Who a message comes from, by the query of its address.
+    pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Arc<str>>) -> Option<Peer> {
+        let id = query?.split('&').find_map(|pair| pair.strip_prefix("sessionId="))?;
+        let peer = self.peers.lock().get(&key_of(id.as_bytes())?)?.clone();
+        // Somebody else's session looks as if it did not exist.
+        peer.belongs_to(principal).then_some(peer)
+    }
+
+    /// Ends streams as soon as they have no running call.
+    pub(crate) fn drain(&self) {
+        self.peers.lock().values().for_each(Peer::drain);
+    }
+
+    /// Ends all streams and their calls.
+    pub(crate) fn close(&self) {
+        let all = std::mem::take(&mut *self.peers.lock());
+        all.values().for_each(Peer::close);
+    }
+}
+
+/// The body of the GET. Dropping it ends the session.
+struct Stream {
+    peer: Peer,
+    peers: Arc<Peers>,
+    key: u128,
+    _place: Place,
+}
+
+impl crate::http::Source for Stream {
+    fn poll_bytes(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<bytes::Bytes>> {
+        self.peer.poll_bytes(cx)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.peers.lock().remove(&self.key);
+        self.peer.close();
+    }
+}

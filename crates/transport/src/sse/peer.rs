@@ -1,0 +1,255 @@
+//! One client of the older transport: its engine, and what waits for its stream.
+
+use crate::http::{Head, HttpBody, Shared, accepted, refuse};
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::http::{rules, sse};
+use linchpin_proto::{Change, Door, Engine, Event, Exchange, Feed, Id, Limits, Message, Request, Service, Started, Step};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+/// See the module's documentation.
+#[derive(Clone)]
+pub(crate) struct Peer(Arc<Inner>);
+
+struct Inner {
+    principal: Option<Arc<str>>,
+    limits: Arc<Limits>,
+    engine: Mutex<Engine>,
+    outbox: Mutex<Outbox>,
+}
+
+/// What waits for the stream.
+#[derive(Default)]
+struct Outbox {
+    /// Encoded events; `true` for those that may be dropped.
+    events: VecDeque<(Bytes, bool)>,
+    notices: usize,
+    feed: Option<Arc<Feed>>,
+    waker: Option<Waker>,
+    /// The stream ends when nothing runs and nothing waits.
+    draining: bool,
+    closed: bool,
+}
+
+impl Peer {
+    /// A client whose stream begins with the address for its messages.
+    pub(crate) fn new(limits: Arc<Limits>, principal: Option<Arc<str>>, address: &str) -> Peer {
+        let mut first = Vec::new();
+        sse::named(&mut first, "endpoint", address.as_bytes());
+        let outbox = Outbox { events: [(first.into(), false)].into(), ..Outbox::default() };
+        let engine = Mutex::new(Engine::new(limits.clone()));
+        Peer(Arc::new(Inner { principal, limits, engine, outbox: Mutex::new(outbox) }))
+    }
+
+    pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
+        self.0.principal.as_ref() == principal
+    }
+
+    /// Takes one POST.
+    pub(crate) fn receive(&self, shared: &Shared, head: Head, body: Bytes) -> Response<HttpBody> {
+        let inner = &self.0;
+        if inner.outbox().events.len() > inner.limits.queue_messages_max + inner.limits.calls_per_peer_max {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, None, "too many messages wait on the session's stream; read them first");
+        }
+        let parts = match frame::read(body, &inner.limits) {
+            Ok(Frame::One(message)) => {
+                inner.take(shared, message, head.door());
+                return accepted();
+            }
+            Ok(Frame::Batch(parts)) if inner.engine().batches() => parts,
+            Ok(Frame::Batch(_)) => {
+                return refuse(StatusCode::BAD_REQUEST, None, "batches are not part of this protocol revision; send each message alone");
+            }
+            Err(reply) => return crate::http::reply(rules::status(reply.kind(), None), reply),
+        };
+        for part in parts {
+            match frame::message(part, &inner.limits) {
+                Ok(message) => inner.take(shared, message, head.copy().door()),
+                Err(reply) => inner.push(reply.frame(), false),
+            }
+        }
+        accepted()
+    }
+
+    /// The next event of the stream.
+    pub(crate) fn poll_bytes(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let mut outbox = self.0.outbox();
+            if let Some((event, notice)) = outbox.events.pop_front() {
+                outbox.notices -= usize::from(notice);
+                return Poll::Ready(Some(event));
+            }
+            if outbox.closed {
+                return Poll::Ready(None);
+            }
+            outbox.waker = Some(cx.waker().clone());
+            let (feed, draining) = (outbox.feed.clone(), outbox.draining);
+            drop(outbox);
+            if draining && self.0.engine().running() == 0 {
+                return Poll::Ready(None);
+            }
+            let Some(feed) = feed else { return Poll::Pending };
+            match ready!(feed.poll_next(cx)) {
+                Some(change) => self.0.push_change(&change),
+                None => {
+                    let mut outbox = self.0.outbox();
+                    (outbox.feed, outbox.draining) = (None, true);
+                }
+            }
+        }
+    }
+
+    /// Ends the stream once nothing runs and nothing waits.
+    pub(crate) fn drain(&self) {
+        self.0.outbox().draining = true;
+        self.0.wake();
+    }
+
+    /// Ends everything.
+    pub(crate) fn close(&self) {
+        let cancellers = self.0.engine().close();
+        for cancel in cancellers {
+            cancel.cancel();
+        }
+        self.0.outbox().closed = true;
+        self.0.wake();
+    }
+}
+
+impl Inner {
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        let waker = self.outbox().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn push_change(&self, change: &Change) {
+        self.push(&change.frame(None), true);
+    }
+
+    /// Queues a message. Past the limit the oldest notice is dropped; questions and answers never are.
+    fn push(&self, frame: &[u8], notice: bool) {
+        let mut event = Vec::with_capacity(frame.len() + 24);
+        sse::named(&mut event, "message", frame);
+        let mut outbox = self.outbox();
+        if outbox.closed {
+            return;
+        }
+        outbox.events.push_back((event.into(), notice));
+        outbox.notices += usize::from(notice);
+        if outbox.notices > self.limits.queue_messages_max
+            && let Some(at) = outbox.events.iter().position(|(_, notice)| *notice)
+        {
+            outbox.events.remove(at);
+            outbox.notices -= 1;
+        }
+        drop(outbox);
+        self.wake();
+    }
+
+    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: Door) {
+        let event = {
+            let mut engine = self.engine();
+            let event = engine.receive(message);
+            // From the moment the session is open, no change is lost.
+            if let Some(session) = engine.session().filter(|s| s.feed().is_none())
+                && let Some(feed) = shared.service.open_feed()
+            {
+                self.outbox().feed = Some(feed.feed().clone());
+                session.set_feed(feed);
+            }
+            event
+        };
+        match event {
+            Event::Call(request) => {
+                let (inner, service) = (self.clone(), shared.service.clone());
+                tokio::spawn(async move { inner.call(&*service, *request, door).await });
+            }
+            Event::Reply(reply) => self.push(reply.frame(), false),
+            Event::Cancel(cancel, withdrawals) => {
+                withdrawals.iter().for_each(|frame| self.push(frame, false));
+                if let Some(cancel) = cancel {
+                    cancel.cancel();
+                }
+            }
+            Event::Answer(ask, answer) => (ask.answer)(answer),
+            Event::Notified(caller, name, params) => shared.service.notified(&caller, &name, &params),
+            Event::Nothing => {}
+        }
+    }
+
+    async fn call(&self, service: &dyn Service, request: Request, door: Door) {
+        let running = Unfinished { inner: self, id: request.id.clone() };
+        let mut input = Some((request, door));
+        let started = poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
+        match started {
+            Some(Started::Done(reply)) => running.finish(Some(reply.frame())),
+            Some(Started::Running(exchange)) => running.run(exchange).await,
+            None => {}
+        }
+    }
+}
+
+/// A call that the engine still counts; dropping it makes the engine forget it.
+struct Unfinished<'a> {
+    inner: &'a Inner,
+    id: Id,
+}
+
+impl Unfinished<'_> {
+    async fn run(self, mut exchange: Box<dyn Exchange>) {
+        let cancel = exchange.canceller();
+        {
+            let mut engine = self.inner.engine();
+            engine.attach(&self.id, cancel.clone());
+            // A cancellation that arrived before the canceller was attached found nothing to end.
+            if !engine.may_send(&self.id) {
+                cancel.cancel();
+            }
+        }
+        loop {
+            match poll_fn(|cx| exchange.poll_step(cx)).await {
+                Step::Notify(frame) => {
+                    if self.inner.engine().may_send(&self.id) {
+                        self.inner.push(&frame, true);
+                    }
+                }
+                Step::Ask(ask) => {
+                    let frame = self.inner.engine().ask(&self.id, ask);
+                    frame.iter().for_each(|frame| self.inner.push(frame, false));
+                }
+                // There is no way to come back to this transport's stream.
+                Step::Pause(_) => {}
+                Step::Done(reply) => return self.finish(Some(reply.frame())),
+                Step::Cancelled => return self.finish(None),
+            }
+        }
+    }
+
+    fn finish(self, answer: Option<&[u8]>) {
+        let (may_send, withdrawals) = self.inner.engine().finish(&self.id);
+        withdrawals.iter().for_each(|frame| self.inner.push(frame, false));
+        answer.filter(|_| may_send).into_iter().for_each(|frame| self.inner.push(frame, false));
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.inner.engine().finish(&self.id);
+        // A stream that drains may end now.
+        self.inner.wake();
+    }
+}

@@ -1,0 +1,192 @@
+//! The pipe of a child process: one message a line on standard input and output.
+//!
+//! The runtime's own standard input hops through a pool of blocking threads, which costs three times as much per round
+//! trip and twenty times as much pipelined. Pipes and sockets are read without blocking instead; files and terminals fall
+//! back to a thread.
+
+use crate::pipe;
+use linchpin_proto::service::{Bind, BoxFuture, Service};
+use std::io;
+use std::sync::Arc;
+
+/// Standard input and output. Serves one client, until input ends or the process is told to terminate.
+///
+/// Nothing else may write to standard output; log to standard error.
+pub fn stdio() -> Stdio {
+    Stdio { _private: () }
+}
+
+/// See [`stdio`].
+#[derive(Debug)]
+pub struct Stdio {
+    _private: (),
+}
+
+impl Bind for Stdio {
+    fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
+        Box::pin(async move {
+            let input = sys::input()?;
+            let output = sys::output()?;
+            pipe::serve(service, input, output, terminated()).await
+        })
+    }
+}
+
+/// Resolves when the process is asked to end: SIGTERM or SIGINT, elsewhere Ctrl-C.
+pub async fn terminated() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            std::future::poll_fn(|cx| if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending })
+                .await;
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+#[cfg(unix)]
+mod sys {
+    use super::thread;
+    use rustix::fs::{FileType, fstat};
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::{AsFd, OwnedFd};
+    use tokio::io::{AsyncRead, AsyncWrite};
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    pub(super) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+        let fd = io::stdin().as_fd().try_clone_to_owned()?;
+        Ok(match kind(&fd)? {
+            FileType::Fifo => match File::open(path(&fd)).and_then(pipe::Receiver::from_file) {
+                Ok(pipe) => Box::new(pipe),
+                Err(_) => Box::new(thread::input()?),
+            },
+            FileType::Socket => Box::new(socket(fd)?),
+            _ => Box::new(thread::input()?),
+        })
+    }
+
+    pub(super) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+        let fd = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(match kind(&fd)? {
+            FileType::Fifo => match File::options().write(true).open(path(&fd)).and_then(pipe::Sender::from_file) {
+                Ok(pipe) => Box::new(pipe),
+                Err(_) => Box::new(thread::output()?),
+            },
+            FileType::Socket => Box::new(socket(fd)?),
+            _ => Box::new(thread::output()?),
+        })
+    }
+
+    fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+        Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+    }
+
+    /// Opening the pipe anew gives this process its own file description, so that "do not block" stays private: other
+    /// processes may share the inherited one.
+    fn path(fd: &OwnedFd) -> String {
+        use std::os::fd::AsRawFd;
+        format!("/proc/self/fd/{}", fd.as_raw_fd())
+    }
+
+    /// A socket, as some parents (Node among them) give their children. Each end of a socket pair has its own description,
+    /// so "do not block" reaches nobody but those who inherited this very end.
+    fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+        let socket = std::os::unix::net::UnixStream::from(fd);
+        socket.set_nonblocking(true)?;
+        UnixStream::from_std(socket)
+    }
+}
+
+#[cfg(not(unix))]
+mod sys {
+    use super::thread;
+    use std::io;
+    use tokio::io::{AsyncRead, AsyncWrite};
+
+    pub(super) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+        Ok(Box::new(thread::input()?))
+    }
+
+    pub(super) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+        Ok(Box::new(thread::output()?))
+    }
+}
+
+/// Blocking standard input and output, each on a thread of its own that does not hold up the end of the process.
+mod thread {
+    use std::io::{self, Read, Write};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::runtime::Handle;
+
+    const BUFFER: usize = 64 << 10;
+
+    pub(super) fn input() -> io::Result<DuplexStream> {
+        let (ours, mut theirs) = tokio::io::duplex(BUFFER);
+        let runtime = Handle::current();
+        std::thread::Builder::new().name("stdin".into()).spawn(move || {
+            let (mut stdin, mut chunk) = (io::stdin().lock(), vec![0; BUFFER]);
+            while let Ok(n @ 1..) = stdin.read(&mut chunk) {
+                if runtime.block_on(theirs.write_all(&chunk[..n])).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(ours)
+    }
+
+    pub(super) fn output() -> io::Result<Blocking> {
+        let (ours, mut theirs) = tokio::io::duplex(BUFFER);
+        let runtime = Handle::current();
+        let (done, finished) = std::sync::mpsc::channel::<()>();
+        std::thread::Builder::new().name("stdout".into()).spawn(move || {
+            let (mut stdout, mut chunk) = (io::stdout().lock(), vec![0; BUFFER]);
+            while let Ok(n @ 1..) = runtime.block_on(theirs.read(&mut chunk)) {
+                if stdout.write_all(&chunk[..n]).and_then(|()| stdout.flush()).is_err() {
+                    return;
+                }
+            }
+            drop(done);
+        })?;
+        Ok(Blocking { stream: Some(ours), finished })
+    }
+
+    /// The writing end; dropping it waits until what was written is out.
+    pub(super) struct Blocking {
+        stream: Option<DuplexStream>,
+        finished: std::sync::mpsc::Receiver<()>,
+    }
+
+    impl Drop for Blocking {
+        fn drop(&mut self) {
+            self.stream = None;
+            // The thread drains what is buffered; a terminal that does not take it is not waited for.
+            let _ = self.finished.recv_timeout(std::time::Duration::from_secs(2));
+        }
+    }
+
+    impl tokio::io::AsyncWrite for Blocking {
+        fn poll_write(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>, bytes: &[u8]) -> std::task::Poll<io::Result<usize>> {
+            match &mut self.stream {
+                Some(stream) => std::pin::Pin::new(stream).poll_write(cx, bytes),
+                None => std::task::Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            }
+        }
+
+        fn poll_flush(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<io::Result<()>> {
+            match &mut self.stream {
+                Some(stream) => std::pin::Pin::new(stream).poll_flush(cx),
+                None => std::task::Poll::Ready(Ok(())),
+            }
+        }
+
+        fn poll_shutdown(self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<io::Result<()>> {
+            self.poll_flush(cx)
+        }
+    }
+}

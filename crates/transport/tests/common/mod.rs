@@ -1,0 +1,296 @@
+//! A scripted service and a raw HTTP client, for tests of the wires.
+#![allow(dead_code, missing_docs)]
+
+pub mod wire;
+
+use linchpin_proto::engine::Engine;
+use linchpin_proto::feed::Filter;
+use linchpin_proto::frame::Name;
+use linchpin_proto::service::{HeaderParam, HeaderParamKind};
+use linchpin_proto::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// A service whose calls do what their `arguments.do` says, word by word:
+///
+/// `note` sends a notification, `note:N` one of about N bytes, `ask` asks the client and waits for its answer, `pause:N`
+/// hangs up, `gate:X` waits until the test opens X, `hear` waits for changes for ever, `error:C` answers with an error,
+/// `done` (or the end) answers with the tool's name and what was answered to `ask`. Without words it is ready at once.
+pub struct Fake {
+    limits: Arc<Limits>,
+    hub: Arc<Hub>,
+    stamps: Arc<Stamps>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    inner: Mutex<Inner>,
+    changed: tokio::sync::Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    open: HashSet<String>,
+    waiting: HashMap<String, Vec<Waker>>,
+    log: Vec<String>,
+}
+
+impl State {
+    fn log(&self, entry: String) {
+        self.inner.lock().unwrap().log.push(entry);
+        self.changed.notify_waiters();
+    }
+}
+
+impl Fake {
+    pub fn new() -> Arc<Fake> {
+        Fake::with(|_| {})
+    }
+
+    pub fn with(limits: impl FnOnce(&mut Limits)) -> Arc<Fake> {
+        let mut all = Limits::default();
+        limits(&mut all);
+        Arc::new(Fake { limits: Arc::new(all), hub: Arc::default(), stamps: Arc::default(), state: Arc::default() })
+    }
+
+    /// Lets everybody through who waits at this gate now or later.
+    pub fn open_gate(&self, gate: &str) {
+        let mut inner = self.state.inner.lock().unwrap();
+        inner.open.insert(gate.to_owned());
+        inner.waiting.remove(gate).into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Waits until something has happened: `started X`, `dropped X`, `cancelled X`, `finished X`, `closed`, …
+    pub async fn until(&self, entry: &str) {
+        let wait = async {
+            loop {
+                let changed = self.state.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if self.happened(entry) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(20), wait).await.is_err() {
+            panic!("{entry:?} never happened, only {:?}", self.state.inner.lock().unwrap().log);
+        }
+    }
+
+    pub fn happened(&self, entry: &str) -> bool {
+        self.state.inner.lock().unwrap().log.iter().any(|e| e == entry)
+    }
+
+    fn finish(&self, request: &Request, body: &str) -> Reply {
+        let mut w = ResultWriter::new(&request.id, request.caller.wire(), &self.stamps, self.limits.result_bytes_max);
+        w.key("v");
+        w.string(body);
+        w.finish(ReplyKind::Complete)
+    }
+}
+
+impl Service for Fake {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
+        let name = match request.method {
+            Method::ToolsCall => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
+            other => other.as_str().to_owned(),
+        };
+        self.state.log(format!("started {name}"));
+        if let Some(principal) = &door.principal {
+            self.state.log(format!("principal {principal}"));
+        }
+        if let Some(value) = door.headers.get("x-test") {
+            self.state.log(format!("x-test {}", value.to_str().unwrap()));
+        }
+        let args = request.params.arguments.map(|a| request.text(a)).unwrap_or("{}");
+        let args: serde_json::Value = serde_json::from_str(args).unwrap();
+        let mut words: Vec<String> = args["do"].as_str().unwrap_or_default().split_whitespace().rev().map(String::from).collect();
+        if request.method == Method::SubscriptionsListen {
+            words = vec!["hear".into(), "note".into()];
+        }
+        let text = if request.method == Method::ToolsCall { name.clone() } else { request.caller.wire().revision.as_str().to_owned() };
+        let mut play = Play {
+            reply: Some(self.finish(&request, &text)),
+            feed: self.hub.open(Filter { tools: true, ..Filter::default() }, 100_000),
+            state: self.state.clone(),
+            stamps: self.stamps.clone(),
+            cell: Arc::new(Cell::default()),
+            request,
+            name,
+            words,
+            notes: 0,
+            first: None,
+            over: false,
+        };
+        match play.poll_step(cx) {
+            Poll::Ready(Step::Done(reply)) => Started::Done(reply),
+            Poll::Ready(step) => {
+                play.first = Some(step);
+                Started::Running(Box::new(play))
+            }
+            Poll::Pending => Started::Running(Box::new(play)),
+        }
+    }
+
+    fn notified(&self, _: &Caller, name: &Name, _: &str) {
+        self.state.log(format!("notified {}", name.as_str()));
+    }
+
+    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        (tool == "mirrored").then(|| {
+            let param = HeaderParam { header: "mcp-param-do".into(), path: ["do".into()].into(), kind: HeaderParamKind::String };
+            Arc::from([param])
+        })
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    fn open_feed(&self) -> Option<FeedHandle> {
+        self.hub.open(Filter { tools: true, prompts: true, resources: true, ..Filter::default() }, 100_000)
+    }
+
+    fn close(&self) {
+        self.state.log("closed".into());
+        self.hub.close();
+    }
+}
+
+#[derive(Default)]
+struct Cell {
+    cancelled: Mutex<(bool, Option<Waker>)>,
+    answer: Mutex<(Option<String>, Option<Waker>)>,
+}
+
+impl Cancel for Cell {
+    fn cancel(&self) {
+        let mut c = self.cancelled.lock().unwrap();
+        c.0 = true;
+        c.1.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+struct Play {
+    request: Request,
+    name: String,
+    /// Last first.
+    words: Vec<String>,
+    notes: u32,
+    first: Option<Step>,
+    reply: Option<Reply>,
+    feed: Option<FeedHandle>,
+    state: Arc<State>,
+    stamps: Arc<Stamps>,
+    cell: Arc<Cell>,
+    over: bool,
+}
+
+impl Exchange for Play {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        assert!(!self.over, "polled after its end");
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(first);
+        }
+        {
+            let mut c = self.cell.cancelled.lock().unwrap();
+            if c.0 {
+                self.over = true;
+                self.state.log(format!("cancelled {}", self.name));
+                return Poll::Ready(Step::Cancelled);
+            }
+            c.1 = Some(cx.waker().clone());
+        }
+        let Some(word) = self.words.last().cloned() else { return self.done() };
+        let (verb, arg) = word.split_once(':').unwrap_or((&word, ""));
+        match verb {
+            "note" => {
+                self.words.pop();
+                self.notes += 1;
+                let pad = "x".repeat(arg.parse().unwrap_or(0));
+                let members = format!("\"n\":{},\"of\":\"{}\",\"pad\":\"{pad}\"", self.notes, self.name);
+                Poll::Ready(Step::Notify(render::notification("note", members.as_bytes())))
+            }
+            "pause" => {
+                self.words.pop();
+                Poll::Ready(Step::Pause(arg.parse().unwrap()))
+            }
+            "gate" => {
+                let mut inner = self.state.inner.lock().unwrap();
+                if !inner.open.contains(arg) {
+                    inner.waiting.entry(arg.to_owned()).or_default().push(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                drop(inner);
+                self.words.pop();
+                self.poll_step(cx)
+            }
+            "ask" => {
+                *self.words.last_mut().unwrap() = "answered".into();
+                let cell = self.cell.clone();
+                let answer = Box::new(move |answer: Result<String, AskError>| {
+                    let mut slot = cell.answer.lock().unwrap();
+                    slot.0 = Some(answer.unwrap_or_else(|e| format!("{e:?}")));
+                    slot.1.take().into_iter().for_each(Waker::wake);
+                });
+                Poll::Ready(Step::Ask(Ask { method: "elicitation/create", params: "{}".into(), answer }))
+            }
+            "answered" => {
+                let mut slot = self.cell.answer.lock().unwrap();
+                let Some(answer) = slot.0.take() else {
+                    slot.1 = Some(cx.waker().clone());
+                    return Poll::Pending;
+                };
+                drop(slot);
+                self.words.pop();
+                let mut w = ResultWriter::new(&self.request.id, self.request.caller.wire(), &self.stamps, 1 << 20);
+                w.key("answer");
+                w.string(&answer);
+                self.reply = Some(w.finish(ReplyKind::Complete));
+                self.poll_step(cx)
+            }
+            "hear" => match self.feed.as_ref().unwrap().feed().poll_next(cx) {
+                Poll::Ready(Some(change)) => Poll::Ready(Step::Notify(change.frame(Some(&self.request.id)))),
+                Poll::Ready(None) => self.done(),
+                Poll::Pending => Poll::Pending,
+            },
+            "error" => {
+                self.reply = Some(Reply::error(Some(&self.request.id), arg.parse().unwrap(), "as asked", None));
+                self.done()
+            }
+            "done" => self.done(),
+            other => panic!("unknown word {other}"),
+        }
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.cell.clone()
+    }
+}
+
+impl Play {
+    fn done(&mut self) -> Poll<Step> {
+        self.over = true;
+        self.state.log(format!("finished {}", self.name));
+        Poll::Ready(Step::Done(self.reply.take().unwrap()))
+    }
+}
+
+impl Drop for Play {
+    fn drop(&mut self) {
+        if !self.over {
+            self.state.log(format!("dropped {}", self.name));
+        }
+    }
+}
+
+/// Keeps the import used where a test needs no engine of its own.
+pub type AnyEngine = Engine;

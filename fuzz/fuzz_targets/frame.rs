@@ -1,0 +1,44 @@
+//! Any bytes as a frame: read or refused, never a panic; every span lies in the frame; what is read is JSON to serde too.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linchpin_proto::frame::{self, Frame, Kind, Message};
+use linchpin_proto::{Limits, Reply, Span};
+use serde_json::Value;
+
+fn refused(reply: &Reply) {
+    let frame: Value = serde_json::from_slice(reply.frame()).expect("an answer is JSON");
+    assert!(frame["error"]["code"].is_i64());
+}
+
+fn check(message: &Message) {
+    let whole = std::str::from_utf8(message.frame()).expect("a message is UTF-8");
+    serde_json::from_str::<serde::de::IgnoredAny>(whole).expect("a message is JSON");
+    let is_json = |span: Span| {
+        assert!(span.start < span.end && span.end as usize <= whole.len());
+        serde_json::from_str::<serde::de::IgnoredAny>(message.text(span)).expect("a span holds one value");
+    };
+    let p = message.params;
+    [p.all, p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state].into_iter().flatten().for_each(is_json);
+    if let Kind::Response { outcome, .. } = &message.kind {
+        outcome.map_or_else(is_json, is_json);
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    for limits in [Limits::default(), Limits { depth_max: 4, id_bytes_max: 8, batch_messages_max: 3, ..Limits::default() }] {
+        match frame::read(data.to_vec().into(), &limits) {
+            Err(reply) => refused(&reply),
+            Ok(Frame::One(message)) => check(&message),
+            Ok(Frame::Batch(parts)) => {
+                assert!((1..=limits.batch_messages_max).contains(&parts.len()));
+                for part in parts {
+                    match frame::message(part, &limits) {
+                        Err(reply) => refused(&reply),
+                        Ok(message) => check(&message),
+                    }
+                }
+            }
+        }
+    }
+});

@@ -1,0 +1,604 @@
+//! `edit_file`: finding the text to replace, and showing what changed.
+//!
+//! The diff is our own because its text must equal what the published server's diff library prints, down to which of
+//! two equally short edits is chosen: of two paths that reach a diagonal, the one further into the old text wins, and
+//! a tie goes to the one that removes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dir::Temp;
+use crate::read::read_whole;
+use crate::resolve::Last;
+use crate::text::{self, Editable};
+use crate::{Answer, FsError, Inner};
+
+/// Lines of context around a change.
+const CONTEXT: usize = 4;
+/// Edit steps the diff looks for the shortest way; beyond it the differing middle is shown as replaced.
+const STEPS_MAX: usize = 1_500;
+
+/// Arguments of `edit_file`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditFile {
+    /// The file to edit.
+    pub path: String,
+    /// The replacements, applied in order; nothing is written unless all of them fit.
+    pub edits: Vec<Edit>,
+    /// Preview changes using git-style diff format
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// One replacement.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// Text to search for - must match exactly
+    pub old_text: String,
+    /// Text to replace with
+    pub new_text: String,
+    /// Replace every occurrence instead of the first
+    #[serde(default)]
+    pub replace_all: bool,
+    /// Fail unless the text occurs exactly this many times
+    #[serde(default)]
+    pub expected_occurrences: Option<u64>,
+}
+
+/// What `edit_file` says beyond the diff.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EditMore {
+    /// One report per edit that matched more than once or only after ignoring blanks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<EditReport>,
+    /// The file's encoding when it is not UTF-8; it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+}
+
+/// How one edit matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EditReport {
+    /// Which edit, counted from 0.
+    pub index: usize,
+    /// How often its text occurs.
+    pub occurrences: usize,
+    /// How many of them were replaced.
+    pub replaced: usize,
+    /// Whether more than one place could have been meant.
+    pub ambiguous: bool,
+    /// Whether it matched only line by line with blanks at both ends ignored.
+    pub ignored_blanks: bool,
+}
+
+impl Inner {
+    pub(crate) fn edit_file(&self, args: &EditFile) -> Result<Answer<EditMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let shown = place.shown();
+        place.existing("open")?;
+        let (file, meta, bytes) =
+            read_whole(&place, self.config.max_read_bytes, "edit a smaller file")?;
+        let editable = Editable::new(&bytes, &shown)?;
+        let before = text::to_lf(&editable.text);
+        let (after, reports) = apply(&before, &args.edits, self.config.compat)?;
+        let (diff, lines) = diff_text(&shown, &before, &after);
+        let answer = Answer::new(
+            fenced(&diff),
+            EditMore {
+                edits: reports
+                    .into_iter()
+                    .filter(|report| report.ambiguous || report.ignored_blanks)
+                    .collect(),
+                encoding: editable.coding.name(),
+            },
+        );
+        if args.dry_run || after == before {
+            return Ok(answer);
+        }
+        let stored = if self.config.compat {
+            after
+        } else {
+            with_endings(&editable.text, &lines, &after)
+        };
+        let Some(bytes) = editable.coding.encode(&stored) else {
+            return Err(FsError::new(format!(
+                "The new text has characters that the file's encoding ({}) lacks: {shown}",
+                editable.coding.name().unwrap_or_default()
+            ))
+            .hint("Use other characters, or replace the whole file with write_file, which stores UTF-8."));
+        };
+        let failed = |error| FsError::io(error, "write", &shown);
+        let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
+        temp.write(&bytes).map_err(failed)?;
+        temp.dress_as(&file, &meta).map_err(failed)?;
+        // Somebody else's work between our reading and our writing must not be lost.
+        if crate::dir::meta(place.dir(), place.name())
+            .map_err(failed)?
+            .identity
+            != meta.identity
+        {
+            return Err(FsError::new(format!(
+                "The file was replaced while it was edited: {shown}"
+            ))
+            .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
+        }
+        temp.replace(place.name()).map_err(failed)?;
+        Ok(answer)
+    }
+}
+
+/// Applies all edits to LF text.
+fn apply(
+    before: &str,
+    edits: &[Edit],
+    allow_empty: bool,
+) -> Result<(String, Vec<EditReport>), FsError> {
+    let mut text = before.to_owned();
+    let mut reports = Vec::with_capacity(edits.len());
+    for (index, edit) in edits.iter().enumerate() {
+        let (old, new) = (text::to_lf(&edit.old_text), text::to_lf(&edit.new_text));
+        if old.is_empty() && !allow_empty {
+            return Err(FsError::new(format!("oldText of edit {index} is empty")).hint(
+                "To insert, put the line beside the place into oldText and repeat it in newText; for an empty file use write_file.",
+            ));
+        }
+        let exact = if old.is_empty() {
+            1
+        } else {
+            text.matches(&old).count()
+        };
+        let found = if exact > 0 {
+            Vec::new()
+        } else {
+            loose_matches(&text, &old)
+        };
+        let occurrences = exact.max(found.len());
+        if occurrences == 0 {
+            let error = FsError::new(format!(
+                "Could not find exact match for edit:\n{}",
+                edit.old_text
+            ));
+            return Err(
+                error.hint("Nothing was changed. Read the file again and copy oldText from it.")
+            );
+        }
+        if edit
+            .expected_occurrences
+            .is_some_and(|expected| expected != occurrences as u64)
+        {
+            return Err(FsError::new(format!("oldText of edit {index} occurs {occurrences} times, not as often as expected"))
+                .hint("Nothing was changed. Add surrounding lines to oldText, or correct expectedOccurrences."));
+        }
+        let replaced = if edit.replace_all { occurrences } else { 1 };
+        text = match exact {
+            0 => replace_loose(&text, &old, &new, &found[..replaced]),
+            _ if edit.replace_all => text.replace(&old, &new),
+            _ => text.replacen(&old, &new, 1),
+        };
+        let ambiguous = occurrences > replaced && edit.expected_occurrences.is_none();
+        reports.push(EditReport {
+            index,
+            occurrences,
+            replaced,
+            ambiguous,
+            ignored_blanks: exact == 0,
+        });
+    }
+    Ok((text, reports))
+}
+
+/// The lines at which `old` matches when blanks at both ends of each line are ignored; matches do not overlap.
+fn loose_matches(text: &str, old: &str) -> Vec<usize> {
+    let wanted: Vec<&str> = old.split('\n').map(str::trim).collect();
+    let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + wanted.len() <= lines.len() {
+        if lines[at..at + wanted.len()] == wanted[..] {
+            found.push(at);
+            at += wanted.len();
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// Replaces the matches at the given lines, giving the new lines the indentation of the file.
+fn replace_loose(text: &str, old: &str, new: &str, at: &[usize]) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let old: Vec<&str> = old.split('\n').collect();
+    let mut out: Vec<String> = Vec::with_capacity(lines.len());
+    let mut line = 0;
+    let mut next = at.iter().copied().peekable();
+    while line < lines.len() {
+        if next.next_if_eq(&line).is_none() {
+            out.push(lines[line].to_owned());
+            line += 1;
+            continue;
+        }
+        let indent = indent_of(lines[line]);
+        out.extend(new.split('\n').enumerate().map(|(index, new)| {
+            let body = &new[indent_of(new).len()..];
+            if index == 0 {
+                return format!("{indent}{body}");
+            }
+            let was = old.get(index).map_or("", |old| indent_of(old));
+            let is = indent_of(new);
+            if was.is_empty() || is.is_empty() {
+                return new.to_owned();
+            }
+            let deeper = is.chars().count().saturating_sub(was.chars().count());
+            format!("{indent}{}{body}", " ".repeat(deeper))
+        }));
+        line += old.len();
+    }
+    out.join("\n")
+}
+
+fn indent_of(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// One step of a diff: a run of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Same,
+    Remove,
+    Add,
+}
+
+/// A diff as runs of lines.
+type Runs = Vec<(Step, usize)>;
+
+/// The stored form of `after`: untouched lines keep the ending they had, new lines get the file's usual one.
+fn with_endings(original: &str, runs: &Runs, after: &str) -> String {
+    if !original.contains("\r\n") {
+        return after.to_owned();
+    }
+    let usual = if text::mostly_crlf(original) {
+        "\r\n"
+    } else {
+        "\n"
+    };
+    let mut old = original.split_inclusive('\n');
+    let mut new = after.split_inclusive('\n');
+    let mut out = String::with_capacity(original.len().max(after.len()));
+    for &(step, count) in runs {
+        for _ in 0..count {
+            match step {
+                Step::Remove => {
+                    old.next();
+                }
+                Step::Same => {
+                    new.next();
+                    out.push_str(old.next().unwrap_or_default());
+                }
+                Step::Add => {
+                    let line = new.next().unwrap_or_default();
+                    match line.strip_suffix('\n') {
+                        Some(line) => out.extend([line, usual]),
+                        None => out.push_str(line),
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The diff in a code fence longer than any run of backticks in it.
+fn fenced(diff: &str) -> String {
+    let longest = diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(3.max(longest + 1));
+    format!("{fence}diff\n{diff}{fence}\n\n")
+}
+
+/// The unified diff with its header, and its runs.
+fn diff_text(path: &str, before: &str, after: &str) -> (String, Runs) {
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
+    let runs = shortest_edit(&old, &new);
+    let rule = "=".repeat(67);
+    let mut out = format!("Index: {path}\n{rule}\n--- {path}\toriginal\n+++ {path}\tmodified\n");
+    let (mut old_at, mut new_at) = (0, 0);
+    let mut hunk: Option<Hunk> = None;
+    for (index, &(step, count)) in runs.iter().enumerate() {
+        match step {
+            Step::Same => {
+                if let Some(mut open) = hunk.take() {
+                    let last = index + 1 == runs.len();
+                    if count <= CONTEXT * 2 && !last {
+                        open.same(&old[old_at..old_at + count]);
+                        hunk = Some(open);
+                    } else {
+                        open.same(&old[old_at..old_at + count.min(CONTEXT)]);
+                        open.print(&mut out);
+                    }
+                }
+                old_at += count;
+                new_at += count;
+            }
+            changed => {
+                let open = hunk.get_or_insert_with(|| {
+                    let lead = if index > 0 {
+                        old_at.min(CONTEXT).min(runs[index - 1].1)
+                    } else {
+                        0
+                    };
+                    let mut open = Hunk::new(old_at - lead, new_at - lead);
+                    open.same(&old[old_at - lead..old_at]);
+                    open
+                });
+                if changed == Step::Add {
+                    open.add(&new[new_at..new_at + count]);
+                    new_at += count;
+                } else {
+                    open.remove(&old[old_at..old_at + count]);
+                    old_at += count;
+                }
+            }
+        }
+    }
+    if let Some(open) = hunk {
+        open.print(&mut out);
+    }
+    (out, runs)
+}
+
+/// A hunk being put together; starts are counted from 0.
+struct Hunk {
+    old_start: usize,
+    new_start: usize,
+    old_count: usize,
+    new_count: usize,
+    body: String,
+}
+
+impl Hunk {
+    fn new(old_start: usize, new_start: usize) -> Self {
+        Self {
+            old_start,
+            new_start,
+            old_count: 0,
+            new_count: 0,
+            body: String::new(),
+        }
+    }
+
+    fn same(&mut self, lines: &[&str]) {
+        self.lines(' ', lines);
+        self.old_count += lines.len();
+        self.new_count += lines.len();
+    }
+
+    fn remove(&mut self, lines: &[&str]) {
+        self.lines('-', lines);
+        self.old_count += lines.len();
+    }
+
+    fn add(&mut self, lines: &[&str]) {
+        self.lines('+', lines);
+        self.new_count += lines.len();
+    }
+
+    fn lines(&mut self, sign: char, lines: &[&str]) {
+        for line in lines {
+            self.body.push(sign);
+            self.body.push_str(line);
+            if !line.ends_with('\n') {
+                self.body.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+
+    fn print(self, out: &mut String) {
+        // An empty side is said to start at the line before.
+        let start = |at: usize, count: usize| if count == 0 { at } else { at + 1 };
+        let (old, new) = (
+            start(self.old_start, self.old_count),
+            start(self.new_start, self.new_count),
+        );
+        out.push_str(&format!(
+            "@@ -{old},{} +{new},{} @@\n{}",
+            self.old_count, self.new_count, self.body
+        ));
+    }
+}
+
+/// A path through the edit graph: how far into the old text, and the last of its runs in the arena.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    old: isize,
+    last: usize,
+}
+
+/// A run in the arena, linked to the one before it.
+struct Link {
+    step: Step,
+    count: usize,
+    before: usize,
+}
+
+const NONE: usize = usize::MAX;
+
+/// The shortest edit as runs, greedily by the number of changed lines (Myers).
+fn shortest_edit(old: &[&str], new: &[&str]) -> Runs {
+    let (old_len, new_len) = (old.len() as isize, new.len() as isize);
+    let mut arena: Vec<Link> = Vec::new();
+    // Indexed by diagonal (old - new) plus `offset`.
+    let steps = (old.len() + new.len()).min(STEPS_MAX);
+    let offset = steps as isize + 1;
+    let mut best: Vec<Option<Reach>> = vec![None; 2 * steps + 3];
+    let mut first = Reach {
+        old: -1,
+        last: NONE,
+    };
+    let common = slide(&mut first, &mut arena, old, new, 0);
+    if first.old + 1 >= old_len && common + 1 >= new_len {
+        return unwind(&arena, first.last);
+    }
+    best[offset as usize] = Some(first);
+    let (mut lowest, mut highest) = (isize::MIN, isize::MAX);
+    for length in 1..=steps as isize {
+        let mut diagonal = lowest.max(-length);
+        while diagonal <= highest.min(length) {
+            let slot = (diagonal + offset) as usize;
+            let remove = best[slot - 1].take();
+            let add = best[slot + 1];
+            let can_add = add.filter(|add| (0..new_len).contains(&(add.old - diagonal)));
+            let can_remove = remove.filter(|remove| remove.old + 1 < old_len);
+            let mut reach = match (can_remove, can_add) {
+                (None, None) => {
+                    best[slot] = None;
+                    diagonal += 2;
+                    continue;
+                }
+                (Some(remove), Some(add)) if remove.old < add.old => {
+                    extend(&mut arena, add, Step::Add)
+                }
+                (Some(remove), _) => extend(&mut arena, remove, Step::Remove),
+                (None, Some(add)) => extend(&mut arena, add, Step::Add),
+            };
+            let new_at = slide(&mut reach, &mut arena, old, new, diagonal);
+            let (old_done, new_done) = (reach.old + 1 >= old_len, new_at + 1 >= new_len);
+            if old_done && new_done {
+                return unwind(&arena, reach.last);
+            }
+            best[slot] = Some(reach);
+            if old_done {
+                highest = highest.min(diagonal - 1);
+            }
+            if new_done {
+                lowest = lowest.max(diagonal + 1);
+            }
+            diagonal += 2;
+        }
+    }
+    replaced_middle(old, new)
+}
+
+fn extend(arena: &mut Vec<Link>, from: Reach, step: Step) -> Reach {
+    let old = if step == Step::Remove {
+        from.old + 1
+    } else {
+        from.old
+    };
+    let (count, before) = match arena.get(from.last) {
+        Some(last) if last.step == step => (last.count + 1, last.before),
+        _ => (1, from.last),
+    };
+    arena.push(Link {
+        step,
+        count,
+        before,
+    });
+    Reach {
+        old,
+        last: arena.len() - 1,
+    }
+}
+
+/// Follows equal lines as far as they go; answers how far into the new text that is.
+fn slide(
+    reach: &mut Reach,
+    arena: &mut Vec<Link>,
+    old: &[&str],
+    new: &[&str],
+    diagonal: isize,
+) -> isize {
+    let start = reach.old;
+    let mut new_at = reach.old - diagonal;
+    while let (Some(a), Some(b)) = (
+        old.get((reach.old + 1) as usize),
+        new.get((new_at + 1) as usize),
+    ) {
+        if a != b {
+            break;
+        }
+        reach.old += 1;
+        new_at += 1;
+    }
+    if reach.old > start {
+        arena.push(Link {
+            step: Step::Same,
+            count: (reach.old - start) as usize,
+            before: reach.last,
+        });
+        reach.last = arena.len() - 1;
+    }
+    new_at
+}
+
+fn unwind(arena: &[Link], mut last: usize) -> Runs {
+    let mut runs = Runs::new();
+    while let Some(link) = arena.get(last) {
+        runs.push((link.step, link.count));
+        last = link.before;
+    }
+    runs.reverse();
+    runs
+}
+
+/// The answer when looking for the shortest edit would take too long: everything between the common ends is replaced.
+fn replaced_middle(old: &[&str], new: &[&str]) -> Runs {
+    let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - front;
+    let back = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(most)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let runs = [
+        (Step::Same, front),
+        (Step::Remove, old.len() - front - back),
+        (Step::Add, new.len() - front - back),
+        (Step::Same, back),
+    ];
+    runs.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_lead_from_the_old_text_to_the_new(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+            let (old_lines, new_lines): (Vec<_>, Vec<_>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+            for runs in [shortest_edit(&old_lines, &new_lines), replaced_middle(&old_lines, &new_lines)] {
+                let (mut at, mut out) = (0, String::new());
+                let mut fresh = new_lines.iter();
+                for (step, count) in runs {
+                    match step {
+                        Step::Same => {
+                            out.extend(old_lines[at..at + count].iter().copied());
+                            at += count;
+                            fresh.by_ref().take(count).for_each(drop);
+                        }
+                        Step::Remove => at += count,
+                        Step::Add => out.extend(fresh.by_ref().take(count).copied()),
+                    }
+                }
+                prop_assert_eq!(at, old_lines.len());
+                prop_assert_eq!(&out, &new);
+            }
+        }
+
+        #[test]
+        fn untouched_lines_keep_their_endings(text in "([a-c]{1,2}(\r\n|\n)){1,12}") {
+            let before = text::to_lf(&text);
+            let after = before.replacen('a', "zz", 1);
+            let (_, runs) = diff_text("x", &before, &after);
+            prop_assert_eq!(with_endings(&text, &runs, &after).replace("\r\n", "\n"), after);
+            let (_, same) = diff_text("x", &before, &before);
+            prop_assert_eq!(with_endings(&text, &same, &before), text);
+        }
+    }
+}

@@ -1,0 +1,760 @@
+//! Tools that look at many places: listings, trees, searches.
+//!
+//! All walks go by handle, in the order of the names' bytes, do not follow links, and can be cut anywhere: the cursor is
+//! the path of the last entry seen, so a continued walk needs no memory on our side and survives changes in between.
+
+use std::cmp::Ordering;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::dir::{self, Kind};
+use crate::read::whole_number;
+use crate::resolve::{Last, Place};
+use crate::walk::{Flow, NAMES_MAX, Patterns, Scan};
+use crate::{Answer, FsError, Inner, text};
+
+/// Characters of a matching line that are shown.
+const LINE_MAX: usize = 500;
+
+/// Arguments of `list_directory`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListDirectory {
+    /// The directory to list.
+    pub path: String,
+    /// Continue where an earlier, cut listing ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `list_directory_with_sizes`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListDirectoryWithSizes {
+    /// The directory to list.
+    pub path: String,
+    /// Sort entries by name or size
+    #[serde(default)]
+    pub sort_by: SortBy,
+    /// Continue where an earlier, cut listing ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// How a listing with sizes is sorted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum SortBy {
+    /// By name, as people sort.
+    #[default]
+    Name,
+    /// Largest first.
+    Size,
+}
+
+/// Arguments of `directory_tree`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DirectoryTree {
+    /// The directory to show.
+    pub path: String,
+    /// Globs of entries to leave out; one without `*` also matches at any depth
+    #[serde(default)]
+    pub exclude_patterns: Vec<String>,
+    /// Leave out what .gitignore files exclude
+    #[serde(default)]
+    pub respect_gitignore: bool,
+    /// Continue where an earlier, cut tree ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `search_files`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchFiles {
+    /// The directory to search.
+    pub path: String,
+    /// The glob, matched against paths relative to the directory: `*.txt` is only its own, `**/*.txt` any depth.
+    pub pattern: String,
+    /// Globs of entries to leave out
+    #[serde(default)]
+    pub exclude_patterns: Vec<String>,
+    /// Leave out what .gitignore files exclude
+    #[serde(default)]
+    pub respect_gitignore: bool,
+    /// Continue where an earlier, cut search ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `fs_glob`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct FsGlob {
+    /// The directory to search.
+    pub path: String,
+    /// The glob, matched against paths relative to the directory: `*.txt` is only its own, `**/*.txt` any depth.
+    pub pattern: String,
+    /// Globs of entries to leave out
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Leave out what .gitignore files exclude
+    #[serde(default)]
+    pub respect_gitignore: bool,
+    /// How many paths to return at most (default 1000)
+    #[serde(default, deserialize_with = "whole_number")]
+    pub limit: Option<u64>,
+    /// Continue where an earlier page ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `fs_search_content`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct FsSearchContent {
+    /// The file or directory to search.
+    pub path: String,
+    /// A regular expression (Rust syntax), matched line by line; with `literal`, plain text.
+    pub pattern: String,
+    /// Take the pattern as plain text
+    #[serde(default)]
+    pub literal: bool,
+    /// Ignore case
+    #[serde(default)]
+    pub ignore_case: bool,
+    /// Only search files that match this glob, relative to the directory
+    #[serde(default)]
+    pub glob: Option<String>,
+    /// Globs of entries to leave out
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Leave out what .gitignore files exclude
+    #[serde(default)]
+    pub respect_gitignore: bool,
+    /// Lines to show before and after each match (default 0, at most 20)
+    #[serde(default, deserialize_with = "whole_number")]
+    pub context: Option<u64>,
+    /// How many matching lines to return at most (default 200)
+    #[serde(default, deserialize_with = "whole_number")]
+    pub max_results: Option<u64>,
+    /// Continue where an earlier, cut search ended (its next_cursor)
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// What a listing or search says beyond the text; all absent when it is complete.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ListMore {
+    /// Whether something was left out because of a limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// The `cursor` that continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// Directories and files that could not be looked into: unreadable, too deep or too large.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl ListMore {
+    pub(crate) fn cut(next_cursor: Option<String>, skipped: usize) -> Self {
+        Self {
+            truncated: next_cursor.is_some(),
+            next_cursor,
+            skipped,
+        }
+    }
+
+    fn answer(self, content: String) -> Answer<Self> {
+        let notice = self.next_cursor.as_ref().map(|cursor| {
+            format!("[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]")
+        });
+        Answer {
+            content,
+            more: self,
+            notice,
+        }
+    }
+}
+
+impl Inner {
+    /// The entries of a directory that deny patterns do not cover.
+    fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), FsError> {
+        expect_dir(place)?;
+        let listed = dir::entries(place.dir(), place.name(), NAMES_MAX);
+        let (fd, mut entries, _) =
+            listed.map_err(|error| FsError::io(error, "scandir", &place.shown()))?;
+        if !self.deny.is_empty() {
+            let (base, belows) = (place.path(), self.belows(place));
+            entries.retain(|(name, _)| !self.deny.covers(&base, &belows, Path::new(name)));
+        }
+        Ok((fd, entries))
+    }
+
+    pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let (_, entries) = self.visible(&place)?;
+        let after = args.cursor.as_deref().map(|cursor| cursor.as_bytes());
+        let mut page = Page::new(self);
+        let mut last = None;
+        for (name, kind) in &entries {
+            if after.is_some_and(|after| name.as_bytes() <= after) {
+                continue;
+            }
+            let tag = if *kind == Kind::Dir {
+                "[DIR]"
+            } else {
+                "[FILE]"
+            };
+            if !page.push(&format!("{tag} {}", name.to_string_lossy())) {
+                return Ok(ListMore::cut(last, 0).answer(page.text));
+            }
+            last = Some(name.to_string_lossy().into_owned());
+        }
+        Ok(ListMore::default().answer(page.text))
+    }
+
+    pub(crate) fn list_with_sizes(
+        &self,
+        args: &ListDirectoryWithSizes,
+    ) -> Result<Answer<ListMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let (fd, entries) = self.visible(&place)?;
+        let mut sized: Vec<(String, Kind, u64)> = entries
+            .into_iter()
+            .map(|(name, kind)| {
+                let size = self.size_of(&place, fd.as_fd(), &name, kind);
+                (name.to_string_lossy().into_owned(), kind, size)
+            })
+            .collect();
+        match args.sort_by {
+            SortBy::Name => sized.sort_by(|a, b| compare_names(&a.0, &b.0)),
+            SortBy::Size => sized.sort_by_key(|entry| std::cmp::Reverse(entry.2)),
+        }
+        let start = args
+            .cursor
+            .as_deref()
+            .and_then(|cursor| cursor.parse().ok())
+            .unwrap_or(0_usize);
+        let mut page = Page::new(self);
+        let mut cut = None;
+        for (index, (name, kind, size)) in sized.iter().enumerate().skip(start) {
+            let (tag, size) = match kind {
+                Kind::Dir => ("[DIR]", String::new()),
+                _ => ("[FILE]", format!("{:>10}", size_text(*size))),
+            };
+            // Width is counted as published: in UTF-16 units.
+            let pad = " ".repeat(30_usize.saturating_sub(name.encode_utf16().count()));
+            if !page.push(&format!("{tag} {name}{pad} {size}")) {
+                cut = Some(index.to_string());
+                break;
+            }
+        }
+        let files = sized.iter().filter(|(_, kind, _)| *kind != Kind::Dir);
+        let (count, total) = files.fold((0_usize, 0_u64), |(count, total), file| {
+            (count + 1, total + file.2)
+        });
+        let mut text = page.text;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!(
+            "\nTotal: {count} files, {} directories\nCombined size: {}",
+            sized.len() - count,
+            size_text(total)
+        ));
+        Ok(ListMore::cut(cut, 0).answer(text))
+    }
+
+    /// The size to show: of a link its target's while that is inside, 0 when it is missing, and the link's own when it
+    /// leads anywhere else, because nothing about what lies there may be learnt.
+    fn size_of(&self, place: &Place, at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> u64 {
+        let own = || dir::meta(at, name).map_or(0, |meta| meta.size);
+        if kind != Kind::Link {
+            return own();
+        }
+        match place
+            .path()
+            .join(name)
+            .to_str()
+            .map(|path| self.resolve(path, Last::Follow))
+        {
+            Some(Ok(target)) => target.meta().map_or(0, |meta| meta.size),
+            Some(Err(error)) if error.is_missing() => 0,
+            _ => own(),
+        }
+    }
+
+    pub(crate) fn directory_tree(&self, args: &DirectoryTree) -> Result<Answer<ListMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        expect_dir(&place)?;
+        let mut excludes = Patterns::default();
+        for pattern in &args.exclude_patterns {
+            excludes.add(pattern)?;
+            if !pattern.contains('*') {
+                excludes.add(&format!("**/{pattern}"))?;
+                excludes.add(&format!("**/{pattern}/**"))?;
+            }
+        }
+        let mut tree: Vec<Node> = Vec::new();
+        let (mut bytes, mut count) = (0, 0);
+        let (bytes_max, entries_max) = (self.config.max_result_bytes, self.config.max_entries);
+        let mut scan = Scan::new(self, &place, args.cursor.as_deref(), args.respect_gitignore);
+        scan.run(&place, &mut |entry| {
+            if excludes.matches(entry.rest) {
+                return Flow::Over;
+            }
+            let is_dir = entry.kind == Kind::Dir;
+            if entry.seen && !is_dir {
+                return Flow::Over;
+            }
+            if !entry.seen {
+                // What the node takes in the printed form: four lines, indented by its depth.
+                bytes += 42 + entry.name.len() + 4 * (2 + 4 * entry.depth);
+                count += 1;
+                if count > entries_max || (bytes > bytes_max && count > 1) {
+                    return Flow::Stop;
+                }
+            }
+            let mut siblings = &mut tree;
+            for _ in 0..entry.depth {
+                match siblings.last_mut() {
+                    Some(Node {
+                        children: Some(children),
+                        ..
+                    }) => siblings = children,
+                    _ => return Flow::Over,
+                }
+            }
+            siblings.push(Node {
+                name: entry.name.to_string_lossy().into_owned(),
+                kind: if is_dir { "directory" } else { "file" },
+                children: is_dir.then(Vec::new),
+            });
+            Flow::Into
+        })?;
+        let text = serde_json::to_string_pretty(&tree).map_err(|error| {
+            FsError::new(format!("The tree cannot be written as JSON: {error}"))
+        })?;
+        Ok(scan.more().answer(text))
+    }
+
+    pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, FsError> {
+        let cursor = args.cursor.as_deref();
+        let gitignore = args.respect_gitignore;
+        self.find(
+            &args.path,
+            &args.pattern,
+            &args.exclude_patterns,
+            gitignore,
+            self.config.max_entries,
+            cursor,
+        )
+    }
+
+    pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, FsError> {
+        let limit = usize::try_from(args.limit.unwrap_or(1_000).max(1)).unwrap_or(usize::MAX);
+        let limit = limit.min(self.config.max_entries);
+        self.find(
+            &args.path,
+            &args.pattern,
+            &args.exclude,
+            args.respect_gitignore,
+            limit,
+            args.cursor.as_deref(),
+        )
+    }
+
+    fn find(
+        &self,
+        path: &str,
+        pattern: &str,
+        excludes: &[String],
+        gitignore: bool,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Answer<ListMore>, FsError> {
+        let place = self.resolve(path, Last::Follow)?;
+        expect_dir(&place)?;
+        let pattern = Patterns::of([pattern])?;
+        let excludes = Patterns::of(excludes.iter().map(String::as_str))?;
+        let base = place.path();
+        let mut page = Page {
+            entries_left: limit,
+            ..Page::new(self)
+        };
+        let mut scan = Scan::new(self, &place, cursor, gitignore);
+        scan.run(&place, &mut |entry| {
+            if excludes.matches(entry.rest) {
+                return Flow::Over;
+            }
+            if !entry.seen && pattern.matches(entry.rest) {
+                let path = base.join(entry.rest);
+                // A link is only worth naming when it can be used.
+                let usable = entry.kind != Kind::Link
+                    || path
+                        .to_str()
+                        .is_some_and(|path| self.resolve(path, Last::Follow).is_ok());
+                if usable && !page.push(&path.to_string_lossy()) {
+                    return Flow::Stop;
+                }
+            }
+            Flow::Into
+        })?;
+        let more = scan.more();
+        let text = if page.text.is_empty() && !more.truncated {
+            "No matches found".to_owned()
+        } else {
+            page.text
+        };
+        Ok(more.answer(text))
+    }
+
+    pub(crate) fn search_content(
+        &self,
+        args: &FsSearchContent,
+    ) -> Result<Answer<ListMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let kind = place.existing("open")?.kind;
+        let pattern = if args.literal {
+            regex::escape(&args.pattern)
+        } else {
+            args.pattern.clone()
+        };
+        let regex = regex::RegexBuilder::new(&pattern)
+            .case_insensitive(args.ignore_case)
+            .size_limit(4 << 20)
+            .build()
+            .map_err(|error| {
+                FsError::new(format!("Cannot read the pattern: {error}")).hint(
+                    "Use Rust regex syntax (no look-around, no back-references), or literal=true.",
+                )
+            })?;
+        let context = usize::try_from(args.context.unwrap_or(0).min(20)).unwrap_or(0);
+        let limit = usize::try_from(args.max_results.unwrap_or(200).max(1)).unwrap_or(usize::MAX);
+        let page = Page {
+            entries_left: limit.min(self.config.max_entries),
+            ..Page::new(self)
+        };
+        let mut grep = Grep {
+            regex,
+            context,
+            page,
+            stopped_at: 0,
+            skipped: 0,
+        };
+        let (resume_line, cursor) = match args
+            .cursor
+            .as_deref()
+            .and_then(|cursor| cursor.split_once('|'))
+        {
+            Some((line, path)) => (line.parse().unwrap_or(0), Some(path)),
+            None => (0, None),
+        };
+        if kind != Kind::Dir {
+            let more = match self.grep_file(
+                &mut grep,
+                place.dir(),
+                place.name(),
+                &place.shown(),
+                resume_line,
+            ) {
+                Grepped::Stopped => ListMore::cut(Some(format!("{}|", grep.stopped_at)), 0),
+                _ => ListMore {
+                    skipped: grep.skipped,
+                    ..ListMore::default()
+                },
+            };
+            return Ok(more.answer(grep.text()));
+        }
+        let only = args
+            .glob
+            .as_deref()
+            .map(|glob| Patterns::of([glob]))
+            .transpose()?;
+        let excludes = Patterns::of(args.exclude.iter().map(String::as_str))?;
+        let base = place.path();
+        let mut stopped = None;
+        let mut scan = Scan::new(
+            self,
+            &place,
+            cursor.filter(|path| !path.is_empty()),
+            args.respect_gitignore,
+        );
+        scan.run(&place, &mut |entry| {
+            if excludes.matches(entry.rest) {
+                return Flow::Over;
+            }
+            let line = if entry.seen { resume_line } else { 0 };
+            let wanted = entry.kind == Kind::File
+                && (!entry.seen || line > 0)
+                && only.as_ref().is_none_or(|only| only.matches(entry.rest));
+            if wanted {
+                let shown = base.join(entry.rest).to_string_lossy().into_owned();
+                if let Grepped::Stopped =
+                    self.grep_file(&mut grep, entry.at, entry.name, &shown, line)
+                {
+                    // With nothing shown of this file yet, it comes as a whole after the entry before it.
+                    stopped = (grep.stopped_at > 0)
+                        .then(|| format!("{}|{}", grep.stopped_at, entry.rest.to_string_lossy()));
+                    return Flow::Stop;
+                }
+            }
+            Flow::Into
+        })?;
+        let mut more = scan.more();
+        more.skipped += grep.skipped;
+        // A file cut in the middle is continued in the middle; a walk cut elsewhere after its last entry.
+        more.next_cursor = stopped.or_else(|| more.next_cursor.map(|path| format!("0|{path}")));
+        more.truncated = more.next_cursor.is_some();
+        Ok(more.answer(grep.text()))
+    }
+
+    /// Searches one file from the line after `from`.
+    fn grep_file(
+        &self,
+        grep: &mut Grep,
+        at: BorrowedFd<'_>,
+        name: &OsStr,
+        shown: &str,
+        from: usize,
+    ) -> Grepped {
+        use std::io::Read;
+        let cap = self.config.max_read_bytes;
+        let mut bytes = Vec::new();
+        let read = dir::open_file(at, name)
+            .ok()
+            .filter(|(_, meta)| meta.size <= cap);
+        if read.is_none_or(|(file, _)| file.take(cap).read_to_end(&mut bytes).is_err()) {
+            grep.skipped += 1;
+            return Grepped::Done;
+        }
+        let text = text::decode_all(bytes, self.config.compat).text;
+        // Text has no NUL; what has one is binary and of no use in an answer.
+        if text.contains('\0') {
+            Grepped::Done
+        } else {
+            grep.search(shown, &text, from)
+        }
+    }
+}
+
+fn expect_dir(place: &Place) -> Result<(), FsError> {
+    match place.existing("scandir")?.kind {
+        Kind::Dir => Ok(()),
+        _ => Err(FsError::io(Errno::NOTDIR, "scandir", &place.shown())),
+    }
+}
+
+/// An entry of a directory tree, as printed.
+#[derive(Serialize)]
+struct Node {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Vec<Node>>,
+}
+
+/// Lines of an answer, up to its limits.
+struct Page {
+    text: String,
+    entries_left: usize,
+    bytes_max: usize,
+}
+
+impl Page {
+    fn new(inner: &Inner) -> Self {
+        let config = &inner.config;
+        Self {
+            text: String::new(),
+            entries_left: config.max_entries.max(1),
+            bytes_max: config.max_result_bytes,
+        }
+    }
+
+    /// Adds a line; `false` when it does not fit. The first always does, so that every page gets somewhere.
+    fn push(&mut self, line: &str) -> bool {
+        let first = self.text.is_empty();
+        if self.entries_left == 0 || (!first && self.text.len() + 1 + line.len() > self.bytes_max) {
+            return false;
+        }
+        self.entries_left -= 1;
+        if !first {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+        true
+    }
+}
+
+/// A content search in progress.
+struct Grep {
+    regex: regex::Regex,
+    context: usize,
+    page: Page,
+    /// The last line that was dealt with in the file the search stopped in.
+    stopped_at: usize,
+    skipped: usize,
+}
+
+enum Grepped {
+    Done,
+    Stopped,
+}
+
+impl Grep {
+    fn search(&mut self, shown: &str, text: &str, from: usize) -> Grepped {
+        let lines: Vec<&str> = text.lines().collect();
+        let mut printed = from;
+        self.stopped_at = from;
+        for (index, line) in lines.iter().enumerate().skip(from) {
+            let Some(found) = self.regex.find(line) else {
+                continue;
+            };
+            let column = line[..found.start()].chars().count() + 1;
+            let mut block = String::new();
+            if self.context > 0
+                && !self.page.text.is_empty()
+                && index.saturating_sub(self.context) > printed
+            {
+                block.push_str("--\n");
+            }
+            let first = index.saturating_sub(self.context).max(printed);
+            for (before, line) in lines.iter().enumerate().take(index).skip(first) {
+                block.push_str(&format!("{shown}-{}- {}\n", before + 1, clip(line, 0)));
+            }
+            block.push_str(&format!(
+                "{shown}:{}:{column}: {}",
+                index + 1,
+                clip(line, found.start())
+            ));
+            let mut next = index + 1;
+            // Following lines belong to this match until one matches itself.
+            while next < lines.len()
+                && next <= index + self.context
+                && !self.regex.is_match(lines[next])
+            {
+                block.push_str(&format!("\n{shown}-{}- {}", next + 1, clip(lines[next], 0)));
+                next += 1;
+            }
+            if !self.page.push(&block) {
+                return Grepped::Stopped;
+            }
+            printed = next;
+            self.stopped_at = index + 1;
+        }
+        Grepped::Done
+    }
+
+    fn text(self) -> String {
+        if self.page.text.is_empty() {
+            "No matches found".to_owned()
+        } else {
+            self.page.text
+        }
+    }
+}
+
+/// The part of a long line around byte `at`.
+fn clip(line: &str, at: usize) -> String {
+    let count = line.chars().count();
+    if count <= LINE_MAX {
+        return line.to_owned();
+    }
+    let start = line[..at]
+        .chars()
+        .count()
+        .saturating_sub(LINE_MAX / 4)
+        .min(count - LINE_MAX);
+    let part: String = line.chars().skip(start).take(LINE_MAX).collect();
+    let (front, back) = (
+        if start > 0 { "…" } else { "" },
+        if start + LINE_MAX < count { "…" } else { "" },
+    );
+    format!("{front}{part}{back}")
+}
+
+/// A size as published: bytes as they are, larger units with two decimals.
+fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let power = (bytes.ilog2() / 10).min(4);
+    #[allow(clippy::cast_precision_loss)]
+    let value = bytes as f64 / f64::from(1024_u32).powi(power.cast_signed());
+    format!("{value:.2} {}", UNITS[power as usize - 1])
+}
+
+/// The order people expect and the published server's collation has: signs, digits, letters; case and accents decide
+/// only between names that are otherwise equal, small letters first.
+fn compare_names(a: &str, b: &str) -> Ordering {
+    const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+    let weight = |c: char| match c {
+        c if c.is_whitespace() => (0, 0),
+        c if c.is_ascii_digit() => (2, c as usize),
+        c => match SIGNS.find(c) {
+            Some(at) => (1, at),
+            None => (3, c as usize),
+        },
+    };
+    let key = |text: &str| -> Vec<(i32, usize)> {
+        let plain = text
+            .nfd()
+            .filter(|c| !unicode_normalization::char::is_combining_mark(*c));
+        plain.flat_map(char::to_lowercase).map(weight).collect()
+    };
+    let small_first = |text: &str| text.nfd().map(|c| c.is_uppercase()).collect::<Vec<_>>();
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| a.to_lowercase().cmp(&b.to_lowercase()))
+        .then_with(|| small_first(a).cmp(&small_first(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_as_published() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KB"),
+            (1219, "1.19 KB"),
+            (1024 * 1024 * 3 / 2, "1.50 MB"),
+            (3 << 30, "3.00 GB"),
+            (5 << 40, "5.00 TB"),
+            (5 << 50, "5120.00 TB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
+
+    #[test]
+    fn names_sort_as_people_expect() {
+        let mut names = vec![
+            "b", "a", "B", "_x", ".hid", "10", "é", "f", "A", "e", "x y", "xa",
+        ];
+        names.sort_by(|a, b| compare_names(a, b));
+        assert_eq!(
+            names,
+            [
+                "_x", ".hid", "10", "a", "A", "b", "B", "e", "é", "f", "x y", "xa"
+            ]
+        );
+    }
+}

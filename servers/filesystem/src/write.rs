@@ -1,0 +1,464 @@
+//! Tools that change something: every one acts on an open directory and a single name in it.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::check_new_name;
+use crate::dir::{self, Kind, Temp};
+use crate::read::open_failed;
+use crate::resolve::{Last, Place};
+use crate::walk::{self, Stop};
+use crate::{Answer, FsError, Inner, NoMore};
+
+/// Arguments of `write_file`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct WriteFile {
+    /// The file to create or replace; its directory must exist.
+    pub path: String,
+    /// The whole new content.
+    pub content: String,
+}
+
+/// Arguments of `create_directory`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct CreateDirectory {
+    /// The directory to create, with its parents.
+    pub path: String,
+}
+
+/// Arguments of `move_file`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct MoveFile {
+    /// What to move.
+    pub source: String,
+    /// Where to; must not exist, its directory must.
+    pub destination: String,
+}
+
+/// Arguments of `fs_append`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct FsAppend {
+    /// The file to append to; created when missing.
+    pub path: String,
+    /// The text to add at the end, as it is.
+    pub content: String,
+}
+
+/// Arguments of `fs_copy`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct FsCopy {
+    /// What to copy.
+    pub source: String,
+    /// Where to; its directory must exist.
+    pub destination: String,
+    /// Replace a file that exists (never a directory)
+    #[serde(default)]
+    pub overwrite: bool,
+    /// Copy a directory with everything in it
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+/// Arguments of `fs_delete`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct FsDelete {
+    /// The file, link or directory to delete; a link itself, not what it points to.
+    pub path: String,
+    /// Delete a directory with everything in it
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+/// What `fs_copy` says beyond the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CopyMore {
+    /// Files copied.
+    pub files: u64,
+    /// Entries left out: links, special files, and what deny patterns cover.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Inner {
+    pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let failed = |error| FsError::io(error, "open", &place.shown());
+        if let Some(meta) = place.meta() {
+            self.replaceable(&place, meta.kind)?;
+            replace_with(&place, args.content.as_bytes())?;
+        } else {
+            let [name] = place.missing() else {
+                return Err(failed(Errno::NOENT));
+            };
+            check_new_name(name, self.config.allow_odd_names)?;
+            let mut temp = Temp::create(place.dir(), name, false).map_err(failed)?;
+            temp.write(args.content.as_bytes()).map_err(failed)?;
+            match temp.place_new(name) {
+                // Somebody was first: then this is a replacement after all.
+                Err(Errno::EXIST) => replace_with(&place, args.content.as_bytes())?,
+                result => result.map_err(failed)?,
+            }
+        }
+        Ok(Answer::new(
+            format!("Successfully wrote to {}", args.path),
+            NoMore {},
+        ))
+    }
+
+    /// Refuses to replace what is not a regular file.
+    fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), FsError> {
+        match kind {
+            Kind::File => Ok(()),
+            Kind::Dir => Err(FsError::io(Errno::ISDIR, "open", &place.shown())),
+            Kind::Link | Kind::Other => Err(open_failed(&dir::OpenError::Special, place, "open")),
+        }
+    }
+
+    pub(crate) fn create_directory(
+        &self,
+        args: &CreateDirectory,
+    ) -> Result<Answer<NoMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        let failed = |error| FsError::io(error, "mkdir", &place.shown());
+        if place.meta().is_some_and(|meta| meta.kind != Kind::Dir) {
+            return Err(failed(Errno::EXIST));
+        }
+        for name in place.missing() {
+            check_new_name(name, self.config.allow_odd_names)?;
+        }
+        let mut made: Option<OwnedFd> = None;
+        for name in place.missing() {
+            let at = made.as_ref().map_or(place.dir(), |fd| fd.as_fd());
+            match dir::make_dir(at, name) {
+                // Somebody else may create the same directories at the same time.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            made = Some(dir::open_dir(at, name).map_err(|error| match error {
+                Errno::NOTDIR | Errno::LOOP => failed(Errno::EXIST),
+                other => failed(other),
+            })?);
+        }
+        Ok(Answer::new(
+            format!("Successfully created directory {}", args.path),
+            NoMore {},
+        ))
+    }
+
+    pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, FsError> {
+        let source = self.resolve(&args.source, Last::Follow)?;
+        let Some(meta) = source.meta().copied() else {
+            let both = format!(
+                "{}' -> '{}",
+                source.shown(),
+                self.resolve(&args.destination, Last::Follow)?.shown()
+            );
+            return Err(FsError::io(Errno::NOENT, "rename", &both));
+        };
+        if source.is_root() {
+            return Err(FsError::new(format!(
+                "An allowed directory itself cannot be moved: {}",
+                args.source
+            )));
+        }
+        if meta.kind == Kind::Dir {
+            self.refuse_hidden_content(&source, "move")?;
+        }
+        let target = self.new_place(&args.destination)?;
+        let shown = (source.shown(), target.shown());
+        let failed = |error| {
+            let words = FsError::io(error, "rename", &format!("{}' -> '{}", shown.0, shown.1));
+            match error {
+                Errno::EXIST => already_exists(&args.destination),
+                Errno::XDEV => words.hint(
+                    "Copy the directory with fs_copy, then delete the source with fs_delete.",
+                ),
+                _ => words,
+            }
+        };
+        match dir::rename_new(source.dir(), source.name(), target.dir(), target.name()) {
+            Err(Errno::XDEV) if meta.kind == Kind::File => {
+                copy_file(&source, target.dir(), target.name(), false)
+                    .map_err(|error| open_failed(&error, &source, "rename"))?;
+                dir::remove(source.dir(), source.name(), Kind::File).map_err(failed)?;
+            }
+            result => result.map_err(failed)?,
+        }
+        Ok(Answer::new(
+            format!("Successfully moved {} to {}", args.source, args.destination),
+            NoMore {},
+        ))
+    }
+
+    /// A place for something new: it must not exist, its directory must.
+    fn new_place(&self, destination: &str) -> Result<Place, FsError> {
+        let target = self.resolve(destination, Last::Follow)?;
+        if target.meta().is_some() {
+            return Err(already_exists(destination));
+        }
+        let [name] = target.missing() else {
+            return Err(FsError::io(Errno::NOENT, "open", &target.shown()));
+        };
+        check_new_name(name, self.config.allow_odd_names)?;
+        Ok(target)
+    }
+
+    /// Refuses to act on a directory as a whole when deny patterns hide something in it: moved elsewhere, it might no
+    /// longer be covered, and deleting it would delete what must not be touched.
+    fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), FsError> {
+        if self.deny.is_empty() {
+            return Ok(());
+        }
+        let (base, belows) = (place.path(), self.belows(place));
+        let mut visit = |_: BorrowedFd<'_>, _: &OsStr, rest: &Path, _: Kind| {
+            if self.deny.covers(&base, &belows, rest) {
+                Err(Stop::Denied)
+            } else {
+                Ok(())
+            }
+        };
+        match walk::each_entry(place, self.config.max_scan, &mut visit) {
+            Ok(()) => Ok(()),
+            Err(Stop::Denied) => Err(FsError::new(format!(
+                "Access denied - cannot {what} a directory that holds something excluded by a deny pattern: {}",
+                place.shown()
+            ))
+            .hint("Act on the other entries one by one.")),
+            Err(stop) => Err(stop.words(place)),
+        }
+    }
+
+    pub(crate) fn append(&self, args: &FsAppend) -> Result<Answer<NoMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Follow)?;
+        if place.missing().len() > 1 {
+            return Err(FsError::io(Errno::NOENT, "open", &place.shown()));
+        }
+        if let [name] = place.missing() {
+            check_new_name(name, self.config.allow_odd_names)?;
+        }
+        let (mut file, meta) = dir::open_append(place.dir(), place.name(), true)
+            .map_err(|error| open_failed(&error, &place, "open"))?;
+        if meta.links > 1 {
+            return Err(FsError::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
+                .hint("Appending would change it under the other names too, which may be outside. Use write_file or edit_file, which give this name a file of its own."));
+        }
+        let failed = |error: std::io::Error| {
+            FsError::io(
+                Errno::from_io_error(&error).unwrap_or(Errno::IO),
+                "write",
+                &place.shown(),
+            )
+        };
+        file.write_all(args.content.as_bytes()).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        Ok(Answer::new(
+            format!("Successfully appended to {}", args.path),
+            NoMore {},
+        ))
+    }
+
+    pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, FsError> {
+        let source = self.resolve(&args.source, Last::Follow)?;
+        let kind = source.existing("open")?.kind;
+        let mut more = CopyMore::default();
+        if kind == Kind::Dir {
+            if !args.recursive {
+                return Err(FsError::new(format!("{} is a directory", args.source))
+                    .hint("Pass recursive to copy it with everything in it."));
+            }
+            let target = self.new_place(&args.destination)?;
+            if target.path().starts_with(source.path()) {
+                return Err(FsError::new("A directory cannot be copied into itself")
+                    .hint("Choose another destination."));
+            }
+            self.copy_tree(&source, &target, &mut more)?;
+        } else {
+            let target = if args.overwrite {
+                let target = self.resolve(&args.destination, Last::Follow)?;
+                match target.meta() {
+                    Some(meta) => {
+                        self.replaceable(&target, meta.kind)?;
+                        target
+                    }
+                    None => self.new_place(&args.destination)?,
+                }
+            } else {
+                self.new_place(&args.destination)?
+            };
+            copy_file(
+                &source,
+                target.dir(),
+                target.name(),
+                target.meta().is_some(),
+            )
+            .map_err(|error| match error {
+                dir::OpenError::System(Errno::EXIST) => already_exists(&args.destination),
+                error => open_failed(&error, &source, "copy"),
+            })?;
+            more.files = 1;
+        }
+        Ok(Answer::new(
+            format!(
+                "Successfully copied {} to {}",
+                args.source, args.destination
+            ),
+            more,
+        ))
+    }
+
+    fn copy_tree(
+        &self,
+        source: &Place,
+        target: &Place,
+        more: &mut CopyMore,
+    ) -> Result<(), FsError> {
+        let (base, belows) = (source.path(), self.belows(source));
+        let (target_base, target_belows) = (target.path(), self.belows(target));
+        // The directories created so far on the way to the present entry, outermost first.
+        let mut made: Vec<(PathBuf, Arc<OwnedFd>)> = Vec::new();
+        let new_dir = |at: BorrowedFd<'_>, name: &OsStr| {
+            dir::make_dir(at, name).and_then(|()| dir::open_dir(at, name))
+        };
+        let top = new_dir(target.dir(), target.name())
+            .map_err(|error| FsError::io(error, "mkdir", &target.shown()))?;
+        made.push((PathBuf::new(), Arc::new(top)));
+        let mut visit =
+            |at: BorrowedFd<'_>, name: &OsStr, rest: &Path, kind: Kind| -> Result<(), Stop> {
+                let denied = self.deny.covers(&base, &belows, rest)
+                    || self.deny.covers(&target_base, &target_belows, rest);
+                if denied || matches!(kind, Kind::Link | Kind::Other) {
+                    more.skipped += 1;
+                    return if kind == Kind::Dir {
+                        Err(Stop::Prune)
+                    } else {
+                        Ok(())
+                    };
+                }
+                let parent = rest.parent().unwrap_or(Path::new(""));
+                while made.len() > 1 && made.last().is_some_and(|(path, _)| path != parent) {
+                    made.pop();
+                }
+                let into = made
+                    .last()
+                    .map_or_else(|| target.dir(), |(_, fd)| fd.as_fd());
+                if kind == Kind::Dir {
+                    let fd = new_dir(into, name)?;
+                    made.push((rest.to_owned(), Arc::new(fd)));
+                } else {
+                    copy_between(at, name, into, name, false).map_err(|error| match error {
+                        dir::OpenError::System(error) => Stop::System(error),
+                        dir::OpenError::Special => Stop::System(Errno::INVAL),
+                    })?;
+                    more.files += 1;
+                }
+                Ok(())
+            };
+        let done = walk::each_entry(source, self.config.max_scan, &mut visit);
+        done.map_err(|stop| {
+            let words = stop.words(source);
+            let text = format!("{} (after {} files)", words.message, more.files);
+            FsError::new(text).hint(format!(
+                "What was copied is in {}; choose a new destination to try again.",
+                target.shown()
+            ))
+        })
+    }
+
+    pub(crate) fn delete(&self, args: &FsDelete) -> Result<Answer<NoMore>, FsError> {
+        let place = self.resolve(&args.path, Last::Keep)?;
+        let kind = place.existing("unlink")?.kind;
+        if place.is_root() {
+            return Err(FsError::new(format!(
+                "An allowed directory itself cannot be deleted: {}",
+                args.path
+            )));
+        }
+        if kind == Kind::Dir && args.recursive {
+            self.refuse_hidden_content(&place, "delete")?;
+            self.delete_content(&place)?;
+        }
+        let call = if kind == Kind::Dir { "rmdir" } else { "unlink" };
+        dir::remove(place.dir(), place.name(), kind)
+            .map_err(|error| FsError::io(error, call, &place.shown()))?;
+        Ok(Answer::new(
+            format!("Successfully deleted {}", args.path),
+            NoMore {},
+        ))
+    }
+
+    /// Deletes what is in a directory, deepest first.
+    fn delete_content(&self, place: &Place) -> Result<(), FsError> {
+        let mut left = self.config.max_scan;
+        let shown = place.shown();
+        walk::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
+            FsError::io(error, "unlink", &shown).hint(
+                "A part of the directory may already be deleted; list it before trying again.",
+            )
+        })
+    }
+}
+
+/// Replaces an existing file by one with these bytes and the same mode.
+fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), FsError> {
+    let failed = |error| FsError::io(error, "open", &place.shown());
+    let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
+    temp.write(bytes).map_err(failed)?;
+    match dir::open_file(place.dir(), place.name()) {
+        Ok((old, meta)) => temp.dress_as(&old, &meta).map_err(failed)?,
+        // Writable but not readable by us: then only the mode can be kept.
+        Err(dir::OpenError::System(Errno::ACCESS)) => {
+            let meta = dir::meta(place.dir(), place.name()).map_err(failed)?;
+            temp.set_mode(meta.mode).map_err(failed)?;
+        }
+        Err(error) => return Err(open_failed(&error, place, "open")),
+    }
+    temp.replace(place.name()).map_err(failed)
+}
+
+fn copy_file(
+    source: &Place,
+    at: BorrowedFd<'_>,
+    name: &OsStr,
+    replace: bool,
+) -> Result<(), dir::OpenError> {
+    copy_between(source.dir(), source.name(), at, name, replace)
+}
+
+/// Copies the content and mode of one regular file.
+fn copy_between(
+    from: BorrowedFd<'_>,
+    old: &OsStr,
+    to: BorrowedFd<'_>,
+    new: &OsStr,
+    replace: bool,
+) -> Result<(), dir::OpenError> {
+    let (mut file, meta) = dir::open_file(from, old)?;
+    let mut temp = Temp::create(to, new, true)?;
+    std::io::copy(&mut file, temp.file())
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    // Set-id bits are a grant to this one file, not to its copies.
+    temp.set_mode(meta.mode & 0o777)?;
+    if replace {
+        temp.replace(new)?
+    } else {
+        temp.place_new(new)?
+    }
+    Ok(())
+}
+
+fn already_exists(destination: &str) -> FsError {
+    FsError::new(format!("Destination already exists: {destination}"))
+        .hint("Choose another destination, or move what is there away first.")
+}

@@ -1,0 +1,285 @@
+//! `cargo xtask interop`: clients of others against our everything server, each in every revision
+//! and over every transport it speaks, with every message recorded and judged by the schema.
+
+mod lane;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::context::{Context, Flags};
+use crate::process;
+use crate::report::{Counts, Report, table};
+use lane::{Client, Lane, Outcome, Server, Status, Tools};
+
+/// How many lanes run at once. Most of a lane is waiting; more would blur its timing.
+const LANES_AT_ONCE: usize = 3;
+
+/// Every revision a client may speak.
+const REVISIONS: &[&str] = &[
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+/// The clients, and what each speaks.
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "ts-2",
+        package: "@modelcontextprotocol/client 2.4",
+        script: "ts-2.mjs",
+        tools: "clients",
+        revisions: REVISIONS,
+        transports: &["stdio", "http", "sse"],
+    },
+    Client {
+        name: "ts-1",
+        package: "@modelcontextprotocol/sdk 1.32",
+        script: "ts-1.mjs",
+        tools: "clients",
+        revisions: REVISIONS.split_at(4).0,
+        transports: &["stdio", "http", "sse"],
+    },
+    Client {
+        name: "py-2",
+        package: "mcp 2.3 (Python)",
+        script: "py_2.py",
+        tools: "py-2",
+        revisions: REVISIONS,
+        transports: &["stdio", "http", "sse"],
+    },
+    Client {
+        name: "py-1",
+        package: "mcp 1.30 (Python)",
+        script: "py_1.py",
+        tools: "py-1",
+        revisions: REVISIONS.split_at(4).0,
+        transports: &["stdio", "http", "sse"],
+    },
+    Client {
+        name: "inspector",
+        package: "@modelcontextprotocol/inspector 2.12",
+        script: "inspector.mjs",
+        tools: "inspector",
+        // Its command line asks for the latest revision of an era and cannot be told otherwise.
+        revisions: &["2025-11-25", "2026-07-28"],
+        transports: &["stdio", "http"],
+    },
+];
+
+/// `cargo xtask interop`.
+pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
+    let values = ["--client", "--transport", "--revision"];
+    let flags = Flags::parse(words, &values, &["--reference", "--no-build"])?;
+    let reference = flags.has("--reference");
+    if !reference && !flags.has("--no-build") {
+        build(context)?;
+    }
+    let wanted = |given: Vec<&str>, name: &str| given.is_empty() || given.contains(&name);
+    let mut lanes = lanes(reference);
+    lanes.retain(|lane| {
+        wanted(flags.all("--client"), lane.client.name)
+            && wanted(flags.all("--transport"), lane.transport)
+            && wanted(flags.all("--revision"), lane.revision)
+    });
+    if lanes.is_empty() {
+        bail!("no client speaks that revision over that transport");
+    }
+    let server = if reference {
+        Server::Reference
+    } else {
+        Server::Ours
+    };
+    Ok(run(context, server, &lanes)?.print())
+}
+
+/// Every lane against our server.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    run(context, Server::Ours, &lanes(false))
+}
+
+fn build(context: &Context) -> Result<()> {
+    let status = process::cargo()
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "linchpin-cli",
+        ])
+        .current_dir(&context.root)
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!("linchpin does not build");
+    }
+    Ok(())
+}
+
+/// Every client in every revision over every transport it speaks.
+fn lanes(reference: bool) -> Vec<Lane> {
+    let mut lanes = Vec::new();
+    for client in CLIENTS {
+        for &transport in client.transports {
+            for &revision in client.revisions {
+                // HTTP+SSE is the transport of the first revision, and of no other.
+                let is_spoken = transport != "sse" || revision == REVISIONS[0];
+                // The reference server is of the legacy era only.
+                if is_spoken && !(reference && revision == REVISIONS[4]) {
+                    lanes.push(Lane {
+                        client,
+                        transport,
+                        revision,
+                    });
+                }
+            }
+        }
+    }
+    lanes
+}
+
+fn run(context: &Context, server: Server, lanes: &[Lane]) -> Result<Report> {
+    let tools = Tools::install(context, server, lanes)?;
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..LANES_AT_ONCE.min(lanes.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(lane) = lanes.get(index) else {
+                        break;
+                    };
+                    let outcome = lane
+                        .run(context, &tools, server)
+                        .unwrap_or_else(|error| Outcome::broken(&format!("{error:#}")));
+                    let mut all = outcomes.lock().unwrap_or_else(|poison| poison.into_inner());
+                    all.insert(index, outcome);
+                }
+            });
+        }
+    });
+    let outcomes = outcomes
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner());
+    let mut report = summarise(lanes, &outcomes);
+    let (counts, said) = tools.judge_tests(context)?;
+    report.counts.add(counts);
+    report.text.push_str(&said);
+    std::fs::write(context.results("interop")?.join("report.txt"), &report.text)
+        .context("cannot write the report")?;
+    Ok(report)
+}
+
+/// The tables: lanes, messages by revision, what failed, what was left out.
+fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
+    let mut report = Report {
+        counts: Counts::default(),
+        text: String::new(),
+        skips: Vec::new(),
+    };
+    let heading = [
+        "client",
+        "transport",
+        "revision",
+        "pass",
+        "fail",
+        "left out",
+        "messages",
+        "violations",
+    ];
+    let mut rows = vec![heading.map(String::from).to_vec()];
+    let mut judged: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    let mut left_out: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut problems = String::new();
+    for (index, outcome) in outcomes {
+        let lane = &lanes[*index];
+        let count = |status: Status| outcome.checks.iter().filter(|c| c.status == status).count();
+        let numbers = [
+            count(Status::Pass),
+            count(Status::Fail),
+            count(Status::LeftOut),
+        ];
+        let mut row = [lane.client.name, lane.transport, lane.revision]
+            .map(String::from)
+            .to_vec();
+        row.extend(numbers.map(|number| number.to_string()));
+        row.extend([
+            outcome.messages.to_string(),
+            outcome.violations.len().to_string(),
+        ]);
+        rows.push(row);
+        let sum = judged.entry(lane.revision).or_default();
+        sum.0 += outcome.messages;
+        sum.1 += outcome.violations.len();
+        report.counts.add(outcome.counts());
+        for check in &outcome.checks {
+            match check.status {
+                Status::Pass => {}
+                Status::Fail => {
+                    let line = format!("  {lane}: {}: {}\n", check.name, check.detail);
+                    problems.push_str(&line);
+                }
+                Status::LeftOut => {
+                    let key = format!("{}: {}", check.name, check.detail);
+                    left_out.entry(key).or_default().push(lane.to_string());
+                }
+            }
+        }
+        for violation in &outcome.violations {
+            problems.push_str(&format!("  {lane}: schema: {violation}\n"));
+        }
+    }
+    report.text.push_str(&table(&rows));
+    report
+        .text
+        .push_str("\nserver messages judged by the schema of their revision\n");
+    let mut rows = vec![
+        ["revision", "messages", "violations"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for (revision, (messages, violations)) in &judged {
+        rows.push(vec![
+            revision.to_string(),
+            messages.to_string(),
+            violations.to_string(),
+        ]);
+    }
+    report.text.push_str(&table(&rows));
+    if !left_out.is_empty() {
+        report.text.push_str("\nleft out\n");
+        for (what, lanes) in &left_out {
+            report
+                .text
+                .push_str(&format!("  {what} ({} lanes)\n", lanes.len()));
+        }
+    }
+    if !problems.is_empty() {
+        report.text.push_str(&format!("\nfailed\n{problems}"));
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_is_spoken_by_a_client_over_stdio_and_http() {
+        let lanes = lanes(false);
+        for revision in REVISIONS {
+            for transport in ["stdio", "http"] {
+                let found = lanes
+                    .iter()
+                    .any(|lane| lane.revision == *revision && lane.transport == transport);
+                assert!(found, "{revision} over {transport}");
+            }
+        }
+        assert!(lanes.iter().any(|lane| lane.transport == "sse"));
+    }
+}

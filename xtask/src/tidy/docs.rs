@@ -1,0 +1,136 @@
+//! Rules about documents and other tracked text.
+
+use super::source::Source;
+use super::{Finding, Tree};
+
+/// Beginnings of paths that exist on one machine only. Written in halves so that this file passes.
+const MACHINE_PATHS: &[&str] = &[concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+/// The file that holds every limit's knob.
+const LIMITS: &str = "crates/proto/src/limits.rs";
+
+/// Lines of tracked text that name a folder of one machine.
+pub(super) fn machine_paths(tree: &Tree<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for path in &tree.files {
+        // A file that is not UTF-8 is no text.
+        let Some(text) = tree.read(path) else {
+            continue;
+        };
+        for line in lines_with_machine_paths(&text) {
+            let what = "a path of one machine; use a relative one or an environment variable";
+            found.push(Finding::new(format!("{path}:{line}"), what));
+        }
+    }
+    found
+}
+
+fn lines_with_machine_paths(text: &str) -> Vec<usize> {
+    let names = |line: &str| {
+        MACHINE_PATHS.iter().any(|beginning| {
+            line.match_indices(beginning).any(|(at, _)| {
+                // `https://host/home/x` and `./root/x` are no absolute paths.
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || "._-~}".contains(c))
+            })
+        })
+    };
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| names(line))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+/// Knobs that `docs/LIMITS.md` does not name.
+pub(super) fn limits(tree: &Tree<'_>) -> Vec<Finding> {
+    let Some(code) = tree.read(LIMITS) else {
+        return vec![Finding::new(LIMITS, "is missing")];
+    };
+    let Some(document) = tree.read("docs/LIMITS.md") else {
+        return vec![Finding::new("docs/LIMITS.md", "is missing")];
+    };
+    unnamed_knobs(&code, &document)
+        .into_iter()
+        .map(|knob| Finding::new("docs/LIMITS.md", format!("does not name `{knob}`")))
+        .collect()
+}
+
+fn unnamed_knobs(code: &str, document: &str) -> Vec<String> {
+    let source = Source::new(LIMITS, code);
+    let named = |knob: &str| {
+        document
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| word == knob)
+    };
+    let mut knobs: Vec<String> = source
+        .words()
+        .map(|(_, word)| word)
+        .filter(|word| word.ends_with("_max") && !named(word))
+        .map(String::from)
+        .collect();
+    knobs.sort();
+    knobs.dedup();
+    knobs
+}
+
+/// README code that no doc test compiles.
+pub(super) fn readme(tree: &Tree<'_>) -> Vec<Finding> {
+    let Some(readme) = tree.read("README.md") else {
+        return vec![Finding::new("README.md", "is missing")];
+    };
+    let facade = tree.read("crates/linchpin/src/lib.rs").unwrap_or_default();
+    if !has_rust(&readme) || includes_readme(&facade) {
+        return Vec::new();
+    }
+    let what = "does not include README.md, so its ```rust blocks are never compiled";
+    vec![Finding::new("crates/linchpin/src/lib.rs", what)]
+}
+
+fn has_rust(readme: &str) -> bool {
+    readme
+        .lines()
+        .any(|line| line.trim() == "```rust" || line.trim().starts_with("```rust,"))
+}
+
+fn includes_readme(facade: &str) -> bool {
+    facade
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .any(|line| line.contains("include_str!") && line.contains("README.md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_path_is_found_and_an_address_is_not() {
+        let [first, second] = MACHINE_PATHS else {
+            panic!("two beginnings");
+        };
+        let text =
+            format!("ok\ncd {first}x\n\"{second}me/y\"\nhttps://host{second}z\n./a{first}b\n");
+        assert_eq!(lines_with_machine_paths(&text), [2, 3]);
+    }
+
+    #[test]
+    fn a_knob_must_be_named_whole() {
+        let code = "pub struct Limits {\n    // old_max\n    pub frame_bytes_max: usize,\n    pub calls_max: usize,\n}";
+        assert_eq!(
+            unnamed_knobs(code, "`frame_bytes_max` and `open_calls_max`"),
+            ["calls_max"]
+        );
+        assert!(unnamed_knobs(code, "frame_bytes_max, calls_max").is_empty());
+    }
+
+    #[test]
+    fn readme_code_counts_as_compiled_only_with_the_include() {
+        assert!(has_rust("a\n```rust\nfn main() {}\n```"));
+        assert!(!has_rust("```text\n```rusty"));
+        assert!(includes_readme(
+            "#![doc = include_str!(\"../../../README.md\")]"
+        ));
+        assert!(!includes_readme("// include_str!(\"README.md\")"));
+    }
+}
