@@ -19,14 +19,19 @@ fn check(message: &Message) {
         serde_json::from_str::<serde::de::IgnoredAny>(message.text(span)).expect("a span holds one value");
     };
     let p = message.params;
-    [p.all, p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state].into_iter().flatten().for_each(is_json);
+    [p.all, p.name, p.arguments, p.meta, p.uri, p.cursor, p.input_responses, p.request_state]
+        .into_iter()
+        .flatten()
+        .for_each(is_json);
     if let Kind::Response { outcome, .. } = &message.kind {
         outcome.map_or_else(is_json, is_json);
     }
 }
 
 fuzz_target!(|data: &[u8]| {
-    for limits in [Limits::default(), Limits { depth_max: 4, id_bytes_max: 8, batch_messages_max: 3, ..Limits::default() }] {
+    for limits in
+        [Limits::default(), Limits { depth_max: 4, id_bytes_max: 8, batch_messages_max: 3, ..Limits::default() }]
+    {
         match frame::read(data.to_vec().into(), &limits) {
             Err(reply) => refused(&reply),
             Ok(Frame::One(message)) => check(&message),

@@ -50,7 +50,8 @@ fuzz_target!(|data: &[u8]| {
     let Ok(message) = frame::message(body.to_vec().into(), &Limits::default()) else { return };
     match admit(&message, &headers, &|tool| (tool != "plain").then(|| params.clone())) {
         Ok(Admit::Request(request)) => {
-            let says = |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
+            let says =
+                |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
             assert!(request.caller.wire().stateless);
             assert!(says(rules::PROTOCOL_VERSION, request.caller.wire().revision.as_str()));
             assert!(says(rules::METHOD, request.method.as_str()));

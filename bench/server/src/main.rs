@@ -2,17 +2,17 @@
 //!
 //! MODE is there because some peers have several; this server has one and ignores it.
 
-use std::error::Error;
+use linchpin::{Error, Result};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["http", port, _mode, tools] => {
             let server = linchpin_bench::server(tools.parse()?);
-            Ok(linchpin_bench::run_http(server, port.parse()?)?)
+            linchpin_bench::run_http(server, port.parse()?)
         }
-        ["stdio"] => Ok(linchpin_bench::run_stdio(linchpin_bench::server(5))?),
-        ["stdio", tools] => Ok(linchpin_bench::run_stdio(linchpin_bench::server(tools.parse()?))?),
-        _ => Err("usage: bench-server http PORT MODE TOOLS | bench-server stdio [TOOLS]".into()),
+        ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::server(5)),
+        ["stdio", tools] => linchpin_bench::run_stdio(linchpin_bench::server(tools.parse()?)),
+        _ => Err(Error::tool("usage: bench-server http PORT MODE TOOLS | bench-server stdio [TOOLS]")),
     }
 }

@@ -150,7 +150,13 @@ impl Caller {
     }
 
     /// A caller described by its own request.
-    pub fn of_request(wire: &'static Wire, frame: Bytes, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel>) -> Caller {
+    pub fn of_request(
+        wire: &'static Wire,
+        frame: Bytes,
+        capabilities: Span,
+        info: Option<Span>,
+        log: Option<LoggingLevel>,
+    ) -> Caller {
         Caller(Source::Request { wire, frame, capabilities, info, log })
     }
 

@@ -33,7 +33,10 @@ pub fn decode(kind: char, cursor: &str) -> Option<u64> {
 
 /// FNV-1a over 32 bits, seeded with a name so that it differs from everybody else's.
 fn checksum(body: &[u8]) -> [u8; 4] {
-    let hash = b"linchpin cursor 1".iter().chain(body).fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193));
+    let hash = b"linchpin cursor 1"
+        .iter()
+        .chain(body)
+        .fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193));
     hash.to_be_bytes()
 }
 

@@ -117,7 +117,8 @@ impl Engine {
             return refuse(code::INVALID_REQUEST, "this id belongs to a request that is still running");
         }
         if self.running.len() >= self.limits.calls_per_peer_max {
-            let why = format!("too many calls at once (limit {}); wait for one to finish", self.limits.calls_per_peer_max);
+            let why =
+                format!("too many calls at once (limit {}); wait for one to finish", self.limits.calls_per_peer_max);
             return refuse(code::INTERNAL_ERROR, &why);
         }
         if request.method == Method::Initialize {
@@ -139,7 +140,9 @@ impl Engine {
                 #[serde(borrow, rename = "requestId")]
                 id: &'a RawValue,
             }
-            let id = serde_json::from_str::<Cancelled<'_>>(message.params_text()).ok().and_then(|c| Id::from_json(c.id.get()));
+            let id = serde_json::from_str::<Cancelled<'_>>(message.params_text())
+                .ok()
+                .and_then(|c| Id::from_json(c.id.get()));
             // Unknown, finished or malformed: ignored, as both eras ask.
             return match id.and_then(|id| self.running.remove(&id).map(|r| (id, r))) {
                 None => Event::Nothing,
@@ -147,7 +150,9 @@ impl Engine {
             };
         }
         match self.session() {
-            Some(session) => Event::Notified(Caller::of_session(session.clone()), name.clone(), message.params_text().to_owned()),
+            Some(session) => {
+                Event::Notified(Caller::of_session(session.clone()), name.clone(), message.params_text().to_owned())
+            }
             None => Event::Nothing,
         }
     }
@@ -252,21 +257,26 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
     }
     let span = |raw: Option<&RawValue>| raw.map(|r| span_in(message, r.get()));
     let progress_token = match claims.progress_token {
-        Some(raw) if Id::from_json(raw.get()).is_none() => return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer"),
+        Some(raw) if Id::from_json(raw.get()).is_none() => {
+            return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer");
+        }
         raw => span(raw),
     };
     let caller = match (&claims.version, method) {
-        (Some(version), _) => {
+        (Some(Text(version)), _) => {
             let Some(wire) = Wire::claimed(version) else { return Err(unsupported(id, version)) };
             let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.get()).is_some()) else {
-                return fail(code::INVALID_PARAMS, "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
+                return fail(
+                    code::INVALID_PARAMS,
+                    "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities",
+                );
             };
             if claims.info.is_some_and(|i| !i.get().starts_with('{')) {
                 return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/clientInfo` must be an object");
             }
             let log = match &claims.log {
                 None => None,
-                Some(level) => match LoggingLevel::parse(level) {
+                Some(Text(level)) => match LoggingLevel::parse(level) {
                     Some(level) => Some(level),
                     None => return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/logLevel` is not a log level"),
                 },
@@ -299,21 +309,26 @@ const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolV
 #[derive(Deserialize, Default)]
 struct Claims<'a> {
     #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<Cow<'a, str>>,
+    version: Option<Text<'a>>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: Option<&'a RawValue>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
     info: Option<&'a RawValue>,
     #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
-    log: Option<Cow<'a, str>>,
+    log: Option<Text<'a>>,
     #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
 }
 
+/// A string that is borrowed when it can be: serde would copy an `Option<Cow<str>>`.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].
 pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
     let meta = message.text(message.params.meta?);
-    serde_json::from_str::<Claims<'_>>(meta).ok()?.version
+    serde_json::from_str::<Claims<'_>>(meta).ok()?.version.map(|version| version.0)
 }
 
 /// Whether an HTTP request without claims in its body was meant to stand alone, judged by its version header.
@@ -348,8 +363,10 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
         info: Option<&'a RawValue>,
     }
     let fail = |why: &str| Reply::error(Some(id), code::INVALID_PARAMS, why, None);
-    let p: Params<'_> = serde_json::from_str(message.params_text()).map_err(|e| fail(&format!("malformed `initialize`: {e}")))?;
-    let caps = ClientCaps::read(p.capabilities.get()).ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
+    let p: Params<'_> =
+        serde_json::from_str(message.params_text()).map_err(|e| fail(&format!("malformed `initialize`: {e}")))?;
+    let caps = ClientCaps::read(p.capabilities.get())
+        .ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
     Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), p.info.map_or("", RawValue::get)))
 }
 

@@ -79,7 +79,9 @@ impl Feed {
             Change::Prompts => inner.pending |= PROMPTS & inner.wants,
             Change::Resources => inner.pending |= RESOURCES & inner.wants,
             // `updated` holds no URI twice, so it is bounded by the subscriptions.
-            Change::Updated(uri) if inner.uris.contains(&**uri) && !inner.updated.contains(uri) => inner.updated.push_back(uri.clone()),
+            Change::Updated(uri) if inner.uris.contains(&**uri) && !inner.updated.contains(uri) => {
+                inner.updated.push_back(uri.clone())
+            }
             Change::Updated(_) => return,
             Change::Log(frame) => {
                 if inner.logs.len() == LOGS_MAX {
@@ -293,7 +295,14 @@ mod tests {
         let all = hub.open(Filter { tools: true, prompts: true, resources: true, ..Filter::default() }, 2).unwrap();
         let some = hub.open(Filter { tools: true, uris: ["a:1".into()].into(), ..Filter::default() }, 2).unwrap();
         assert!(hub.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
-        for change in [Change::Tools, Change::Prompts, Change::Tools, Change::Updated("a:1".into()), Change::Updated("a:2".into()), Change::Updated("a:1".into())] {
+        for change in [
+            Change::Tools,
+            Change::Prompts,
+            Change::Tools,
+            Change::Updated("a:1".into()),
+            Change::Updated("a:2".into()),
+            Change::Updated("a:1".into()),
+        ] {
             hub.publish(&change);
         }
         assert_eq!(drain(all.feed()), [Change::Tools, Change::Prompts]);

@@ -13,7 +13,11 @@ use serde_json::{Value, json};
 pub fn content(mut block: ContentBlock, wire: &Wire) -> ContentBlock {
     match &mut block {
         ContentBlock::Audio(audio) if !wire.audio => {
-            return ContentBlock::text(format!("[audio, {}, {} bytes in base64: this client's protocol revision has no audio]", audio.mime_type, audio.data.len()));
+            return ContentBlock::text(format!(
+                "[audio, {}, {} bytes in base64: this client's protocol revision has no audio]",
+                audio.mime_type,
+                audio.data.len()
+            ));
         }
         ContentBlock::ResourceLink(link) if !wire.resource_links => {
             let about = link.description.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();

@@ -4,7 +4,7 @@
 
 use crate::caller::Caller;
 use crate::id::Id;
-use crate::json::{ScanError, Scanner, Span};
+use crate::json::{ScanError, Scanner, Span, read_str};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::reply::Reply;
@@ -115,9 +115,7 @@ impl Request {
 
     /// Decodes a member that must be a string.
     pub fn string(&self, span: Option<Span>) -> Option<std::borrow::Cow<'_, str>> {
-        let text = self.text(span?);
-        let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-        if inner.contains('\\') { serde_json::from_str(text).ok().map(std::borrow::Cow::Owned) } else { Some(inner.into()) }
+        read_str(self.text(span?))
     }
 }
 
@@ -153,7 +151,9 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
                 .and_then(|_| s.end());
             match scanned {
                 Err(e) => Err(refuse(None, e)),
-                Ok(()) if parts.is_empty() => Err(Reply::error(None, code::INVALID_REQUEST, "an empty batch holds no message", None)),
+                Ok(()) if parts.is_empty() => {
+                    Err(Reply::error(None, code::INVALID_REQUEST, "an empty batch holds no message", None))
+                }
                 Ok(()) => Ok(Frame::Batch(parts)),
             }
         }
@@ -169,11 +169,14 @@ pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
     if s.peek() != Some(b'{') {
         let scanned = s.value().and_then(|_| s.end());
         let code = if scanned.is_ok() { code::INVALID_REQUEST } else { code::PARSE_ERROR };
-        let why = scanned.err().map_or("a message is a JSON object".to_owned(), |e| format!("not valid JSON at byte {}: {}", e.at, e.what));
+        let why = scanned.err().map_or("a message is a JSON object".to_owned(), |e| {
+            format!("not valid JSON at byte {}: {}", e.at, e.what)
+        });
         return Err(Reply::error(None, code, &why, None));
     }
     let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
-    let id = env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_json().len() <= limits.id_bytes_max);
+    let id =
+        env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_json().len() <= limits.id_bytes_max);
     // A broken answer carries an id that this side chose: an error with that id would hit another request of the peer.
     let answers = env.method.is_none() && (env.result.is_some() || env.error.is_some());
     let theirs = id.as_ref().filter(|_| !answers);
@@ -215,8 +218,9 @@ fn utf8(frame: &Bytes) -> Result<&str, Reply> {
     if frame.len() >= u32::MAX as usize {
         return Err(Reply::error(None, code::INVALID_REQUEST, "the message is longer than 4 GiB", None));
     }
-    std::str::from_utf8(frame)
-        .map_err(|e| Reply::error(None, code::PARSE_ERROR, &format!("not valid UTF-8 at byte {}", e.valid_up_to()), None))
+    std::str::from_utf8(frame).map_err(|e| {
+        Reply::error(None, code::PARSE_ERROR, &format!("not valid UTF-8 at byte {}", e.valid_up_to()), None)
+    })
 }
 
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
@@ -291,8 +295,7 @@ impl Envelope {
         }
         match (self.method, id, self.result, self.error) {
             (Some(method), id, None, None) => {
-                let quoted = method.of(text);
-                let method = serde_json::from_str::<std::borrow::Cow<'_, str>>(quoted).map_err(|_| "`method` must be a string")?;
+                let method = read_str(method.of(text)).ok_or("`method` must be a string")?;
                 let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
                 Ok(match id {
                     Some(id) => Kind::Request { id: id.clone(), method },

@@ -80,7 +80,9 @@ mod tests {
 
     #[test]
     fn only_strings_and_64_bit_integers_are_ids() {
-        for ok in ["1", "-5", "0", "\"a\"", "\"\"", "18446744073709551615", "\"a long id that does not fit inline at all\""] {
+        for ok in
+            ["1", "-5", "0", "\"a\"", "\"\"", "18446744073709551615", "\"a long id that does not fit inline at all\""]
+        {
             assert_eq!(Id::from_json(ok).map(|i| i.as_json().to_owned()).as_deref(), Some(ok));
         }
         for bad in ["null", "1.0", "1e3", "true", "{}", "[]", "18446744073709551616", "", "\""] {

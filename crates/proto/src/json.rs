@@ -255,7 +255,9 @@ impl<'a> Scanner<'a> {
         let bytes = self.text.as_bytes();
         match bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
-            Some(b'u') if bytes.get(self.at + 2..self.at + 6).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)) => self.at += 6,
+            Some(b'u') if bytes.get(self.at + 2..self.at + 6).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)) => {
+                self.at += 6
+            }
             _ => return self.fail("an unknown escape in a string"),
         }
         Ok(())
@@ -329,6 +331,13 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().take_while(|b| !special(**b)).count()
 }
 
+/// The text of a JSON string, borrowed unless it holds escapes. `None` for another value, or an escape that is no
+/// character.
+pub fn read_str(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+}
+
 /// Appends `text` as a JSON string, quotes included. Runs that need no escape are copied whole.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
@@ -373,10 +382,59 @@ mod tests {
     #[test]
     fn accepts_and_refuses_what_serde_json_does() {
         let cases = [
-            "{}", "[]", "[1,2]", "[1,]", "[,1]", "{\"a\":1}", "{\"a\":1,}", "{\"a\"}", "{a:1}", "[[[]]]", "[{}]", "{\"a\":[{\"b\":{}}]}",
-            "1", "-1", "-", "01", "1.", "1.5", "1e5", "1e", "1e+", "1E-2", ".5", "+1", "0", "-0", "0.0e0", "true", "false", "null", "nul",
-            "\"\"", "\"a", "\"\\n\"", "\"\\x\"", "\"\\u12\"", "\"\\u1234\"", "\"\u{1}\"", "[1 2]", "[1]]", "", " ", " 1 ", "{\"a\":}", "[}", "{]",
-            "[\"a\":1]", "{\"a\":1 \"b\":2}", "tru", "truex", "[true false]", "\"é\"", "\"\\ud800\"",
+            "{}",
+            "[]",
+            "[1,2]",
+            "[1,]",
+            "[,1]",
+            "{\"a\":1}",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{a:1}",
+            "[[[]]]",
+            "[{}]",
+            "{\"a\":[{\"b\":{}}]}",
+            "1",
+            "-1",
+            "-",
+            "01",
+            "1.",
+            "1.5",
+            "1e5",
+            "1e",
+            "1e+",
+            "1E-2",
+            ".5",
+            "+1",
+            "0",
+            "-0",
+            "0.0e0",
+            "true",
+            "false",
+            "null",
+            "nul",
+            "\"\"",
+            "\"a",
+            "\"\\n\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u1234\"",
+            "\"\u{1}\"",
+            "[1 2]",
+            "[1]]",
+            "",
+            " ",
+            " 1 ",
+            "{\"a\":}",
+            "[}",
+            "{]",
+            "[\"a\":1]",
+            "{\"a\":1 \"b\":2}",
+            "tru",
+            "truex",
+            "[true false]",
+            "\"é\"",
+            "\"\\ud800\"",
         ];
         for text in cases {
             let serde = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
@@ -409,7 +467,10 @@ mod tests {
         })
         .unwrap();
         s.end().unwrap();
-        assert_eq!(seen, [("a".into(), "1".into()), ("b".into(), r#"[ {"x":2} ]"#.into()), ("c".into(), "\"d\"".to_owned())]);
+        assert_eq!(
+            seen,
+            [("a".into(), "1".into()), ("b".into(), r#"[ {"x":2} ]"#.into()), ("c".into(), "\"d\"".to_owned())]
+        );
     }
 
     fn arb_json() -> impl Strategy<Value = serde_json::Value> {
@@ -423,7 +484,8 @@ mod tests {
         leaf.prop_recursive(6, 64, 8, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..8).prop_map(Into::into),
-                prop::collection::btree_map(".*", inner, 0..8).prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
+                prop::collection::btree_map(".*", inner, 0..8)
+                    .prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
             ]
         })
     }

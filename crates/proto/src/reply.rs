@@ -128,7 +128,18 @@ impl ResultWriter {
         frame.extend_from_slice(b",\"result\":");
         let start = frame.len();
         frame.push(b'{');
-        ResultWriter { frame, start, limit, over: false, wire, stamps: stamps.clone(), id: id.clone(), meta: Vec::new(), note: None, annotation: None }
+        ResultWriter {
+            frame,
+            start,
+            limit,
+            over: false,
+            wire,
+            stamps: stamps.clone(),
+            id: id.clone(),
+            meta: Vec::new(),
+            note: None,
+            annotation: None,
+        }
     }
 
     /// What may be sent to this caller.
@@ -257,7 +268,8 @@ impl ResultWriter {
             self.push(b"}");
         }
         if self.over {
-            let why = format!("the answer is larger than the server's limit of {} bytes; ask for less at a time", self.limit);
+            let why =
+                format!("the answer is larger than the server's limit of {} bytes; ask for less at a time", self.limit);
             return Reply::error(Some(&self.id), code::INTERNAL_ERROR, &why, None);
         }
         self.frame.push(b'}');

@@ -9,7 +9,7 @@
 //! A sealed state is not a one-time token: it may come back as often as the client likes until it expires. This crate
 //! has no clock and no random numbers, so the time is compared by the caller and the nonce is passed in.
 
-use crate::json::{ScanError, Scanner};
+use crate::json::{ScanError, Scanner, read_str};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -59,7 +59,9 @@ impl Keyring {
     /// Opens what [`Keyring::seal`] sealed with any of the keys. `None` when it is longer than `bytes_max`, was changed,
     /// belongs to another binding, or was sealed by an unknown key. Whether it expired is not checked here.
     pub fn open(&self, sealed: &str, binding: &[u8; 32], bytes_max: usize) -> Option<State> {
-        let plain = std::iter::once(&self.current).chain(&self.previous).find_map(|key| key.open(sealed, binding, bytes_max))?;
+        let plain = std::iter::once(&self.current)
+            .chain(&self.previous)
+            .find_map(|key| key.open(sealed, binding, bytes_max))?;
         serde_json::from_slice(&plain).ok()
     }
 }
@@ -70,7 +72,9 @@ pub struct SealKey(LessSafeKey);
 impl SealKey {
     /// The key made of these bytes. They must be random and kept secret.
     pub fn from_bytes(bytes: [u8; 32]) -> SealKey {
-        SealKey(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, &bytes).expect("the algorithm's keys are of 32 bytes")))
+        SealKey(LessSafeKey::new(
+            UnboundKey::new(&CHACHA20_POLY1305, &bytes).expect("the algorithm's keys are of 32 bytes"),
+        ))
     }
 
     /// Encrypts and authenticates `plain`, and authenticates `aad`, which does not travel.
@@ -168,9 +172,9 @@ fn node(s: &mut Scanner<'_>, text: &str, out: &mut digest::Context) -> Result<()
         }
         _ => {
             let scalar = s.value()?.of(text);
-            match serde_json::from_str::<Cow<'_, str>>(scalar) {
-                Ok(string) if scalar.starts_with('"') => piece(out, b's', string.as_bytes()),
-                _ => piece(out, b'v', scalar.as_bytes()),
+            match read_str(scalar) {
+                Some(string) => piece(out, b's', string.as_bytes()),
+                None => piece(out, b'v', scalar.as_bytes()),
             }
         }
     }
@@ -208,7 +212,12 @@ mod tests {
 
     fn state() -> State {
         let answers = BTreeMap::from([("confirm".to_owned(), raw(r#"{"action":"accept","content":{"ok":true}}"#))]);
-        State { expires_ms: 1_800_000_000_000, round: 2, answers, memos: BTreeMap::from([("paid".to_owned(), raw("17"))]) }
+        State {
+            expires_ms: 1_800_000_000_000,
+            round: 2,
+            answers,
+            memos: BTreeMap::from([("paid".to_owned(), raw("17"))]),
+        }
     }
 
     fn ring(key: u8, previous: &[u8]) -> Keyring {
@@ -262,14 +271,20 @@ mod tests {
 
     #[test]
     fn the_key_is_not_printed() {
-        assert_eq!(format!("{:?}", ring(65, &[66])), "Keyring { current: SealKey(secret), previous: [SealKey(secret)] }");
+        assert_eq!(
+            format!("{:?}", ring(65, &[66])),
+            "Keyring { current: SealKey(secret), previous: [SealKey(secret)] }"
+        );
     }
 
     #[test]
     fn texts_that_mean_the_same_bind_the_same_and_others_do_not() {
         // Each line is one meaning; every text of a line must bind alike and unlike every other line.
         let meanings: &[&[&str]] = &[
-            &[r#"["t",{"a":1,"b":[true,null,"x"]}]"#, r#" [ "t" , { "b" : [ true , null , "\u0078" ] , "\u0061" : 1 } ] "#],
+            &[
+                r#"["t",{"a":1,"b":[true,null,"x"]}]"#,
+                r#" [ "t" , { "b" : [ true , null , "\u0078" ] , "\u0061" : 1 } ] "#,
+            ],
             &[r#"["t",{"a":1.0,"b":[true,null,"x"]}]"#],
             &[r#"["t",{"a":"1","b":[true,null,"x"]}]"#],
             &[r#"["t",{"a":1,"b":[null,true,"x"]}]"#],
@@ -290,7 +305,8 @@ mod tests {
             &["{"],
             &["[1"],
         ];
-        let digests: Vec<Vec<[u8; 32]>> = meanings.iter().map(|texts| texts.iter().map(|t| binding(None, "m", t)).collect()).collect();
+        let digests: Vec<Vec<[u8; 32]>> =
+            meanings.iter().map(|texts| texts.iter().map(|t| binding(None, "m", t)).collect()).collect();
         for (i, line) in digests.iter().enumerate() {
             assert!(line.iter().all(|d| *d == line[0]), "{:?}", meanings[i]);
             for (j, other) in digests.iter().enumerate().filter(|(j, _)| *j != i) {

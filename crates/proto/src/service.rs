@@ -4,11 +4,11 @@
 //! answer or an [`Exchange`] that is polled in place. The transport knows no methods, the service knows no sockets, and
 //! a call that is ready at its first poll touches no task, channel or lock.
 
+use crate::Caller;
 use crate::feed::{FeedHandle, Hub};
 use crate::frame::{Name, Request};
 use crate::limits::Limits;
 use crate::reply::Reply;
-use crate::Caller;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -128,7 +128,6 @@ pub enum HeaderParamKind {
     /// `true` or `false`.
     Boolean,
 }
-
 
 /// A boxed future, as traits that are used as objects return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

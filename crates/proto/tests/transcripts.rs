@@ -27,7 +27,11 @@ impl Replay {
             None => std::str::from_utf8(frame).unwrap().to_owned(),
             Some(error) => {
                 let data = error.get("data").map(|data| format!(" {data}")).unwrap_or_default();
-                format!("error {} id={}{data}", error["code"], json.get("id").map_or("none".into(), |id| id.to_string()))
+                format!(
+                    "error {} id={}{data}",
+                    error["code"],
+                    json.get("id").map_or("none".into(), |id| id.to_string())
+                )
             }
         };
         self.line(format!("< {text}"));
@@ -55,9 +59,13 @@ impl Replay {
             Event::Reply(reply) => self.frame(reply.frame()),
             Event::Notified(_, name, params) => self.line(format!("notified {} {params}", name.as_str())),
             Event::Call(request) => {
-                let token = request.progress_token.map(|span| format!(" token={}", request.text(span))).unwrap_or_default();
+                let token =
+                    request.progress_token.map(|span| format!(" token={}", request.text(span))).unwrap_or_default();
                 let (wire, caps) = (request.caller.wire(), request.caller.caps());
-                self.line(format!("call {} {} {} elicit={}{token}", request.id, request.method, wire.revision, caps.elicitation_form));
+                self.line(format!(
+                    "call {} {} {} elicit={}{token}",
+                    request.id, request.method, wire.revision, caps.elicitation_form
+                ));
                 self.requests.push(*request);
             }
             Event::Cancel(_, frames) => {
@@ -72,7 +80,9 @@ impl Replay {
     /// What the driver does: a verb, and the id of the request it is about.
     fn driver(&mut self, command: &str) {
         let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
-        let find = |id: &str| self.requests.iter().rfind(|r| r.id.as_json() == id).cloned().unwrap_or_else(|| panic!("no request {id}"));
+        let find = |id: &str| {
+            self.requests.iter().rfind(|r| r.id.as_json() == id).cloned().unwrap_or_else(|| panic!("no request {id}"))
+        };
         match verb {
             "finish" => {
                 let request = find(rest);
@@ -93,7 +103,11 @@ impl Replay {
                         Err(AskError::Gone) => "gone".into(),
                     });
                 };
-                let ask = Ask { method: "elicitation/create", params: r#"{"message":"sure?"}"#.into(), answer: Box::new(answer) };
+                let ask = Ask {
+                    method: "elicitation/create",
+                    params: r#"{"message":"sure?"}"#.into(),
+                    answer: Box::new(answer),
+                };
                 if let Some(frame) = self.engine.ask(&request.id, ask) {
                     self.frame(&frame);
                 }
@@ -119,12 +133,19 @@ fn answer(request: &Request) -> Reply {
 }
 
 fn check(transcript: &str) {
-    let limits = Arc::new(Limits { calls_per_peer_max: 2, depth_max: 6, id_bytes_max: 24, batch_messages_max: 3, ..Limits::default() });
+    let limits = Arc::new(Limits {
+        calls_per_peer_max: 2,
+        depth_max: 6,
+        id_bytes_max: 24,
+        batch_messages_max: 3,
+        ..Limits::default()
+    });
     let engine = Engine::new(limits.clone());
     let mut replay = Replay { engine, limits, requests: Vec::new(), out: String::new(), answers: Arc::default() };
     // `META` stands for the claims of a request that stands alone.
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
-    let lines: Vec<String> = transcript.lines().map(|line| line.trim().replace("META", meta)).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<String> =
+        transcript.lines().map(|line| line.trim().replace("META", meta)).filter(|line| !line.is_empty()).collect();
     for line in &lines {
         match line.split_at_checked(2) {
             Some(("> ", json)) => {

@@ -8,15 +8,46 @@ use serde_json::{Map, Value};
 
 /// The arguments of a tool, resource or prompt that takes none.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(transform = undescribed)]
 pub struct NoArgs {}
+
+/// What this crate says about the type is no news to clients.
+fn undescribed(schema: &mut Schema) {
+    schema.remove("description");
+}
 
 /// The schema of `T` in the default dialect (2020-12), without the members that say nothing.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     schema.remove("$schema");
     schema.remove("title");
+    // The type's own doc comment speaks to Rust programmers.
+    schema.remove("description");
     Schema::to_value(schema)
 }
+
+/// Leaves out `format`s that name Rust types: no other language knows them, and some clients refuse unknown formats.
+pub(crate) fn portable(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("format").and_then(Value::as_str).is_some_and(|f| RUST_FORMATS.contains(&f)) {
+                members.remove("format");
+            }
+            for (key, value) in members.iter_mut() {
+                // These hold instances, not schemas.
+                if !matches!(key.as_str(), "default" | "examples" | "const" | "enum") {
+                    portable(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(portable),
+        _ => {}
+    }
+}
+
+const RUST_FORMATS: &[&str] = &[
+    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128", "uint", "float", "double", "char",
+];
 
 /// The schema of arguments: an object, whatever `T` says about itself.
 pub(crate) fn arguments<T: JsonSchema>() -> Value {
@@ -113,6 +144,9 @@ mod tests {
     fn only_what_serde_cannot_see_asks_for_a_validator() {
         assert!(!beyond_serde(&of::<Plain>()), "{}", of::<Plain>());
         assert!(beyond_serde(&of::<Bounded>()));
-        assert_eq!(arguments::<NoArgs>().to_string(), r#"{"properties":{},"type":"object"}"#);
+        assert_eq!(arguments::<NoArgs>(), serde_json::json!({"type": "object", "properties": {}}));
+        let mut plain = of::<Plain>();
+        portable(&mut plain);
+        assert!(!plain.to_string().contains("format"), "{plain}");
     }
 }

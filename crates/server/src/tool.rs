@@ -181,7 +181,11 @@ where
 {
     let Tool { mut def, input, output, layers, place, hidden } = tool;
     let given = input.is_some();
-    let input = input.unwrap_or_else(H::input);
+    let mut input = input.unwrap_or_else(H::input);
+    let checks = given || schema::beyond_serde(&input);
+    if !given {
+        schema::portable(&mut input);
+    }
     let at = |why: &str| format!("tool `{}` ({place}): {why}", def.name);
     if !name_ok(&def.name) {
         return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`"));
@@ -190,7 +194,6 @@ where
         return Err(at("arguments must be a struct (a JSON object); wrap a single value in one"));
     }
     let headers = headers::header_params(&input.to_string()).map_err(|why| at(&why))?;
-    let checks = given || schema::beyond_serde(&input);
     let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, problems_max).map_err(|why| at(&why))?;
     let run: Run = if checks {
         let explain = explain.clone();
@@ -208,7 +211,12 @@ where
         Arc::new(move |call| handler.run(&state, call))
     };
     def.input_schema = schema::raw(&input);
-    def.output_schema = output.or_else(H::output).as_ref().map(schema::raw);
+    let derived = || {
+        let mut output = H::output()?;
+        schema::portable(&mut output);
+        Some(output)
+    };
+    def.output_schema = output.or_else(derived).as_ref().map(schema::raw);
     let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
     Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
 }

@@ -265,15 +265,23 @@ impl ToolPrefix {
     }
 }
 
-/// A tool as far as choosing it is concerned.
+/// A tool as it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSpec {
     /// The tool's own name.
     pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What it does, for models.
+    pub description: &'static str,
     /// The set it belongs to: `read`, `list`, `search`, `write` or `delete`.
     pub toolset: &'static str,
     /// Whether it changes anything.
     pub writes: bool,
+    /// Whether what was there before may be lost.
+    pub destructive: bool,
+    /// Whether calling it twice is like calling it once.
+    pub idempotent: bool,
 }
 
 impl ToolChoice {

@@ -26,7 +26,7 @@ mod walk;
 mod write;
 
 use std::fmt;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,14 +53,14 @@ pub struct Filesystem {
 }
 
 /// What the blocking half of every tool works on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inner {
-    pub(crate) config: Config,
-    pub(crate) deny: config::Deny,
-    /// What the command line allowed; never changes.
+    pub(crate) config: Arc<Config>,
+    pub(crate) deny: Arc<config::Deny>,
+    /// What the operator allowed; never changes.
     pub(crate) ceiling: Arc<Roots>,
-    /// What is allowed now; differs from `ceiling` only when a client's roots were accepted.
-    pub(crate) active: RwLock<Arc<Roots>>,
+    /// What is allowed here; differs from `ceiling` only where a client's roots were accepted.
+    pub(crate) roots: Arc<Roots>,
 }
 
 impl Filesystem {
@@ -95,9 +95,9 @@ impl Filesystem {
         }
         let ceiling = Arc::new(roots);
         let inner = Inner {
-            config,
-            deny,
-            active: RwLock::new(Arc::clone(&ceiling)),
+            config: Arc::new(config),
+            deny: Arc::new(deny),
+            roots: Arc::clone(&ceiling),
             ceiling,
         };
         Ok((
@@ -117,17 +117,38 @@ impl Filesystem {
     /// Whether any directory is allowed at this moment.
     #[must_use]
     pub fn has_directories(&self) -> bool {
-        !self.inner.roots().is_empty()
+        !self.inner.roots.is_empty()
     }
 
-    /// Takes the roots a client offered (`file://` URIs or plain paths) through the configured [`RootsPolicy`].
+    /// What a client's roots do here: the configured policy, or its default.
+    #[must_use]
+    pub fn roots_policy(&self) -> RootsPolicy {
+        self.inner.config.roots.unwrap_or(if self.inner.config.directories.is_empty() {
+            RootsPolicy::Use
+        } else {
+            RootsPolicy::Ignore
+        })
+    }
+
+    /// This server as a client with these roots (`file://` URIs or plain paths) may use it, by the configured
+    /// [`RootsPolicy`]. Other clients are not affected.
     ///
-    /// Invalid roots are skipped; when none is valid the present directories stay. Answers whether anything changed.
-    pub async fn offer_roots(&self, roots: Vec<String>) -> bool {
+    /// Invalid roots are skipped; when none is valid the configured directories stay.
+    #[must_use]
+    pub async fn for_roots(&self, roots: Vec<String>) -> Self {
+        let policy = self.roots_policy();
+        if policy == RootsPolicy::Ignore || policy == RootsPolicy::Use && !self.inner.ceiling.is_empty() {
+            return self.clone();
+        }
         let inner = Arc::clone(&self.inner);
-        tokio::task::spawn_blocking(move || inner.take_roots(&roots))
-            .await
-            .unwrap_or(false)
+        let taken = tokio::task::spawn_blocking(move || inner.take_roots(policy, &roots)).await;
+        match taken.ok().filter(|roots| !roots.is_empty()) {
+            Some(roots) => {
+                let roots = Arc::new(roots);
+                Self { inner: Arc::new(Inner { roots, ..Inner::clone(&self.inner) }) }
+            }
+            None => self.clone(),
+        }
     }
 
     /// Runs blocking work for a tool on the runtime's blocking pool.
@@ -146,42 +167,17 @@ impl Filesystem {
 }
 
 impl Inner {
-    /// The directories allowed now.
-    pub(crate) fn roots(&self) -> Arc<Roots> {
-        match self.active.read() {
-            Ok(roots) => Arc::clone(&roots),
-            Err(poisoned) => Arc::clone(&poisoned.into_inner()),
-        }
-    }
-
-    fn take_roots(&self, offered: &[String]) -> bool {
-        let policy = self
-            .config
-            .roots
-            .unwrap_or(if self.config.directories.is_empty() {
-                RootsPolicy::Use
-            } else {
-                RootsPolicy::Ignore
-            });
+    fn take_roots(&self, policy: RootsPolicy, offered: &[String]) -> Roots {
         let mut roots = Roots::default();
         for root in offered {
             let path = resolve::root_path(root);
             // Offered directories are the client's words: what cannot be opened is skipped, as published.
             let _ = match policy {
-                RootsPolicy::Ignore => return false,
-                RootsPolicy::Use if !self.ceiling.is_empty() => return false,
-                RootsPolicy::Use | RootsPolicy::Replace => roots.add_ambient(&path),
                 RootsPolicy::Narrow => self.narrow(&mut roots, &path),
+                _ => roots.add_ambient(&path),
             };
         }
-        if roots.is_empty() {
-            return false;
-        }
-        match self.active.write() {
-            Ok(mut active) => *active = Arc::new(roots),
-            Err(poisoned) => *poisoned.into_inner() = Arc::new(roots),
-        }
-        true
+        roots
     }
 }
 

@@ -342,7 +342,7 @@ impl Inner {
     }
 
     pub(crate) fn allowed_directories(&self) -> Answer<NoMore> {
-        let roots = self.roots();
+        let roots = &self.roots;
         if roots.is_empty() {
             let text = "Allowed directories:\n(none: the person running this server must name at least one, for example \
                         mcp-server-filesystem DIR)";

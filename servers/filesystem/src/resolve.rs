@@ -204,8 +204,7 @@ impl Place {
 impl Inner {
     /// Resolves `asked` to a place inside the allowed directories that no deny pattern covers.
     pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, FsError> {
-        let roots = self.roots();
-        self.resolve_in(&roots, asked, last)
+        self.resolve_in(&self.roots, asked, last)
     }
 
     fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, FsError> {
@@ -244,7 +243,7 @@ impl Inner {
 
     /// The path of `place` below each allowed directory that holds it: what deny patterns are matched against.
     pub(crate) fn belows(&self, place: &Place) -> Vec<PathBuf> {
-        self.roots().belows(&place.path())
+        self.roots.belows(&place.path())
     }
 
     /// Walks `below` from the handle of `root`.

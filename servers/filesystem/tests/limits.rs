@@ -111,7 +111,7 @@ async fn long_answers_are_cut_and_continued_without_loss_or_repetition() {
                 let lines = pages.iter().flat_map(|page| page.lines()).filter(|line| *line != "No matches found");
                 lines.map(|line| of.shown(line)).collect()
             };
-            assert!(parts.len() > 1 || name == "scan" && tool == "list_directory", "{tool} is cut by {name}");
+            assert!(parts.len() > 1 || tool == "list_directory", "{tool} is cut by {name}");
             let (parts, whole) = (lines(&parts, &w), lines(&whole, &plain));
             let differs = parts.iter().zip(&whole).position(|(part, whole)| part != whole);
             assert_eq!((parts.len(), differs), (whole.len(), None), "{tool} cut by {name}");
@@ -285,20 +285,25 @@ async fn client_roots_follow_the_policy() {
             // Outside the configured directory: only `replace` may take it.
             offered.push(text(&w.outside("ws-evil")));
         }
-        w.fs.offer_roots(offered).await;
-        let allowed = w.shown(&w.text("list_allowed_directories", json!({})).await);
+        let before = w.text("list_allowed_directories", json!({})).await;
+        let fs = w.fs.for_roots(offered).await;
+        let answer = call(&fs, "list_allowed_directories", json!({})).await.expect("a list");
+        let allowed = w.shown(answer["content"].as_str().expect("text"));
+        assert_eq!(w.text("list_allowed_directories", json!({})).await, before, "other clients see what they saw");
         let listed: Vec<String> = expected.split('|').filter(|n| !n.is_empty()).map(|n| format!("BASE/{n}")).collect();
         if listed.is_empty() {
-            assert!(!w.fs.has_directories(), "{policy:?} {configured}: {allowed}");
+            assert!(!fs.has_directories(), "{policy:?} {configured}: {allowed}");
         } else {
             assert_eq!(allowed, format!("Allowed directories:\n{}", listed.join("\n")), "{policy:?} {configured}");
         }
     }
     let w = World::with(|config| config.roots = Some(RootsPolicy::Replace));
-    assert!(!w.fs.offer_roots(vec!["file:///does/not/exist".to_owned()]).await, "when none is valid the old stay");
     w.put("a b/x", "inside");
-    assert!(w.fs.offer_roots(vec![format!("file://{}", w.at("a%20b"))]).await, "URIs are decoded");
-    assert_eq!(w.text("read_text_file", json!({"path": "x"})).await, "inside");
+    let stay = w.fs.for_roots(vec!["file:///does/not/exist".to_owned()]).await;
+    assert!(call(&stay, "read_text_file", json!({"path": "a b/x"})).await.is_ok(), "when none is valid the old stay");
+    let taken = w.fs.for_roots(vec![format!("file://{}", w.at("a%20b"))]).await;
+    assert!(call(&taken, "read_text_file", json!({"path": "x"})).await.is_ok(), "URIs are decoded");
+    assert!(call(&taken, "read_text_file", json!({"path": w.at("own")})).await.is_err(), "and nothing else is allowed");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Header values: blanks, the base64 sentinel, and the arguments of a tool that are mirrored in `Mcp-Param-*` headers.
 
-use crate::json::{ScanError, Scanner, Span};
+use crate::json::{ScanError, Scanner, Span, read_str};
 use crate::service::{HeaderParam, HeaderParamKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +25,9 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, &'static str> {
     let value = trim(value);
     if let Some(inner) = sentinel(value) {
         let bytes = STANDARD.decode(inner).map_err(|_| "is not valid base64 inside its =?base64?…?= markers")?;
-        return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "is not UTF-8 text inside its =?base64?…?= markers");
+        return String::from_utf8(bytes)
+            .map(Cow::Owned)
+            .map_err(|_| "is not UTF-8 text inside its =?base64?…?= markers");
     }
     match std::str::from_utf8(value) {
         Ok(text) if is_plain(value) => Ok(Cow::Borrowed(text)),
@@ -97,7 +99,12 @@ pub fn header_params(schema_json: &str) -> Result<Vec<HeaderParam>, String> {
     Ok(found)
 }
 
-fn annotations<'s>(schema: &'s Value, path: &mut Vec<&'s str>, reachable: bool, found: &mut Vec<HeaderParam>) -> Result<(), String> {
+fn annotations<'s>(
+    schema: &'s Value,
+    path: &mut Vec<&'s str>,
+    reachable: bool,
+    found: &mut Vec<HeaderParam>,
+) -> Result<(), String> {
     let members = match schema {
         Value::Object(members) => members,
         Value::Array(schemas) => return schemas.iter().try_for_each(|schema| annotations(schema, path, false, found)),
@@ -131,7 +138,12 @@ fn annotations<'s>(schema: &'s Value, path: &mut Vec<&'s str>, reachable: bool, 
     Ok(())
 }
 
-fn annotation_at(annotation: &Value, kind: Option<&Value>, path: &[&str], reachable: bool) -> Result<HeaderParam, String> {
+fn annotation_at(
+    annotation: &Value,
+    kind: Option<&Value>,
+    path: &[&str],
+    reachable: bool,
+) -> Result<HeaderParam, String> {
     let at = if path.is_empty() { "the root".to_owned() } else { format!("`{}`", path.join(".")) };
     if !reachable || path.is_empty() {
         return Err(format!("x-mcp-header at or below {at} is not on an argument reached through `properties` alone"));
@@ -141,7 +153,8 @@ fn annotation_at(annotation: &Value, kind: Option<&Value>, path: &[&str], reacha
         Value::String(name) if !name.is_empty() && name.bytes().all(token) => name,
         _ => return Err(format!("x-mcp-header on {at} must be a header name: letters, digits and !#$%&'*+-.^_`|~")),
     };
-    let kind = kind_of(kind).ok_or_else(|| format!("x-mcp-header on {at} needs the type string, integer or boolean"))?;
+    let kind =
+        kind_of(kind).ok_or_else(|| format!("x-mcp-header on {at} needs the type string, integer or boolean"))?;
     let header = format!("mcp-param-{}", name.to_ascii_lowercase()).into();
     Ok(HeaderParam { header, path: path.iter().map(|name| (*name).into()).collect(), kind })
 }
@@ -179,17 +192,28 @@ pub fn check_params(params: &[HeaderParam], arguments: Option<&str>, headers: &H
     let mut scanner = Scanner::new(text, 127);
     if scanner.peek() == Some(b'{') {
         let all: Vec<usize> = (0..params.len()).collect();
-        mirrored(&mut scanner, params, &all, 0, &mut found).map_err(|e| format!("`arguments` cannot be compared with the headers: {}", e.what))?;
+        mirrored(&mut scanner, params, &all, 0, &mut found)
+            .map_err(|e| format!("`arguments` cannot be compared with the headers: {}", e.what))?;
     }
-    params.iter().zip(found).try_for_each(|(param, span)| check_param(param, span.map_or("null", |s| s.of(text)), headers))
+    params
+        .iter()
+        .zip(found)
+        .try_for_each(|(param, span)| check_param(param, span.map_or("null", |s| s.of(text)), headers))
 }
 
 /// Walks the members of one object and notes where the values of `params` are. Only the parameters listed in `below`
 /// have paths that lead here; they have `depth` steps behind them.
-fn mirrored(s: &mut Scanner<'_>, params: &[HeaderParam], below: &[usize], depth: usize, found: &mut [Option<Span>]) -> Result<(), ScanError> {
+fn mirrored(
+    s: &mut Scanner<'_>,
+    params: &[HeaderParam],
+    below: &[usize],
+    depth: usize,
+    found: &mut [Option<Span>],
+) -> Result<(), ScanError> {
     s.object(&mut |s, key| {
         let name = key.name();
-        let here: Vec<usize> = below.iter().copied().filter(|&p| params[p].path.get(depth).is_some_and(|step| **step == *name)).collect();
+        let here: Vec<usize> =
+            below.iter().copied().filter(|&p| params[p].path.get(depth).is_some_and(|step| **step == *name)).collect();
         match here.iter().find(|&&p| params[p].path.len() == depth + 1) {
             Some(&leaf) => {
                 let span = s.value()?;
@@ -209,12 +233,16 @@ fn check_param(param: &HeaderParam, value: &str, headers: &HeaderMap) -> Result<
     let header = &*param.header;
     let said = match (value, single(headers, header)?) {
         ("null", None) => return Ok(()),
-        ("null", Some(_)) => return Err(format!("{header} is there, but the argument `{}` is not", param.path.join("."))),
-        (_, None) => return Err(format!("{header} is missing; it must repeat the argument `{}`", param.path.join("."))),
+        ("null", Some(_)) => {
+            return Err(format!("{header} is there, but the argument `{}` is not", param.path.join(".")));
+        }
+        (_, None) => {
+            return Err(format!("{header} is missing; it must repeat the argument `{}`", param.path.join(".")));
+        }
         (_, Some(said)) => decode(said).map_err(|why| format!("{header} {why}"))?,
     };
     let same = match value.as_bytes()[0] {
-        b'"' => serde_json::from_str::<Cow<'_, str>>(value).is_ok_and(|text| text == said),
+        b'"' => read_str(value).is_some_and(|text| text == said),
         b't' | b'f' => value == said,
         b'{' | b'[' => false,
         // A number. One that is not whole does not fit the schema; its text must agree all the same.
@@ -278,8 +306,12 @@ mod tests {
     use http::{HeaderName, HeaderValue};
     use proptest::prelude::*;
 
-    fn map(headers: &[(&str, &str)]) -> HeaderMap {
-        let pair = |(name, value): &(&str, &str)| (HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+
+    fn map(headers: Headers<'_>) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+        };
         headers.iter().map(pair).fold(HeaderMap::new(), |mut map, (name, value)| {
             map.append(name, value);
             map
@@ -343,7 +375,7 @@ mod tests {
     #[test]
     fn a_header_says_a_text_only_alone_and_decoded() {
         let long = "=?base64?SGVsbG8=?=";
-        let cases: &[(&[(&str, &str)], &str, &str)] = &[
+        let cases: &[(Headers<'_>, &str, &str)] = &[
             (&[("mcp-name", "Hello")], "Hello", ""),
             (&[("MCP-NAME", " Hello\t")], "Hello", ""),
             (&[("mcp-name", long)], "Hello", ""),
@@ -371,7 +403,8 @@ mod tests {
                "deep":{"type":"object","properties":{"ok":{"type":"boolean","x-mcp-header":"Deep-Ok"},"x-mcp-header":{"type":"string"}}},
                "plain":{"type":"string","default":{"x-mcp-header":"no"},"examples":[{"x-mcp-header":1}]}"#,
         );
-        let got: Vec<_> = header_params(&text).unwrap().into_iter().map(|p| (p.header, p.path.join("."), p.kind)).collect();
+        let got: Vec<_> =
+            header_params(&text).unwrap().into_iter().map(|p| (p.header, p.path.join("."), p.kind)).collect();
         let want = [
             ("mcp-param-deep-ok".into(), "deep.ok".into(), HeaderParamKind::Boolean),
             ("mcp-param-n".into(), "n".into(), HeaderParamKind::Integer),
@@ -389,7 +422,8 @@ mod tests {
         let string = r#"{"type":"string","x-mcp-header":"A"}"#;
         let on = |annotation: &str| schema(&format!(r#""a":{{"type":"string","x-mcp-header":{annotation}}}"#));
         let of = |kind: &str| schema(&format!(r#""a":{{"type":{kind},"x-mcp-header":"A"}}"#));
-        let below = |keyword: &str| format!(r#"{{"type":"object","{keyword}":{}}}"#, schema(&format!(r#""a":{string}"#)));
+        let below =
+            |keyword: &str| format!(r#"{{"type":"object","{keyword}":{}}}"#, schema(&format!(r#""a":{string}"#)));
         let mut cases = vec![
             (schema(&format!(r#""a":{string},"b":{string}"#)), "two arguments"),
             (schema(&format!(r#""a":{string},"b":{{"type":"string","x-mcp-header":"a"}}"#)), "two arguments"),
@@ -397,13 +431,25 @@ mod tests {
             (r#"{"type":"string","x-mcp-header":"A"}"#.to_owned(), "`properties` alone"),
             (schema(&format!(r#""a":{{"type":"array","items":{string}}}"#)), "`properties` alone"),
             (schema(&format!(r#""a":{{"anyOf":[{string},{{"type":"null"}}]}}"#)), "`properties` alone"),
-            (format!(r##"{{"properties":{{"a":{{"$ref":"#/$defs/a"}}}},"$defs":{{"a":{string}}}}}"##), "`properties` alone"),
+            (
+                format!(r##"{{"properties":{{"a":{{"$ref":"#/$defs/a"}}}},"$defs":{{"a":{string}}}}}"##),
+                "`properties` alone",
+            ),
             (format!(r#"{{"patternProperties":{{"^a":{string}}}}}"#), "`properties` alone"),
             (r#"{"x-mcp-header":"#.to_owned(), "not JSON"),
         ];
-        cases.extend(["\"\"", "\"a b\"", "\"a:b\"", "\"é\"", "\"a\\nb\"", "\"a\\u0000\"", "1", "null", "{}"].map(|a| (on(a), "must be a header name")));
-        cases.extend(["\"number\"", "\"object\"", "\"array\"", "\"null\"", "[\"string\",\"integer\"]", "[]", "1"].map(|k| (of(k), "needs the type")));
-        cases.extend(["not", "if", "then", "else", "additionalProperties", "contains", "items"].map(|k| (below(k), "`properties` alone")));
+        cases.extend(
+            ["\"\"", "\"a b\"", "\"a:b\"", "\"é\"", "\"a\\nb\"", "\"a\\u0000\"", "1", "null", "{}"]
+                .map(|a| (on(a), "must be a header name")),
+        );
+        cases.extend(
+            ["\"number\"", "\"object\"", "\"array\"", "\"null\"", "[\"string\",\"integer\"]", "[]", "1"]
+                .map(|k| (of(k), "needs the type")),
+        );
+        cases.extend(
+            ["not", "if", "then", "else", "additionalProperties", "contains", "items"]
+                .map(|k| (below(k), "`properties` alone")),
+        );
         for (text, want) in cases {
             let got = header_params(&text).unwrap_err();
             assert!(got.contains(want), "{text}: {got}");
@@ -417,7 +463,7 @@ mod tests {
         ))
         .unwrap();
         // Arguments; headers after `mcp-param-`; what the error says, or nothing.
-        let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        let cases: &[(&str, Headers<'_>, &str)] = &[
             (r#"{}"#, &[], ""),
             (r#"{"s":null,"o":null}"#, &[], ""),
             (r#"{"s":"Hello"}"#, &[("S", "Hello")], ""),
@@ -460,7 +506,10 @@ mod tests {
             let headers: Vec<_> = headers.iter().map(|(name, value)| (format!("Mcp-Param-{name}"), *value)).collect();
             let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
             let got = check_params(&params, Some(arguments), &map(&headers)).err().unwrap_or_default();
-            assert!(if want.is_empty() { got.is_empty() } else { got.contains(want) }, "{arguments} {headers:?}: {got}");
+            assert!(
+                if want.is_empty() { got.is_empty() } else { got.contains(want) },
+                "{arguments} {headers:?}: {got}"
+            );
         }
         assert_eq!(check_params(&params, None, &HeaderMap::new()), Ok(()));
         assert_eq!(check_params(&[], Some("{}"), &map(&[("Mcp-Param-S", "x")])), Ok(()));

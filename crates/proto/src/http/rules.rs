@@ -55,13 +55,19 @@ pub enum Admit {
 ///
 /// # Errors
 /// The error to answer with; its status is `status(reply.kind(), None)`.
-pub fn admit(message: &Message, headers: &HeaderMap, lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>) -> Result<Admit, Reply> {
+pub fn admit(
+    message: &Message,
+    headers: &HeaderMap,
+    lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+) -> Result<Admit, Reply> {
     let alone = stands_alone(message, headers);
     match &message.kind {
         Kind::Request { id, method } if alone => stand_alone(message, id, method, headers, lookup),
         Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(Admit::Initialize),
         Kind::Notification { .. } if alone => Ok(Admit::Notification),
-        Kind::Response { .. } if alone => Err(Reply::error(None, code::INVALID_REQUEST, "no request was sent that this could answer", None)),
+        Kind::Response { .. } if alone => {
+            Err(Reply::error(None, code::INVALID_REQUEST, "no request was sent that this could answer", None))
+        }
         _ => Ok(Admit::Session),
     }
 }
@@ -91,15 +97,21 @@ fn stand_alone(
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
 ) -> Result<Admit, Reply> {
-    let mismatch = |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
+    let mismatch =
+        |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
     let request = match open(message, None) {
         // Without a claim there is no caller, although some methods of sessions need none.
-        Ok(request) if request.caller.session().is_some() => return Err(Reply::error(Some(id), code::INVALID_PARAMS, MISSING_META, None)),
+        Ok(request) if request.caller.session().is_some() => {
+            return Err(Reply::error(Some(id), code::INVALID_PARAMS, MISSING_META, None));
+        }
         Ok(request) => request,
         Err(reply) => {
-            let judged = matches!(reply.kind(), ReplyKind::Error(code::UNSUPPORTED_PROTOCOL_VERSION | code::METHOD_NOT_FOUND));
+            let judged =
+                matches!(reply.kind(), ReplyKind::Error(code::UNSUPPORTED_PROTOCOL_VERSION | code::METHOD_NOT_FOUND));
             let claimed = claimed_version(message).filter(|_| judged);
-            return Err(claimed.and_then(|v| headers::says(headers, PROTOCOL_VERSION, &v).err()).map_or(reply, mismatch));
+            return Err(claimed
+                .and_then(|v| headers::says(headers, PROTOCOL_VERSION, &v).err())
+                .map_or(reply, mismatch));
         }
     };
     plainly(headers, PROTOCOL_VERSION, request.caller.wire().revision.as_str()).map_err(mismatch)?;
@@ -155,7 +167,10 @@ pub fn status(kind: ReplyKind, wire: Option<&Wire>) -> u16 {
     let ReplyKind::Error(error) = kind else { return 200 };
     let malformed = matches!(
         error,
-        code::INVALID_REQUEST | code::HEADER_MISMATCH | code::MISSING_REQUIRED_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
+        code::INVALID_REQUEST
+            | code::HEADER_MISMATCH
+            | code::MISSING_REQUIRED_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_PROTOCOL_VERSION
     );
     match (error, wire) {
         (code::PARSE_ERROR, _) => 400,
@@ -167,7 +182,8 @@ pub fn status(kind: ReplyKind, wire: Option<&Wire>) -> u16 {
     }
 }
 
-const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
+const MISSING_META: &str =
+    "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
 
 #[cfg(test)]
 mod tests {
@@ -230,13 +246,29 @@ mod tests {
         let discover = |params: &str| request("server/discover", params);
         let rows = [
             (with(MODERN, "server/discover"), discover(""), "400 -32602 7"),
-            (with(MODERN, "server/discover"), r#"{"jsonrpc":"2.0","id":7,"method":"server/discover"}"#.to_owned(), "400 -32602 7"),
+            (
+                with(MODERN, "server/discover"),
+                r#"{"jsonrpc":"2.0","id":7,"method":"server/discover"}"#.to_owned(),
+                "400 -32602 7",
+            ),
             (with(MODERN, "tools/list"), request("tools/list", ""), "400 -32602 7"),
             (with(MODERN, "ping"), request("ping", ""), "400 -32602 7"),
             (with(MODERN, "unknown/method"), request("unknown/method", ""), "400 -32602 7"),
-            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}clientCapabilities":{{}}}}"#)), "400 -32602 7"),
-            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}protocolVersion":"{MODERN}"}}"#)), "400 -32602 7"),
-            (with(MODERN, "server/discover"), discover(&format!(r#""_meta":{{"{key}protocolVersion":1}}"#)), "400 -32602 7"),
+            (
+                with(MODERN, "server/discover"),
+                discover(&format!(r#""_meta":{{"{key}clientCapabilities":{{}}}}"#)),
+                "400 -32602 7",
+            ),
+            (
+                with(MODERN, "server/discover"),
+                discover(&format!(r#""_meta":{{"{key}protocolVersion":"{MODERN}"}}"#)),
+                "400 -32602 7",
+            ),
+            (
+                with(MODERN, "server/discover"),
+                discover(&format!(r#""_meta":{{"{key}protocolVersion":1}}"#)),
+                "400 -32602 7",
+            ),
             (with(MODERN, "server/discover"), discover(r#""_meta":[]"#), "400 -32602 7"),
             (with(MODERN, "server/discover"), discover(&meta(MODERN)), "run server/discover"),
             (with("v999.0.0", "server/discover"), discover(&meta("v999.0.0")), "400 -32022 7"),
@@ -245,7 +277,11 @@ mod tests {
             (with("v999.0.0", "server/discover"), discover(&meta(MODERN)), "400 -32020 7"),
             (with("2025-06-18", "server/discover"), discover(&meta(MODERN)), "400 -32020 7"),
             ("Mcp-Method: server/discover".into(), discover(&meta(MODERN)), "400 -32020 7"),
-            (format!("{}|MCP-Protocol-Version: {MODERN}", with(MODERN, "server/discover")), discover(&meta(MODERN)), "400 -32020 7"),
+            (
+                format!("{}|MCP-Protocol-Version: {MODERN}", with(MODERN, "server/discover")),
+                discover(&meta(MODERN)),
+                "400 -32020 7",
+            ),
             (with("v999.0.0", "server/discover"), discover(""), "400 -32602 7"),
             (String::new(), discover(""), "400 -32602 7"),
         ];
@@ -258,7 +294,8 @@ mod tests {
     fn the_error_for_a_version_names_what_is_served_and_what_was_asked() {
         let body = request("tools/list", &meta("v999.0.0"));
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
-        let headers = HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
+        let headers =
+            HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
         let reply = admit(&message, &headers, &|_| None).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
@@ -266,7 +303,9 @@ mod tests {
 
     #[test]
     fn methods_of_the_other_era_and_unknown_ones() {
-        for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method"] {
+        for method in
+            ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method"]
+        {
             let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: {method}");
             assert_eq!(post(&headers, &modern(method, "")), "404 -32601 7", "{method}");
             let wrong = format!("MCP-Protocol-Version: 2025-11-25|Mcp-Method: {method}");
@@ -348,7 +387,11 @@ mod tests {
             ("Mcp-Session-Id: s", &initialize, "initialize"),
             ("", &request("tools/list", ""), "session"),
             ("Mcp-Session-Id: s", &request("tools/list", ""), "session"),
-            ("Mcp-Session-Id: s|MCP-Protocol-Version: 2025-06-18|Mcp-Method: nonsense", &request("tools/list", ""), "session"),
+            (
+                "Mcp-Session-Id: s|MCP-Protocol-Version: 2025-06-18|Mcp-Method: nonsense",
+                &request("tools/list", ""),
+                "session",
+            ),
             ("Mcp-Session-Id: s|MCP-Protocol-Version: v999.0.0", &request("tools/list", ""), "session"),
             ("MCP-Protocol-Version: v999.0.0", &request("tools/list", ""), "400 -32602 7"),
             ("Mcp-Session-Id: s", &request("server/discover", ""), "session"),
@@ -356,10 +399,18 @@ mod tests {
             ("", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "session"),
             ("Mcp-Session-Id: s", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "session"),
             // Without sessions there are neither notifications nor answers to come by POST.
-            ("MCP-Protocol-Version: 2026-07-28", r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#, "notification"),
+            (
+                "MCP-Protocol-Version: 2026-07-28",
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+                "notification",
+            ),
             ("MCP-Protocol-Version: 2026-07-28", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "400 -32600 null"),
             // A claim wins over a session id.
-            ("Mcp-Session-Id: s|MCP-Protocol-Version: 2026-07-28|Mcp-Method: tools/list", &modern("tools/list", ""), "run tools/list"),
+            (
+                "Mcp-Session-Id: s|MCP-Protocol-Version: 2026-07-28|Mcp-Method: tools/list",
+                &modern("tools/list", ""),
+                "run tools/list",
+            ),
             ("", "{", "400 unread"),
         ];
         for (headers, body, want) in rows {

@@ -282,7 +282,8 @@ mod tests {
             ("data: a:b: c\n\n", "message|a:b: c|"),
         ];
         for (stream, want) in cases {
-            let got: Vec<String> = read(&[stream.as_bytes()]).0.iter().map(|(n, d, i)| format!("{n}|{d}|{i}")).collect();
+            let got: Vec<String> =
+                read(&[stream.as_bytes()]).0.iter().map(|(n, d, i)| format!("{n}|{d}|{i}")).collect();
             assert_eq!(got.join(" "), want, "{stream:?}");
         }
         assert_eq!(read(&[b"data: \xff\n\n"]).0[0].1, "\u{fffd}");
@@ -290,7 +291,13 @@ mod tests {
 
     #[test]
     fn retry_takes_digits_only() {
-        for (line, want) in [("retry: 500", Some(500)), ("retry: 5x", None), ("retry:", None), ("retry: -1", None), ("retry: 99999999999999999999", None)] {
+        for (line, want) in [
+            ("retry: 500", Some(500)),
+            ("retry: 5x", None),
+            ("retry:", None),
+            ("retry: -1", None),
+            ("retry: 99999999999999999999", None),
+        ] {
             assert_eq!(read(&[format!("{line}\n").as_bytes()]).1.retry_ms(), want, "{line}");
         }
         assert_eq!(read(&[b"retry: 7\nretry: x\n"]).1.retry_ms(), Some(7));

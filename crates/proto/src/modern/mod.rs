@@ -7,7 +7,11 @@ use linchpin_types::version::Revision;
 pub(crate) fn defines(method: Method) -> bool {
     !matches!(
         method,
-        Method::Initialize | Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+        Method::Initialize
+            | Method::Ping
+            | Method::LoggingSetLevel
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe
     )
 }
 

@@ -115,7 +115,8 @@ impl Peer {
     /// Lets one thing happen and checks every promise.
     pub(crate) fn apply(&mut self, op: &Op) {
         let id = |n: u8| IDS[usize::from(n) % IDS.len()];
-        let method = |n: u8| Method::ALL.get(usize::from(n) % (Method::ALL.len() + 1)).map_or("unknown/method", |m| m.as_str());
+        let method =
+            |n: u8| Method::ALL.get(usize::from(n) % (Method::ALL.len() + 1)).map_or("unknown/method", |m| m.as_str());
         match op {
             Op::Initialize(n, version) => {
                 let version = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "x"][usize::from(*version) % 6];
@@ -236,7 +237,7 @@ impl Peer {
                 assert!(request.caller.wire().defines(request.method), "{} is not of this era", request.method);
                 assert!(!self.running.iter().any(|call| call.id == request.id), "an id is used once at a time");
                 assert_eq!(request.caller.session().is_none(), request.caller.wire().stateless);
-                let cancel = (self.received.len() % 3 != 0).then(|| Arc::new(Flag(AtomicUsize::new(0))));
+                let cancel = (!self.received.len().is_multiple_of(3)).then(|| Arc::new(Flag(AtomicUsize::new(0))));
                 if let Some(cancel) = &cancel {
                     self.engine.attach(&request.id, cancel.clone());
                 }
@@ -247,7 +248,8 @@ impl Peer {
                 self.sent(reply.frame(), None);
             }
             Event::Cancel(cancel, frames) => {
-                let cancelled: Vec<usize> = (0..self.running.len()).filter(|n| !self.engine.may_send(&self.running[*n].id)).collect();
+                let cancelled: Vec<usize> =
+                    (0..self.running.len()).filter(|n| !self.engine.may_send(&self.running[*n].id)).collect();
                 assert_eq!(cancelled.len(), 1, "one call is cancelled");
                 let call = self.running.remove(cancelled[0]);
                 assert_eq!(cancel.is_some(), call.cancel.is_some());
@@ -285,7 +287,10 @@ impl Peer {
         let Some(id) = frame.get("id").map(Value::to_string) else { return };
         let answered = self.answered.entry(id.clone()).or_default();
         *answered += 1;
-        assert!(*answered <= self.received.get(&id).copied().unwrap_or(0), "more answers than requests with the id {id}");
+        assert!(
+            *answered <= self.received.get(&id).copied().unwrap_or(0),
+            "more answers than requests with the id {id}"
+        );
         if let (Some(result), Some(call)) = (frame.get("result"), call) {
             assert_eq!(result.get("resultType").is_some(), call.wire.stateless, "`resultType` is of one era");
         }

@@ -1,5 +1,5 @@
 //! A scripted service and a raw HTTP client, for tests of the wires.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod wire;
 

@@ -121,7 +121,7 @@ pub(crate) async fn call(fs: &Filesystem, tool: &str, args: Value) -> Result<Val
         };
     }
     dispatch! {
-        "read_file" => read_text_file,
+        "read_file" => read_file,
         "read_text_file" => read_text_file,
         "read_media_file" => read_media_file,
         "read_multiple_files" => read_multiple_files,

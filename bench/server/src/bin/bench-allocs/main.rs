@@ -12,8 +12,8 @@ mod direct;
 mod wire;
 
 use direct::Direct;
+use linchpin::{Error, Result};
 use linchpin_bench::counting::{Counting, Counts};
-use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use wire::{Client, Era, Http, Pipe};
@@ -26,30 +26,19 @@ const WARM_UP: u32 = 200;
 /// Calls counted.
 const CALLS: u32 = 1000;
 const ECHO: (&str, &str) = ("echo", r#"{"message":"Quick brown fox 0123456789"}"#);
-/// Frames of a stack that say nothing about whose allocation it is.
-const DULL: &[&str] = &[
-    "linchpin_bench::counting",
-    "std::",
-    "core::",
-    "alloc::",
-    "<alloc::",
-    "<core::",
-    "__rust",
-    "__rdl",
-];
-const FRAMES_SHOWN: usize = 6;
+/// Source files that say nothing about whose allocation it is.
+const FOREIGN: &[&str] = &["/rustc/", "/registry/", "/counting.rs"];
+const FRAMES_SHOWN: usize = 4;
 
-type Res<T> = Result<T, Box<dyn Error>>;
-
-fn main() -> Res<()> {
+fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => table(&measure()?),
         ["--json"] => lines(&measure()?),
         ["sites"] => sites(),
-        ["stdio"] => Ok(linchpin_bench::run_stdio(linchpin_bench::counted())?),
-        ["http", port] => Ok(linchpin_bench::run_http(linchpin_bench::counted(), port.parse()?)?),
-        _ => Err("usage: bench-allocs [--json | sites]".into()),
+        ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::counted()),
+        ["http", port] => linchpin_bench::run_http(linchpin_bench::counted(), port.parse()?),
+        _ => Err(Error::tool("usage: bench-allocs [--json | sites]")),
     }
 }
 
@@ -61,7 +50,7 @@ struct Cost {
     bytes: f64,
 }
 
-fn measure() -> Res<Vec<Cost>> {
+fn measure() -> Result<Vec<Cost>> {
     let mut costs = Vec::new();
     for era in [Era::Modern, Era::Legacy] {
         let label = era.label();
@@ -83,23 +72,23 @@ fn mean(case: String, sum: Counts) -> Cost {
 }
 
 /// The counters of the server behind `client`, as its own tool reports them.
-fn counters(client: &mut dyn Client) -> Res<Counts> {
+fn counters(client: &mut dyn Client) -> Result<Counts> {
     let answer: serde_json::Value = serde_json::from_str(&client.call("allocations", "{}")?)?;
     let text = answer["result"]["content"][0]["text"].as_str();
-    let text = text.ok_or_else(|| format!("no counters in {answer}"))?;
+    let text = text.ok_or_else(|| Error::tool(format!("no counters in {answer}")))?;
     let numbers: Vec<u64> = text.split(' ').map(str::parse).collect::<Result<_, _>>()?;
     match numbers[..] {
         [allocs, reallocs, bytes] => Ok(Counts { allocs, reallocs, bytes }),
-        _ => Err(format!("not three counters: {text}").into()),
+        _ => Err(Error::tool(format!("not three counters: {text}"))),
     }
 }
 
-fn remote(client: &mut dyn Client) -> Res<Counts> {
-    let mut echo = |n: u32, client: &mut dyn Client| -> Res<()> {
+fn remote(client: &mut dyn Client) -> Result<Counts> {
+    let echo = |n: u32, client: &mut dyn Client| -> Result<()> {
         for _ in 0..n {
             let answer = client.call(ECHO.0, ECHO.1)?;
             if !answer.contains("Quick brown fox") {
-                return Err(format!("wrong answer: {answer}").into());
+                return Err(Error::tool(format!("wrong answer: {answer}")));
             }
         }
         Ok(())
@@ -114,7 +103,7 @@ fn remote(client: &mut dyn Client) -> Res<Counts> {
     Ok(counters(client)?.since(before).since(own))
 }
 
-fn table(costs: &[Cost]) -> Res<()> {
+fn table(costs: &[Cost]) -> Result<()> {
     let mut out = String::from("| path | allocations | reallocations | bytes |\n|---|--:|--:|--:|\n");
     for c in costs {
         writeln!(out, "| {} | {:.2} | {:.2} | {:.0} |", c.case, c.allocs, c.reallocs, c.bytes)?;
@@ -122,7 +111,7 @@ fn table(costs: &[Cost]) -> Res<()> {
     print(&out)
 }
 
-fn lines(costs: &[Cost]) -> Res<()> {
+fn lines(costs: &[Cost]) -> Result<()> {
     let mut out = String::new();
     for c in costs {
         let row = serde_json::json!({"case": c.case, "count": c.allocs, "reallocs": c.reallocs, "bytes": c.bytes, "calls": CALLS});
@@ -132,7 +121,7 @@ fn lines(costs: &[Cost]) -> Res<()> {
 }
 
 /// The allocations of one call after warm-up, each with the stack it came from.
-fn sites() -> Res<()> {
+fn sites() -> Result<()> {
     let mut out = String::new();
     for era in [Era::Modern, Era::Legacy] {
         show(&mut out, "in process", era, Direct::open(era)?.sites(WARM_UP, ECHO)?)?;
@@ -142,7 +131,7 @@ fn sites() -> Res<()> {
     print(&out)
 }
 
-fn remote_sites(client: &mut dyn Client) -> Res<Vec<(usize, String)>> {
+fn remote_sites(client: &mut dyn Client) -> Result<Vec<(usize, String)>> {
     for _ in 0..WARM_UP {
         client.call(ECHO.0, ECHO.1)?;
     }
@@ -150,25 +139,32 @@ fn remote_sites(client: &mut dyn Client) -> Res<Vec<(usize, String)>> {
     client.call(ECHO.0, ECHO.1)?;
     let answer: serde_json::Value = serde_json::from_str(&client.call("sites", "{}")?)?;
     let text = answer["result"]["content"][0]["text"].as_str();
-    let text = text.ok_or_else(|| format!("no sites in {answer}"))?;
+    let text = text.ok_or_else(|| Error::tool(format!("no sites in {answer}")))?;
     Ok(serde_json::from_str(text)?)
 }
 
-fn show(out: &mut String, path: &str, era: Era, sites: Vec<(usize, String)>) -> Res<()> {
+fn show(out: &mut String, path: &str, era: Era, sites: Vec<(usize, String)>) -> Result<()> {
     writeln!(out, "\n== {path}, {}: {} allocations ==", era.label(), sites.len())?;
     for (bytes, trace) in sites {
         writeln!(out, "{bytes} bytes")?;
-        let frames = trace.lines().filter(|l| {
-            let name = l.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-            name.strip_prefix(": ").is_some_and(|n| !DULL.iter().any(|d| n.starts_with(d)))
-        });
-        for frame in frames.take(FRAMES_SHOWN) {
-            writeln!(out, "    {}", frame.trim_start())?;
+        // A frame is a line `12: name` and, with symbols, a line `at file:line`.
+        let mut name = "";
+        let mut shown = 0;
+        for line in trace.lines().map(str::trim_start) {
+            match line.strip_prefix("at ") {
+                None => name = line.split_once(": ").map_or(line, |(_, name)| name),
+                Some(at) if FOREIGN.iter().any(|f| at.contains(f)) => {}
+                Some(at) if shown < FRAMES_SHOWN => {
+                    shown += 1;
+                    writeln!(out, "    {name}  {}", at.trim_start_matches("./"))?;
+                }
+                Some(_) => break,
+            }
         }
     }
     Ok(())
 }
 
-fn print(text: &str) -> Res<()> {
+fn print(text: &str) -> Result<()> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

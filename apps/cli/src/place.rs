@@ -1,0 +1,102 @@
+//! Where a server listens.
+
+use crate::fail::Failure;
+use crate::paste;
+use clap::Args;
+use linchpin::proto::service::IntoService;
+use linchpin::server::Server;
+use linchpin::transport::{http, stdio};
+use std::io;
+use std::net::SocketAddr;
+
+/// Standard input and output unless `--http` or `--unix` says otherwise.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where to serve")]
+pub(crate) struct PlaceArgs {
+    /// Serve Streamable HTTP at this address instead, for example 127.0.0.1:8931. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
+    http: Option<String>,
+
+    /// Over HTTP, serve the transport of 2024-11-05 too, at /sse.
+    #[arg(long, requires = "http")]
+    sse: bool,
+
+    /// Accept requests to this host name too. Needed behind a proxy. May be repeated.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    allow_host: Vec<String>,
+
+    /// Let pages of this origin call, for example https://app.example. May be repeated.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+
+    /// Serve at a unix socket instead, for the same user only.
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH")]
+    unix: Option<std::path::PathBuf>,
+}
+
+/// How a client gets at the server: its name, and the command that starts it on stdio.
+pub(crate) struct Card<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) command: Vec<String>,
+}
+
+impl PlaceArgs {
+    /// Serves until input ends or the process is told to stop.
+    pub(crate) fn run<S: Send + Sync + 'static>(self, server: Server<S>, card: &Card<'_>) -> Result<(), Failure> {
+        let service = server.into_shared().map_err(Failure::new)?;
+        // One thread does for a pipe; HTTP takes what the machine has.
+        let mut runtime = match self.http {
+            Some(_) => tokio::runtime::Builder::new_multi_thread(),
+            None => tokio::runtime::Builder::new_current_thread(),
+        };
+        let runtime = runtime.enable_all().build().map_err(Failure::new)?;
+        runtime.block_on(async {
+            use linchpin::proto::service::Bind;
+            #[cfg(unix)]
+            if let Some(path) = &self.unix {
+                eprintln!("serving {} at {}", card.name, path.display());
+                return linchpin::transport::unix::unix(path).serve(service).await.map_err(Failure::new);
+            }
+            match &self.http {
+                None => {
+                    if io::IsTerminal::is_terminal(&io::stdin()) {
+                        eprint!("{}", paste::waiting(card));
+                    }
+                    stdio::stdio().serve(service).await.map_err(Failure::new)
+                }
+                Some(addr) => self.listen(addr, card).serve(service).await.map_err(|e| refused(addr, &e)),
+            }
+        })
+    }
+
+    fn listen(&self, addr: &str, card: &Card<'_>) -> http::Http {
+        let mut place = http::http(addr);
+        if self.sse {
+            place = place.with_sse();
+        }
+        for host in &self.allow_host {
+            place = place.allow_host(host);
+        }
+        for origin in &self.allow_origin {
+            place = place.allow_origin(origin);
+        }
+        let (name, command, sse) = (card.name.to_owned(), card.command.clone(), self.sse);
+        place.on_ready(move |addr| announce(&Card { name: &name, command }, addr, sse))
+    }
+}
+
+fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
+    eprint!("{}", paste::listening(card, addr, sse));
+}
+
+fn refused(addr: &str, e: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot serve at {addr}: {e}"));
+    match e.kind() {
+        io::ErrorKind::AddrInUse => failure.hint("another program listens there; take another port, or port 0 for a free one"),
+        io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need privileges; take a higher one"),
+        io::ErrorKind::InvalidInput => failure.hint("an address is HOST:PORT, for example 127.0.0.1:8931"),
+        io::ErrorKind::AddrNotAvailable => failure.hint("this machine has no such address; 127.0.0.1 is itself"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,276 @@
+//! Every limit, reached.
+#![cfg(feature = "http")]
+
+mod common;
+
+use bytes::Bytes;
+use common::Fake;
+use common::wire::*;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use linchpin_proto::Service;
+use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[tokio::test]
+async fn bodies_are_bounded_while_they_arrive() {
+    let server = Server::start(Fake::with(|l| l.frame_bytes_max = 300)).await;
+    let fits = alone("1", "echo", "");
+    assert_eq!(server.ask(&fits).await.status, 200);
+    // In chunks nobody announces the length; the server stops reading at the limit.
+    let mut conn = server.connect().await;
+    let head: String = fits.split("\r\n\r\n").next().unwrap().lines().filter(|l| !l.starts_with("content-length")).map(|l| format!("{l}\r\n")).collect();
+    conn.send(&format!("{head}transfer-encoding: chunked\r\n\r\n")).await;
+    for _ in 0..4 {
+        conn.send(&format!("64\r\n{}\r\n", "x".repeat(100))).await;
+    }
+    assert_eq!(conn.response().await.status, 413);
+    // An announced one is refused before it comes.
+    let mut conn = server.connect().await;
+    conn.send(&post(&[("content-length", "301")], "")).await;
+    assert_eq!(conn.response().await.status, 413);
+}
+
+#[tokio::test]
+async fn heads_are_bounded_in_bytes() {
+    let server = Server::start(Fake::with(|l| l.header_bytes_max = 8192)).await;
+    let big = "x".repeat(9000);
+    assert_eq!(server.ask(&alone_with("1", "echo", "", &[("x-big", &big)])).await.status, 431);
+    assert_eq!(server.ask(&alone_with("1", "echo", "", &[("x-big", &big[..7000])])).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_slow_head_a_silent_connection_and_an_idle_one_are_closed() {
+    let fake = Fake::with(|l| l.header_read_ms_max = 40);
+    let server = Server::start_with(fake, Server::options(|o| o.idle_ms_max = 400)).await;
+    let (mut silent, mut slow, mut preface) = (server.connect().await, server.connect().await, server.connect().await);
+    slow.send("POST /mcp HTTP/1.1\r\nhost: ").await;
+    preface.send("PR").await;
+    assert!(silent.is_closed().await && slow.is_closed().await && preface.is_closed().await);
+    // A connection that was of use may rest longer than a head may take, and a running call is not rest at all.
+    let mut idle = server.connect().await;
+    idle.send(&alone("1", "t", "gate:a")).await;
+    server.fake.until("started t").await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    server.fake.open_gate("a");
+    assert_eq!(idle.response().await.status, 200);
+    assert!(idle.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_slow_body_is_refused_and_its_connection_closed() {
+    let server = Server::start(Fake::with(|l| l.body_read_ms_max = 30)).await;
+    let mut conn = server.connect().await;
+    conn.send(&post(&[("content-length", "100")], "{\"slow")).await;
+    assert_eq!(conn.response().await.status, 408);
+    assert!(conn.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_loses_its_connection_but_not_its_call() {
+    let server = Server::start_with(Fake::new(), Server::options(|o| o.write_ms_max = 60)).await;
+    let id = server.session("2025-11-25").await;
+    let words = "note:1000000 ".repeat(40);
+    let (mut alone_conn, mut in_session) = (server.connect().await, server.connect().await);
+    alone_conn.send(&alone("1", "alone", &words)).await;
+    in_session.send(&post(&[("mcp-session-id", &id)], &call("1", "kept", &words))).await;
+    server.fake.until("dropped alone").await;
+    server.fake.until("finished kept").await;
+}
+
+#[tokio::test]
+async fn connections_past_the_limit_wait() {
+    let server = Server::start(Fake::with(|l| l.connections_max = 1)).await;
+    let mut first = server.connect().await;
+    first.send(&alone("1", "first", "note gate:a")).await;
+    first.head().await;
+    let mut second = server.connect().await;
+    second.send(&alone("1", "second", "")).await;
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!server.fake.happened("started second"));
+    drop(first);
+    assert_eq!(second.response().await.status, 200);
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_running_calls_but_not_for_ever() {
+    let mut server = Server::start(Fake::new()).await;
+    let mut conn = server.connect().await;
+    conn.send(&alone("1", "t", "gate:a")).await;
+    server.fake.until("started t").await;
+    server.begin_stop();
+    server.fake.until("closed").await;
+    server.fake.open_gate("a");
+    let r = conn.response().await;
+    assert_eq!((r.status, r.header("connection")), (200, Some("close")));
+    server.stop().await;
+
+    let mut server = Server::start_with(Fake::with(|l| l.drain_ms_max = 30), |http| http.with_sse()).await;
+    let id = server.session("2025-11-25").await;
+    let (mut alone_conn, mut in_session, mut listening, mut older) =
+        (server.connect().await, server.connect().await, server.connect().await, server.connect().await);
+    alone_conn.send(&alone("1", "alone", "gate:never")).await;
+    in_session.send(&post(&[("mcp-session-id", &id)], &call("1", "kept", "gate:never"))).await;
+    listening.send(&bare("GET", "/mcp", &[("mcp-session-id", &id)])).await;
+    listening.head().await;
+    older.send(&bare("GET", "/sse", &[])).await;
+    older.head().await;
+    server.fake.until("started alone").await;
+    server.fake.until("started kept").await;
+    let fake = server.fake.clone();
+    server.begin_stop();
+    server.stop().await;
+    fake.until("dropped alone").await;
+    while older.event().await.is_some() {}
+    while listening.event().await.is_some() {}
+}
+
+// --- by the paused clock, without sockets --------------------------------------------------------------------------
+
+fn service(fake: &Arc<Fake>, change: impl FnOnce(&mut HttpOptions)) -> HttpService {
+    let mut options = HttpOptions::default();
+    change(&mut options);
+    (fake.clone() as Arc<dyn Service>).into_service_with(options).unwrap()
+}
+
+async fn ask(service: &HttpService, method: Method, session: Option<&str>, principal: Option<&str>, body: &str) -> Response<HttpBody> {
+    let mut request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
+    if !body.is_empty() {
+        request = request.header("content-type", "application/json");
+    }
+    if let Some(session) = session {
+        request = request.header("mcp-session-id", session);
+    }
+    if let Some(principal) = principal {
+        request = request.extension(Principal(principal.into()));
+    }
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+    service.handle(request.body(body).unwrap()).await.unwrap()
+}
+
+async fn open(service: &HttpService, principal: Option<&str>) -> Result<String, StatusCode> {
+    let r = ask(service, Method::POST, None, principal, &initialize("2025-11-25")).await;
+    r.headers().get("mcp-session-id").map(|v| v.to_str().unwrap().to_owned()).ok_or(r.status())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_ends_and_one_in_use_does_not() {
+    let fake = Fake::with(|l| {
+        l.session_idle_ms_max = 10_000;
+        l.replay_ms_max = 2_000;
+    });
+    let service = service(&fake, |_| {});
+    let (idle, listening, calling, asking) =
+        (open(&service, None).await.unwrap(), open(&service, None).await.unwrap(), open(&service, None).await.unwrap(), open(&service, None).await.unwrap());
+    let stream = ask(&service, Method::GET, Some(&listening), None, "").await;
+    assert_eq!(stream.status(), 200);
+    let (caller, session) = (service.clone(), calling.clone());
+    let running = tokio::spawn(async move { ask(&caller, Method::POST, Some(&session), None, &call("1", "long", "gate:a")).await });
+    fake.until("started long").await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(4_000)).await;
+        assert_eq!(ask(&service, Method::POST, Some(&asking), None, &call("1", "echo", "")).await.status(), 200);
+    }
+    let status = async |session: &str| ask(&service, Method::POST, Some(session), None, &call("9", "echo", "")).await.status();
+    assert_eq!(status(&idle).await, 404);
+    assert_eq!(status(&listening).await, 200, "its stream is open");
+    assert_eq!(status(&calling).await, 200, "its call runs");
+    fake.open_gate("a");
+    assert_eq!(running.await.unwrap().status(), 200);
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(13_000)).await;
+    for session in [&listening, &calling, &asking] {
+        assert_eq!(status(session).await, 404);
+    }
+    assert_eq!(fake.hub().open_feeds(), 0, "nothing is kept");
+    // The sweeper, which ended with the last session, comes back with the next.
+    let again = open(&service, None).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(13_000)).await;
+    assert_eq!(status(&again).await, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_stream_is_kept_alive_by_comments() {
+    let fake = Fake::with(|l| l.keep_alive_ms = 1_000);
+    let service = service(&fake, |_| {});
+    let session = open(&service, None).await.unwrap();
+    let mut body = ask(&service, Method::GET, Some(&session), None, "").await.into_body();
+    let mut next = async || String::from_utf8(body.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
+    assert!(next().await.starts_with("id: 0-1"));
+    let start = tokio::time::Instant::now();
+    let passed = || start.elapsed().as_millis();
+    assert_eq!(next().await, ": keep-alive\n\n");
+    assert!((1_000..1_010).contains(&passed()), "{}", passed());
+    // An event counts as life: the next comment comes a whole pause after it.
+    let hub = fake.hub().clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        hub.publish(&linchpin_proto::Change::Tools);
+    });
+    assert!(next().await.contains("list_changed"));
+    assert!((1_600..1_610).contains(&passed()), "{}", passed());
+    assert_eq!(next().await, ": keep-alive\n\n");
+    assert!((2_600..2_620).contains(&passed()), "{}", passed());
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
+    let fake = Fake::with(|l| l.sessions_max = 2);
+    let service = service(&fake, |_| {});
+    let first = open(&service, None).await.unwrap();
+    open(&service, None).await.unwrap();
+    let r = ask(&service, Method::POST, None, None, &initialize("2025-11-25")).await;
+    assert_eq!(r.status(), 503);
+    let body = r.into_body().collect().await.unwrap().to_bytes();
+    assert!(std::str::from_utf8(&body).unwrap().contains(r#""id":0,"error":{"code":-32603"#), "{body:?}");
+    assert_eq!(ask(&service, Method::DELETE, Some(&first), None, "").await.status(), 204);
+    open(&service, None).await.unwrap();
+    assert_eq!(fake.hub().open_feeds(), 2);
+    service.close_sessions();
+    assert_eq!(fake.hub().open_feeds(), 0);
+    open(&service, None).await.unwrap();
+    drop(service);
+    tokio::task::yield_now().await;
+    assert_eq!(fake.hub().open_feeds(), 0, "the sessions end with their service");
+}
+
+#[tokio::test]
+async fn an_initialize_that_fails_opens_nothing() {
+    let fake = Fake::with(|l| l.sessions_max = 1);
+    let service = service(&fake, |_| {});
+    let r = ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
+    assert_eq!((r.status(), r.headers().get("mcp-session-id")), (StatusCode::BAD_REQUEST, None));
+    open(&service, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_is_its_principals_alone() {
+    let fake = Fake::new();
+    let service = service(&fake, |_| {});
+    let session = open(&service, Some("ann")).await.unwrap();
+    for (principal, status) in [(Some("bob"), 404), (None, 404), (Some("ann"), 200)] {
+        let r = ask(&service, Method::POST, Some(&session), principal, &call("1", "echo", "")).await;
+        assert_eq!(r.status(), status, "{principal:?}");
+    }
+    for method in [Method::GET, Method::DELETE] {
+        assert_eq!(ask(&service, method, Some(&session), Some("bob"), "").await.status(), 404);
+    }
+    fake.until("principal ann").await;
+    assert!(!fake.happened("principal bob"));
+}
+
+#[tokio::test]
+async fn mounted_it_takes_every_path() {
+    let service = (Fake::new() as Arc<dyn Service>).into_service().unwrap();
+    for path in ["/", "/mcp", "/deep/down"] {
+        let body = Full::new(Bytes::from(initialize("2025-11-25")));
+        let request = Request::post(path).header("host", "localhost").header("content-type", "application/json").body(body).unwrap();
+        let r = tower_service::Service::call(&mut service.clone(), request).await.unwrap();
+        assert_eq!(r.status(), 200, "{path}");
+        let size = http_body::Body::size_hint(r.body()).exact().expect("a length");
+        assert_eq!(r.into_body().collect().await.unwrap().to_bytes().len() as u64, size);
+    }
+}
