@@ -271,7 +271,7 @@ const CHECKS = {
   },
   async listen(client, lane) {
     if (!lane.modern) leaveOut("subscriptions/listen came with 2026-07-28");
-    const uri = `${TEXT}12`;
+    const [{ uri }] = await client.resources();
     const stream = await client.listen({ resourceSubscriptions: [uri], toolsListChanged: true });
     assert.deepEqual(stream.honoredFilter.resourceSubscriptions, [uri]);
     assert.equal(stream.honoredFilter.toolsListChanged, true);

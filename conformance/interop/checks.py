@@ -303,7 +303,8 @@ async def subscribe(client, lane):
 async def listen(client, lane):
     if not lane["modern"]:
         raise LeftOut("subscriptions/listen came with 2026-07-28")
-    await client.listen(TEXT + "12", UPDATE_S_MAX)
+    uri = (await client.resources())[0]["uri"]
+    await client.listen(uri, UPDATE_S_MAX)
 
 
 async def parallel(client, lane):

@@ -53,7 +53,10 @@ fn during(server: Server) -> Server {
         .tool(fixture("test_logging_tool", "Logging on request", "Logs if the request asks for it."), log_once)
         .tool(fixture("test_tool_with_progress", "Progress", "Reports progress three times."), progress)
         .tool(fixture("test_reconnection", "Reconnection", "Closes its stream and answers on the next."), reconnection)
-        .tool(fixture("slow_compute", "Slow compute", "Takes as long as it is told to; can be cancelled."), slow_compute)
+        .tool(
+            fixture("slow_compute", "Slow compute", "Takes as long as it is told to; can be cancelled."),
+            slow_compute,
+        )
 }
 
 async fn pause() {
@@ -121,13 +124,20 @@ struct CustomHeader {
 fn schemas(server: Server) -> Server {
     server
         .tool(
-            fixture("json_schema_2020_12_tool", "JSON Schema", "Has an input schema that uses much of JSON Schema 2020-12.")
-                .input_schema(contact_schema()),
-            |contact: serde_json::Map<String, Value>| async move { format!("Took a contact with {} fields.", contact.len()) },
+            fixture(
+                "json_schema_2020_12_tool",
+                "JSON Schema",
+                "Has an input schema that uses much of JSON Schema 2020-12.",
+            )
+            .input_schema(contact_schema()),
+            |contact: serde_json::Map<String, Value>| async move {
+                format!("Took a contact with {} fields.", contact.len())
+            },
         )
-        .tool(fixture("test_custom_header", "Mirrored argument", "Has an argument that a header repeats."), |q: CustomHeader| async move {
-            format!("The value has {} characters.", q.value.chars().count())
-        })
+        .tool(
+            fixture("test_custom_header", "Mirrored argument", "Has an argument that a header repeats."),
+            |q: CustomHeader| async move { format!("The value has {} characters.", q.value.chars().count()) },
+        )
         .tool(fixture("greet", "Greet", "Greets somebody."), |q: Greet| async move { format!("Hello, {}!", q.name) })
 }
 

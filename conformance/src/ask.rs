@@ -10,18 +10,28 @@ use serde_json::{Value, json};
 
 /// Adds the tools.
 pub(crate) fn add(server: Server) -> Server {
-    let fixture = |name: &str, title: &str, description: &str| Tool::new(name, description).title(title).read_only().open_world(true);
+    let fixture = |name: &str, title: &str, description: &str| {
+        Tool::new(name, description).title(title).read_only().open_world(true)
+    };
     server
         .tool(fixture("test_sampling", "Sampling", "Asks the client's model."), sampling)
         .tool(fixture("test_elicitation", "Elicitation", "Asks the user for a name and an address."), elicitation)
-        .tool(fixture("test_elicitation_sep1034_defaults", "Form defaults", "Asks with a form that has defaults."), defaults)
-        .tool(fixture("test_elicitation_sep1330_enums", "Form choices", "Asks with a form of every kind of choice."), enums)
+        .tool(
+            fixture("test_elicitation_sep1034_defaults", "Form defaults", "Asks with a form that has defaults."),
+            defaults,
+        )
+        .tool(
+            fixture("test_elicitation_sep1330_enums", "Form choices", "Asks with a form of every kind of choice."),
+            enums,
+        )
 }
 
 fn session_only(cx: &Cx) -> Result<()> {
     match cx.peer() {
         Some(_) => Ok(()),
-        None => Err(Error::tool("This tool sends a request to the client, which needs a session; this request stands alone.")),
+        None => Err(Error::tool(
+            "This tool sends a request to the client, which needs a session; this request stands alone.",
+        )),
     }
 }
 
@@ -96,7 +106,10 @@ async fn defaults(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
 async fn enums(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
     let titled = |what: &str| {
         let numbers = ["First", "Second", "Third"];
-        let choices = numbers.iter().zip(1..).map(|(n, i)| json!({ "const": format!("value{i}"), "title": format!("{n} {what}") }));
+        let choices = numbers
+            .iter()
+            .zip(1..)
+            .map(|(n, i)| json!({ "const": format!("value{i}"), "title": format!("{n} {what}") }));
         Value::from(choices.collect::<Vec<_>>())
     };
     let properties = json!({

@@ -21,7 +21,9 @@ pub(crate) const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZG
 pub fn server() -> Server {
     let server = Server::new("linchpin-conformance", env!("CARGO_PKG_VERSION"))
         .title("Linchpin conformance fixtures")
-        .instructions("Fixtures of the official MCP conformance suite. Each tool, resource and prompt tests one thing.");
+        .instructions(
+            "Fixtures of the official MCP conformance suite. Each tool, resource and prompt tests one thing.",
+        );
     // The first tool listed must be one that succeeds without arguments: the suite's header tests call it.
     let server = answers::add(server);
     let server = ask::add(server);

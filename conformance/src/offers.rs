@@ -24,15 +24,23 @@ struct Data {
 
 fn resources(server: Server) -> Server {
     let text = Resource::new("test://static-text").name("static-text").description("A text that never changes.");
-    let binary = Resource::new("test://static-binary").name("static-binary").description("An image that never changes.");
-    let watched = Resource::new("test://watched-resource").name("watched-resource").description("A text to subscribe to.");
+    let binary =
+        Resource::new("test://static-binary").name("static-binary").description("An image that never changes.");
+    let watched =
+        Resource::new("test://watched-resource").name("watched-resource").description("A text to subscribe to.");
     let template = Resource::new("test://template/{id}/data").name("template").description("Data of any id.");
     server
-        .resource(text.mime_type("text/plain"), |_: NoArgs| async { "This is the content of the static text resource." })
-        .resource(binary.mime_type("image/png"), |_: NoArgs| async { ResourceContents::blob("test://static-binary", PNG) })
+        .resource(text.mime_type("text/plain"), |_: NoArgs| async {
+            "This is the content of the static text resource."
+        })
+        .resource(binary.mime_type("image/png"), |_: NoArgs| async {
+            ResourceContents::blob("test://static-binary", PNG)
+        })
         .resource(watched.mime_type("text/plain"), |_: NoArgs| async { "Nothing happened yet." })
         .resource(
-            template.mime_type("application/json").complete("id", |typed: Completion| async move { typed.filter(["123", "456"]) }),
+            template
+                .mime_type("application/json")
+                .complete("id", |typed: Completion| async move { typed.filter(["123", "456"]) }),
             |at: ById| async move {
                 let data = format!("Data for ID: {}", at.id);
                 Json(Data { id: at.id, template_test: true, data })
@@ -80,13 +88,16 @@ fn prompts(server: Server) -> Server {
         .prompt(prompt("test_prompt_with_image", "Image", "A prompt with an image."), |_: NoArgs| async {
             vec![Message::user(Content::image(PNG, "image/png")), Message::user("Please analyze the image above.")]
         })
-        .prompt(prompt("test_changing_prompt", "Changing", "Comes and goes; see test_trigger_prompt_change."), |_: NoArgs| async {
-            "This prompt is offered at the moment."
-        })
+        .prompt(
+            prompt("test_changing_prompt", "Changing", "Comes and goes; see test_trigger_prompt_change."),
+            |_: NoArgs| async { "This prompt is offered at the moment." },
+        )
 }
 
 fn changes(server: Server) -> Server {
-    let trigger = |name: &str, title: &str, description: &str| Tool::new(name, description).title(title).additive().open_world(false);
+    let trigger = |name: &str, title: &str, description: &str| {
+        Tool::new(name, description).title(title).additive().open_world(false)
+    };
     let (tools, prompts) = (server.tools(), server.prompts());
     server
         .tool(

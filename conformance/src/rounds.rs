@@ -7,8 +7,12 @@ use serde_json::json;
 
 /// Adds them.
 pub(crate) fn add(server: Server) -> Server {
-    let fixture = |name: &str, title: &str, description: &str| Tool::new(name, description).title(title).read_only().open_world(true);
-    let mrtr = |what: &str, title: &str, description: &str| fixture(&format!("test_input_required_result_{what}"), title, description);
+    let fixture = |name: &str, title: &str, description: &str| {
+        Tool::new(name, description).title(title).read_only().open_world(true)
+    };
+    let mrtr = |what: &str, title: &str, description: &str| {
+        fixture(&format!("test_input_required_result_{what}"), title, description)
+    };
     server
         .tool(mrtr("elicitation", "Round: elicitation", "Asks for a name and greets."), name)
         .tool(mrtr("sampling", "Round: sampling", "Asks the model for a capital."), capital)
@@ -21,10 +25,17 @@ pub(crate) fn add(server: Server) -> Server {
         .tool(fixture("test_streaming_elicitation", "Elicitation", "Asks for a name."), name)
         .tool(fixture("test_missing_capability", "Needs sampling", "Only for clients that can sample."), needs_sampling)
         .tool(
-            Tool::new("confirm_delete", "Pretends to delete a file, after asking.").title("Confirm deletion").destructive().open_world(false),
+            Tool::new("confirm_delete", "Pretends to delete a file, after asking.")
+                .title("Confirm deletion")
+                .destructive()
+                .open_world(false),
             confirm_delete,
         )
-        .prompt(Prompt::new("test_input_required_result_prompt", "Asks for the context it is to use.").title("Asking prompt"), prompt)
+        .prompt(
+            Prompt::new("test_input_required_result_prompt", "Asks for the context it is to use.")
+                .title("Asking prompt"),
+            prompt,
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -94,7 +105,9 @@ async fn capabilities(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
     };
     let greeting = async {
         match caps.sampling {
-            true => cx.sample("greeting", ask_model("Generate a greeting", 50)).await.map(|answer| said(&answer).to_owned()),
+            true => {
+                cx.sample("greeting", ask_model("Generate a greeting", 50)).await.map(|answer| said(&answer).to_owned())
+            }
             false => Ok("Hello".into()),
         }
     };

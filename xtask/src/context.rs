@@ -19,12 +19,7 @@ impl Context {
         let root = here
             .ancestors()
             .find(|folder| folder.join("xtask/Cargo.toml").is_file())
-            .with_context(|| {
-                format!(
-                    "{} is not inside the repository; change into it and try again",
-                    here.display()
-                )
-            })?
+            .with_context(|| format!("{} is not inside the repository; change into it and try again", here.display()))?
             .to_path_buf();
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(dir) => here.join(dir),
@@ -41,8 +36,7 @@ impl Context {
     /// The folder for scratch results of one subcommand, created when missing.
     pub(crate) fn results(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join("xtask").join(name);
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(folder)
     }
 
@@ -59,11 +53,7 @@ pub(crate) struct Flags<'a> {
 
 impl<'a> Flags<'a> {
     /// Accepts `words` if every flag in them is one of `values` (takes a value) or `switches`.
-    pub(crate) fn parse(
-        words: &'a [String],
-        values: &[&str],
-        switches: &[&str],
-    ) -> Result<Flags<'a>> {
+    pub(crate) fn parse(words: &'a [String], values: &[&str], switches: &[&str]) -> Result<Flags<'a>> {
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             if values.contains(&word.as_str()) {
@@ -71,10 +61,7 @@ impl<'a> Flags<'a> {
                     bail!("{word} needs a value");
                 }
             } else if !switches.contains(&word.as_str()) {
-                bail!(
-                    "{word} is not known here; known are {}",
-                    [values, switches].concat().join(", ")
-                );
+                bail!("{word} is not known here; known are {}", [values, switches].concat().join(", "));
             }
         }
         Ok(Flags { words })
@@ -82,11 +69,7 @@ impl<'a> Flags<'a> {
 
     /// Every value given for a repeatable flag.
     pub(crate) fn all(&self, name: &str) -> Vec<&'a str> {
-        self.words
-            .windows(2)
-            .filter(|pair| pair[0] == name)
-            .map(|pair| pair[1].as_str())
-            .collect()
+        self.words.windows(2).filter(|pair| pair[0] == name).map(|pair| pair[1].as_str()).collect()
     }
 
     /// The last value given for a flag.
@@ -106,9 +89,7 @@ mod tests {
 
     #[test]
     fn flags_are_read_and_unknown_ones_are_refused_by_name() {
-        let words: Vec<String> = ["--only", "tidy", "--only", "fmt", "--list"]
-            .map(String::from)
-            .to_vec();
+        let words: Vec<String> = ["--only", "tidy", "--only", "fmt", "--list"].map(String::from).to_vec();
         let flags = Flags::parse(&words, &["--only"], &["--list"]).unwrap();
         assert_eq!(flags.all("--only"), ["tidy", "fmt"]);
         assert_eq!(flags.last("--only"), Some("fmt"));

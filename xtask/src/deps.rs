@@ -20,12 +20,7 @@ struct Budget {
 
 /// The budgets, in one place.
 const BUDGETS: &[Budget] = &[
-    Budget {
-        what: "the words",
-        package: "linchpin-types",
-        features: None,
-        crates_max: 15,
-    },
+    Budget { what: "the words", package: "linchpin-types", features: None, crates_max: 15 },
     Budget {
         what: "a stdio server",
         package: "linchpin",
@@ -48,25 +43,14 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 
 /// Measures every budget.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    let mut report = Report {
-        counts: Counts::default(),
-        text: String::new(),
-        skips: Vec::new(),
-    };
-    let mut rows = vec![
-        ["build", "features", "crates", "budget", ""]
-            .map(String::from)
-            .to_vec(),
-    ];
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut rows = vec![["build", "features", "crates", "budget", ""].map(String::from).to_vec()];
     for budget in BUDGETS {
         let known = features_of(context, budget.package)?;
         let wanted = budget.features.unwrap_or_default();
         if let Some(missing) = wanted.iter().find(|name| !known.contains(**name)) {
             report.counts.skipped += 1;
-            report.skips.push(format!(
-                "{}: {} has no feature `{missing}`",
-                budget.what, budget.package
-            ));
+            report.skips.push(format!("{}: {} has no feature `{missing}`", budget.what, budget.package));
             continue;
         }
         let crates = unique_crates(&tree(context, budget)?);
@@ -81,9 +65,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         ]);
         if !within {
             let names: Vec<&str> = crates.iter().map(String::as_str).collect();
-            report
-                .text
-                .push_str(&format!("{}: {}\n", budget.what, names.join(", ")));
+            report.text.push_str(&format!("{}: {}\n", budget.what, names.join(", ")));
         }
     }
     report.text.insert_str(0, &table(&rows));
@@ -98,17 +80,11 @@ fn tree(context: &Context, budget: &Budget) -> Result<String> {
         .current_dir(&context.root)
         .stdin(Stdio::null());
     if let Some(features) = budget.features {
-        cargo
-            .arg("--no-default-features")
-            .args(["--features", &features.join(",")]);
+        cargo.arg("--no-default-features").args(["--features", &features.join(",")]);
     }
     let output = cargo.output().context("cargo tree cannot be started")?;
     if !output.status.success() {
-        bail!(
-            "cargo tree fails for {}:\n{}",
-            budget.package,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("cargo tree fails for {}:\n{}", budget.package, String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -129,22 +105,15 @@ fn features_of(context: &Context, package: &str) -> Result<BTreeSet<String>> {
         .output()
         .context("cargo metadata cannot be started")?;
     if !output.status.success() {
-        bail!(
-            "cargo metadata fails:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("cargo metadata fails:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
     let packages = metadata["packages"].as_array().context("no packages")?;
     let found = packages
         .iter()
         .find(|candidate| candidate["name"] == package)
         .with_context(|| format!("the workspace has no package {package}"))?;
-    Ok(found["features"]
-        .as_object()
-        .map(|features| features.keys().cloned().collect())
-        .unwrap_or_default())
+    Ok(found["features"].as_object().map(|features| features.keys().cloned().collect()).unwrap_or_default())
 }
 
 #[cfg(test)]

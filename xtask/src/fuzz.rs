@@ -49,9 +49,7 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
     let mut targets = targets(&home)?;
     targets.retain(|name| only.is_empty() || only.contains(&name.as_str()));
     if targets.is_empty() {
-        return Ok(Report::skipped(
-            "there is no such target in fuzz/fuzz_targets".into(),
-        ));
+        return Ok(Report::skipped("there is no such target in fuzz/fuzz_targets".into()));
     }
     if !process::exists("c++", "--version") {
         let why = "libFuzzer is C++ and there is no `c++` here";
@@ -66,19 +64,11 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
         .env("RUSTFLAGS", COVERAGE.join(" "))
         .env("CARGO_TARGET_DIR", &built)
         .current_dir(&home);
-    let finished = process::run(
-        &mut cargo,
-        &results.join("build.log"),
-        Duration::from_secs(1200),
-    )?;
+    let finished = process::run(&mut cargo, &results.join("build.log"), Duration::from_secs(1200))?;
     if !finished.ok {
         return Ok(Report::one(false, finished.output));
     }
-    let mut report = Report {
-        counts: Counts::default(),
-        text: String::new(),
-        skips: Vec::new(),
-    };
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let mut rows = vec![["target", "executions", ""].map(String::from).to_vec()];
     for name in &targets {
         let folder = results.join(name);
@@ -95,11 +85,7 @@ fn check_some(context: &Context, seconds: u64, only: &[&str]) -> Result<Report> 
         let finished = process::run(&mut fuzzer, &folder.join("run.log"), deadline)?;
         report.counts.add(Counts::one(finished.ok));
         let verdict = if finished.ok { "pass" } else { "FAIL" };
-        rows.push(vec![
-            name.clone(),
-            executions(&finished.output),
-            verdict.into(),
-        ]);
+        rows.push(vec![name.clone(), executions(&finished.output), verdict.into()]);
         if !finished.ok {
             report.text.push_str(&tail(&finished.output));
         }
@@ -116,10 +102,7 @@ fn targets(home: &Path) -> Result<Vec<String>> {
     for entry in entries {
         let path = entry.context("cannot list the fuzz targets")?.path();
         if path.extension().is_some_and(|extension| extension == "rs") {
-            names.extend(
-                path.file_stem()
-                    .map(|name| name.to_string_lossy().into_owned()),
-            );
+            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
         }
     }
     names.sort();
@@ -136,10 +119,7 @@ fn kept_cases(home: &Path, target: &str) -> Vec<PathBuf> {
 }
 
 fn host() -> Result<String> {
-    let output = Command::new("rustc")
-        .arg("-vV")
-        .output()
-        .context("rustc cannot be started")?;
+    let output = Command::new("rustc").arg("-vV").output().context("rustc cannot be started")?;
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .find_map(|line| line.strip_prefix("host: ").map(String::from))

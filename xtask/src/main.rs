@@ -3,10 +3,7 @@
 //! Owns: the order of the checks, where their tools live (`target/tools`), how their results are
 //! judged. Must not know: how any crate under test works inside.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "printing its findings is what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "printing its findings is what this program is for")]
 
 mod bench;
 mod conformance;

@@ -33,9 +33,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         .context("Cargo.toml has no workspace.package.rust-version")?
         .to_string();
     let mut wrong = Vec::new();
-    let members = workspace["workspace"]["members"]
-        .as_array()
-        .context("Cargo.toml has no workspace.members")?;
+    let members = workspace["workspace"]["members"].as_array().context("Cargo.toml has no workspace.members")?;
     for member in members.iter().filter_map(toml::Value::as_str) {
         let manifest = format!("{member}/Cargo.toml");
         let package = read_toml(context, &manifest)?;
@@ -51,9 +49,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
         let text = std::fs::read_to_string(context.root.join(file)).unwrap_or_default();
         for version in versions_after(&text, before) {
             if version != stated {
-                wrong.push(format!(
-                    "{file}: says `{before}{version}`, Cargo.toml says {stated}"
-                ));
+                wrong.push(format!("{file}: says `{before}{version}`, Cargo.toml says {stated}"));
             }
         }
     }
@@ -95,11 +91,8 @@ fn compile(context: &Context, stated: &str) -> Result<Report> {
 }
 
 fn read_toml(context: &Context, path: &str) -> Result<toml::Value> {
-    let text = std::fs::read_to_string(context.root.join(path))
-        .with_context(|| format!("cannot read {path}"))?;
-    let table: toml::Table = text
-        .parse()
-        .with_context(|| format!("{path} is not valid TOML"))?;
+    let text = std::fs::read_to_string(context.root.join(path)).with_context(|| format!("cannot read {path}"))?;
+    let table: toml::Table = text.parse().with_context(|| format!("{path} is not valid TOML"))?;
     Ok(toml::Value::Table(table))
 }
 
@@ -108,9 +101,7 @@ fn versions_after(text: &str, before: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, _) in text.match_indices(before) {
         let rest = &text[start + before.len()..];
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let mut parts = rest[..end].split('.').filter(|part| !part.is_empty());
         if let (Some(major), Some(minor)) = (parts.next(), parts.next()) {
             found.push(format!("{major}.{minor}"));

@@ -23,10 +23,7 @@ pub(crate) fn run(command: &mut Command, log: &Path, deadline: Duration) -> Resu
     let mut child = spawn_logged(command, log)?;
     let started = Instant::now();
     let status = loop {
-        if let Some(status) = child
-            .try_wait()
-            .context("cannot wait for a child process")?
-        {
+        if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
             break Some(status);
         }
         if started.elapsed() >= deadline {
@@ -35,28 +32,19 @@ pub(crate) fn run(command: &mut Command, log: &Path, deadline: Duration) -> Resu
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let mut output = String::from_utf8_lossy(
-        &std::fs::read(log).with_context(|| format!("cannot read {}", log.display()))?,
-    )
-    .into_owned();
+    let mut output =
+        String::from_utf8_lossy(&std::fs::read(log).with_context(|| format!("cannot read {}", log.display()))?)
+            .into_owned();
     if status.is_none() {
-        output.push_str(&format!(
-            "\n[stopped: not finished after {} s]\n",
-            deadline.as_secs()
-        ));
+        output.push_str(&format!("\n[stopped: not finished after {} s]\n", deadline.as_secs()));
     }
-    Ok(Finished {
-        ok: status.is_some_and(|status| status.success()),
-        output,
-    })
+    Ok(Finished { ok: status.is_some_and(|status| status.success()), output })
 }
 
 /// Starts `command` in its own process group, without stdin, with its output in `log`.
 pub(crate) fn spawn_logged(command: &mut Command, log: &Path) -> Result<Child> {
     let file = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
-    let twin = file
-        .try_clone()
-        .with_context(|| format!("cannot open {} twice", log.display()))?;
+    let twin = file.try_clone().with_context(|| format!("cannot open {} twice", log.display()))?;
     command
         .stdin(Stdio::null())
         // Captured output is read as plain text.

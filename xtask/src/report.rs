@@ -14,11 +14,7 @@ pub(crate) struct Counts {
 impl Counts {
     /// One check with this outcome.
     pub(crate) fn one(passed: bool) -> Counts {
-        Counts {
-            passed: u64::from(passed),
-            failed: u64::from(!passed),
-            skipped: 0,
-        }
+        Counts { passed: u64::from(passed), failed: u64::from(!passed), skipped: 0 }
     }
 
     /// Adds another count to this one.
@@ -31,11 +27,7 @@ impl Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Counts {
-            passed,
-            failed,
-            skipped,
-        } = self;
+        let Counts { passed, failed, skipped } = self;
         write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
@@ -53,23 +45,12 @@ pub(crate) struct Report {
 impl Report {
     /// A report of one check.
     pub(crate) fn one(passed: bool, text: String) -> Report {
-        Report {
-            counts: Counts::one(passed),
-            text,
-            skips: Vec::new(),
-        }
+        Report { counts: Counts::one(passed), text, skips: Vec::new() }
     }
 
     /// A report of something that could not be checked here.
     pub(crate) fn skipped(why: String) -> Report {
-        Report {
-            counts: Counts {
-                skipped: 1,
-                ..Counts::default()
-            },
-            text: String::new(),
-            skips: vec![why],
-        }
+        Report { counts: Counts { skipped: 1, ..Counts::default() }, text: String::new(), skips: vec![why] }
     }
 
     /// Prints everything, and tells whether nothing failed.
@@ -87,11 +68,7 @@ impl Report {
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();

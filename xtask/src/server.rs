@@ -20,9 +20,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts `command` and waits until something accepts connections on `port`.
     pub(crate) fn start(command: &mut Command, port: u16, log: &Path) -> Result<Running> {
-        let mut running = Running {
-            child: process::spawn_logged(command, log)?,
-        };
+        let mut running = Running { child: process::spawn_logged(command, log)? };
         let started = Instant::now();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         loop {

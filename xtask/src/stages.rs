@@ -24,62 +24,26 @@ const STAGES: &[Stage] = &[
         what: "cargo fmt --check",
         run: |context| cargo(context, "fmt", &["fmt", "--all", "--check"], 120),
     },
-    Stage {
-        name: "tidy",
-        what: "the house rules",
-        run: tidy::check,
-    },
-    Stage {
-        name: "deps",
-        what: "crates per build, against their budgets",
-        run: deps::check,
-    },
-    Stage {
-        name: "clippy",
-        what: "cargo clippy, warnings refused",
-        run: clippy,
-    },
-    Stage {
-        name: "tests",
-        what: "unit and integration tests",
-        run: tests,
-    },
+    Stage { name: "tidy", what: "the house rules", run: tidy::check },
+    Stage { name: "deps", what: "crates per build, against their budgets", run: deps::check },
+    Stage { name: "clippy", what: "cargo clippy, warnings refused", run: clippy },
+    Stage { name: "tests", what: "unit and integration tests", run: tests },
     Stage {
         name: "doctests",
         what: "examples in the documentation",
         run: |context| {
-            cargo_tests(
-                context,
-                "doctests",
-                &["test", "--doc", "--workspace", "--locked", "--no-fail-fast"],
-            )
+            cargo_tests(context, "doctests", &["test", "--doc", "--workspace", "--locked", "--no-fail-fast"])
         },
     },
-    Stage {
-        name: "docs",
-        what: "cargo doc, warnings refused",
-        run: docs,
-    },
-    Stage {
-        name: "msrv",
-        what: "the stated Rust version",
-        run: msrv::check,
-    },
-    Stage {
-        name: "build",
-        what: "release binaries linchpin and conformance-server",
-        run: build,
-    },
+    Stage { name: "docs", what: "cargo doc, warnings refused", run: docs },
+    Stage { name: "msrv", what: "the stated Rust version", run: msrv::check },
+    Stage { name: "build", what: "release binaries linchpin and conformance-server", run: build },
     Stage {
         name: "conformance",
         what: "the official suite",
         run: |context| conformance::check(context, &[], None, None),
     },
-    Stage {
-        name: "interop",
-        what: "clients of others, every message checked against its schema",
-        run: interop::check,
-    },
+    Stage { name: "interop", what: "clients of others, every message checked against its schema", run: interop::check },
     Stage {
         name: "fuzz-smoke",
         what: "every fuzz target for a few seconds",
@@ -136,18 +100,13 @@ fn announce(name: &str) {
 /// Runs one stage and finishes its line; everything it said follows if it failed.
 fn run(context: &Context, stage: &Stage) -> Report {
     let started = Instant::now();
-    let report = (stage.run)(context)
-        .unwrap_or_else(|error| Report::one(false, format!("error: {error:#}\n")));
+    let report = (stage.run)(context).unwrap_or_else(|error| Report::one(false, format!("error: {error:#}\n")));
     let verdict = match report.counts {
         Counts { failed: 1.., .. } => "FAILED",
         Counts { passed: 0, .. } => "skipped",
         _ => "ok",
     };
-    println!(
-        "{verdict:8} {:7.1} s  {}",
-        started.elapsed().as_secs_f64(),
-        report.counts
-    );
+    println!("{verdict:8} {:7.1} s  {}", started.elapsed().as_secs_f64(), report.counts);
     if report.counts.failed > 0 {
         println!("{}\n", report.text.trim_end());
     }
@@ -189,12 +148,7 @@ fn docs(context: &Context) -> Result<Report> {
 fn build(context: &Context) -> Result<Report> {
     let arguments = ["build", "--release", "--locked"];
     let packages = ["-p", "linchpin-cli", "-p", "linchpin-conformance"];
-    cargo(
-        context,
-        "build",
-        &[&arguments[..], &packages].concat(),
-        2400,
-    )
+    cargo(context, "build", &[&arguments[..], &packages].concat(), 2400)
 }
 
 fn tests(context: &Context) -> Result<Report> {
@@ -232,10 +186,7 @@ fn cargo_tests(context: &Context, stage: &str, arguments: &[&str]) -> Result<Rep
 fn test_counts(output: &str) -> Counts {
     let mut counts = Counts::default();
     for line in output.lines().map(str::trim_start) {
-        let said = match (
-            line.strip_prefix("test result:"),
-            line.strip_prefix("Summary"),
-        ) {
+        let said = match (line.strip_prefix("test result:"), line.strip_prefix("Summary")) {
             (Some(said), _) => said.split_once(". ").map(|(_, said)| said),
             (None, Some(said)) => said.split_once("run: ").map(|(_, said)| said),
             (None, None) => None,
@@ -267,19 +218,10 @@ mod tests {
     fn summaries_of_cargo_and_nextest_are_added_up() {
         let cargo = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s\n\
                      test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
-        let expected = Counts {
-            passed: 6,
-            failed: 2,
-            skipped: 1,
-        };
+        let expected = Counts { passed: 6, failed: 2, skipped: 1 };
         assert_eq!(test_counts(cargo), expected);
-        let nextest =
-            "     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
-        let expected = Counts {
-            passed: 5,
-            failed: 2,
-            skipped: 3,
-        };
+        let nextest = "     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
+        let expected = Counts { passed: 5, failed: 2, skipped: 3 };
         assert_eq!(test_counts(nextest), expected);
     }
 

@@ -33,8 +33,7 @@ pub(crate) fn npm(context: &Context, set: &str) -> Result<PathBuf> {
     }
     fresh(&home)?;
     for file in ["package.json", "package-lock.json"] {
-        std::fs::copy(pins.join(file), home.join(file))
-            .with_context(|| format!("cannot copy {file} of {set}"))?;
+        std::fs::copy(pins.join(file), home.join(file)).with_context(|| format!("cannot copy {file} of {set}"))?;
     }
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
@@ -57,11 +56,7 @@ pub(crate) fn python(context: &Context, set: &str) -> Result<PathBuf> {
     }
     fresh(&home)?;
     let log = home.with_extension("log");
-    install(
-        Command::new("python3").args(["-m", "venv"]).arg(&home),
-        set,
-        &log,
-    )?;
+    install(Command::new("python3").args(["-m", "venv"]).arg(&home), set, &log)?;
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
         .args(["--disable-pip-version-check", "--cache-dir"])
@@ -81,17 +76,11 @@ pub(crate) fn node(context: &Context) -> Result<PathBuf> {
         // npm may be told not to run install scripts; this one only puts the binary in place.
         let script = home.join("node_modules/node/installArchSpecificPackage.js");
         let mut place = Command::new("node");
-        place
-            .arg(script)
-            .current_dir(home.join("node_modules/node"));
+        place.arg(script).current_dir(home.join("node_modules/node"));
         install(&mut place, "node", &home.with_extension("node.log"))?;
     }
     if !runs(&node) {
-        bail!(
-            "{} does not run; delete {} and try again",
-            node.display(),
-            home.display()
-        );
+        bail!("{} does not run; delete {} and try again", node.display(), home.display());
     }
     Ok(node)
 }
@@ -109,10 +98,7 @@ fn install(command: &mut Command, set: &str, log: &Path) -> Result<()> {
     std::thread::sleep(Duration::from_secs(5));
     let second = process::run(command, log, deadline)?;
     if !second.ok {
-        bail!(
-            "the tools of `{set}` cannot be installed:\n{}",
-            second.output
-        );
+        bail!("the tools of `{set}` cannot be installed:\n{}", second.output);
     }
     Ok(())
 }
@@ -124,8 +110,7 @@ fn read(folder: &Path, file: &str) -> Result<String> {
 
 fn fresh(home: &Path) -> Result<()> {
     if home.exists() {
-        std::fs::remove_dir_all(home)
-            .with_context(|| format!("cannot remove {}", home.display()))?;
+        std::fs::remove_dir_all(home).with_context(|| format!("cannot remove {}", home.display()))?;
     }
     std::fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))
 }

@@ -20,7 +20,9 @@ async fn main() -> ExitCode {
             Ok(place) => {
                 let place = if way == "--sse" { place.with_sse() } else { place };
                 let end = if way == "--sse" { "sse" } else { "mcp" };
-                server.serve(place.on_ready(move |addr| eprintln!("conformance-server ready on http://{addr}/{end}"))).await
+                server
+                    .serve(place.on_ready(move |addr| eprintln!("conformance-server ready on http://{addr}/{end}")))
+                    .await
             }
             Err(_) => Err(Error::tool(format!("`{port}` is not a port; {USAGE}"))),
         },

@@ -29,6 +29,71 @@ pub use linchpin_proto as proto;
 pub use linchpin_transport as transport;
 pub use linchpin_types as types;
 
+/// # Example
+///
+/// ```
+/// use linchpin::prelude::*;
+/// use linchpin::Completion;
+///
+/// struct Weather {
+///     unit: &'static str,
+/// }
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Forecast {
+///     /// City name.
+///     city: String,
+///     days: Option<u8>,
+/// }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Report {
+///     highs: Vec<f64>,
+/// }
+///
+/// async fn cities(asked: Completion) -> Vec<String> {
+///     asked.filter(["Oslo", "Bergen"])
+/// }
+///
+/// #[offer]
+/// impl Weather {
+///     /// Daily forecast for a city.
+///     #[tool(read_only)]
+///     async fn forecast(&self, q: Forecast) -> Json<Report> {
+///         Json(Report { highs: vec![q.city.len() as f64; q.days.unwrap_or(1).into()] })
+///     }
+///
+///     /// Between two units.
+///     #[tool(read_only, idempotent, title = "Convert a temperature")]
+///     async fn convert(
+///         &self,
+///         /// Degrees Celsius.
+///         celsius: f64,
+///         /// `K` or `F`; the server's own unit when left out.
+///         unit: Option<String>,
+///     ) -> Result<String> {
+///         match unit.as_deref().unwrap_or(self.unit) {
+///             "K" => Ok(format!("{} K", celsius + 273.15)),
+///             "F" => Ok(format!("{} F", celsius * 1.8 + 32.0)),
+///             other => Err(Error::tool(format!("unknown unit {other}"))),
+///         }
+///     }
+///
+///     /// A day's weather as a page.
+///     #[resource("weather://{city}/{day}", mime_type = "text/markdown", cache(60_000, public), complete(city = cities))]
+///     async fn page(&self, city: String, day: u16) -> String {
+///         format!("# {city}, day {day}")
+///     }
+///
+///     /// A morning briefing.
+///     #[prompt(complete(city = cities))]
+///     async fn brief(&self, city: String) -> String {
+///         format!("Tell me about today's weather in {city}.")
+///     }
+/// }
+///
+/// let server = Server::new("weather", "1.0").with(Weather { unit: "F" });
+/// ```
 #[cfg(feature = "macros")]
 pub use linchpin_macros::offer;
 #[cfg(feature = "server")]
@@ -50,7 +115,8 @@ pub mod prelude {
     pub use linchpin_macros::offer;
     #[cfg(feature = "server")]
     pub use linchpin_server::{
-        Answer, Cx, Content, Error, IntoReply, Json, Markdown, Message, NoArgs, Offer, Prompt, Resource, Result, Server, Structured, Tool,
+        Answer, Content, Cx, Error, IntoReply, Json, Markdown, Message, NoArgs, Offer, Prompt, Resource, Result,
+        Server, Structured, Tool,
     };
     #[cfg(feature = "http")]
     pub use linchpin_transport::http::{HttpExt, http};

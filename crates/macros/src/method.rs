@@ -5,8 +5,9 @@ use crate::text;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, GenericParam, Pat, PatType, Path, ReceiverKind, ReturnType, Safety, Signature, Type};
+use syn::{
+    Attribute, FnArg, GenericParam, Pat, PatType, Path, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type,
+};
 
 /// Types of the standard library that are one argument, never a struct of arguments.
 const VALUES: &[&str] = &[
@@ -78,7 +79,7 @@ impl Method {
         }
         for param in &sig.generics.params {
             if !matches!(param, GenericParam::Lifetime(_)) {
-                errors.at(param.span(), format!("a {word} cannot be generic: its types make its schema"));
+                errors.over(param, format!("a {word} cannot be generic: its types make its schema"));
             }
         }
         let mut method = Method { ident, receiver: false, cx: false, args: Args::Nothing, output: sig.output.clone() };
@@ -87,17 +88,11 @@ impl Method {
             match input {
                 FnArg::Receiver(receiver) => {
                     method.receiver = true;
-                    let shared = match &receiver.kind {
-                        ReceiverKind::Value => false,
-                        ReceiverKind::Reference(_, _, mutable) => mutable.is_none(),
-                        ReceiverKind::Typed(_, ty) => {
-                            matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && is_self(&r.elem))
-                        }
-                        _ => false,
-                    };
-                    if !shared {
-                        let why = "take `&self`: calls run at the same time and share the state (a `Mutex` or an atomic makes it changeable)";
-                        errors.at(receiver.span(), format!("a {word} cannot own or borrow its state alone; {why}"));
+                    if !shared(receiver) {
+                        let why = "calls run at the same time and share the state \
+                                   (a `Mutex` or an atomic makes it changeable)";
+                        let message = format!("a {word} cannot own or borrow its state alone; take `&self`: {why}");
+                        errors.over(&*receiver, message);
                     }
                 }
                 FnArg::Typed(param) => method.param(kind, param, state, &mut params, errors),
@@ -113,18 +108,18 @@ impl Method {
         match &*param.ty {
             Type::Reference(reference) if last(&reference.elem).is_some_and(|name| name == "Cx") => {
                 if reference.mutability.is_some() {
-                    errors.at(param.ty.span(), "take the context as `&Cx`");
+                    errors.over(&param.ty, "take the context as `&Cx`");
                 } else if self.cx {
-                    errors.at(param.ty.span(), "there is one context: take `&Cx` once");
+                    errors.over(&param.ty, "there is one context: take `&Cx` once");
                 } else if !params.is_empty() {
-                    errors.at(param.span(), "`&Cx` comes before the arguments: `(&self, cx: &Cx, …)`");
+                    errors.over(&*param, "`&Cx` comes before the arguments: `(&self, cx: &Cx, …)`");
                 }
                 self.cx = true;
             }
             Type::Reference(reference)
                 if is_self(&reference.elem) || last(&reference.elem).is_some_and(|name| last(state) == Some(name)) =>
             {
-                errors.at(param.span(), "take the state as `&self`");
+                errors.over(&*param, "take the state as `&self`");
             }
             Type::Reference(reference) => {
                 let owned = match &*reference.elem {
@@ -132,16 +127,14 @@ impl Method {
                     elem if last(elem).is_some_and(|name| name == "str") => "`String`".to_owned(),
                     elem => format!("`{}`", elem.to_token_stream()),
                 };
-                errors.at(param.ty.span(), format!("arguments of a {} are owned: take {owned}", kind.word()));
+                errors.over(&param.ty, format!("arguments of a {} are owned: take {owned}", kind.word()));
             }
-            Type::ImplTrait(_) => {
-                errors.at(param.ty.span(), "an argument needs a type of its own, which makes its schema")
-            }
-            ty if last(ty).is_some_and(|name| name == "Cx") => errors.at(param.ty.span(), "take the context as `&Cx`"),
+            Type::ImplTrait(_) => errors.over(&param.ty, "an argument needs a type of its own, which makes its schema"),
+            ty if last(ty).is_some_and(|name| name == "Cx") => errors.over(&param.ty, "take the context as `&Cx`"),
             _ => {
                 let gated = param.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr"));
                 if let Some(gated) = gated {
-                    errors.at(gated.span(), "an argument cannot depend on a `cfg`; put it on the whole method");
+                    errors.over(gated, "an argument cannot depend on a `cfg`; put it on the whole method");
                 }
                 params.push(PatType { attrs: own, ..param.clone() });
             }
@@ -203,11 +196,12 @@ impl Method {
         let cx = self.cx.then(|| quote!(cx,));
         let take_state = (self.receiver || self.cx).then(|| quote!(&self,));
         let take_cx = self.cx.then(|| quote!(cx: &#krate::Cx,));
+        let taken = if passed.is_empty() { quote!(_) } else { quote!(args) };
         let name = self.handler();
         let adapter = quote_spanned! {span=>
             #(#cfgs)*
             #[doc(hidden)]
-            async fn #name(#take_state #take_cx args: #ty) #output {
+            async fn #name(#take_state #take_cx #taken: #ty) #output {
                 Self::#ident(#state #cx #passed).await
             }
         };
@@ -229,21 +223,30 @@ fn arguments(params: Vec<PatType>, generics: &[Ident], errors: &mut Errors) -> A
     let mut loose = Vec::new();
     for param in params {
         let Pat::Ident(pat) = &*param.pat else {
-            errors.at(param.pat.span(), "an argument needs a name, which clients will use");
+            errors.over(&param.pat, "an argument needs a name, which clients will use");
             continue;
         };
         if pat.by_ref.is_some() || pat.subpat.is_some() {
-            errors.at(param.pat.span(), "an argument needs a plain name, which clients will use");
+            errors.over(&param.pat, "an argument needs a plain name, which clients will use");
             continue;
         }
         if let Some(name) = mentions(param.ty.to_token_stream(), generics) {
             let why = format!("a loose argument cannot use `{name}`; put the arguments into a struct of your own");
-            errors.at(param.ty.span(), why);
+            errors.over(&param.ty, why);
             continue;
         }
         loose.push(Loose { attrs: param.attrs, ident: pat.ident.clone(), ty: *param.ty });
     }
     Args::Loose(loose)
+}
+
+/// Whether it is `&self`, or that written out.
+fn shared(receiver: &Receiver) -> bool {
+    match &receiver.kind {
+        ReceiverKind::Reference(_, _, mutable) => mutable.is_none(),
+        ReceiverKind::Typed(_, ty) => matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && is_self(&r.elem)),
+        _ => false,
+    }
 }
 
 /// The attributes of parameters that the macro takes.

@@ -35,6 +35,11 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return quote!(#item #errors);
         }
     };
+    if let Some((path, _)) = &item.trait_ {
+        errors.over(path, "`#[offer]` stands on a type's own methods, not on the methods of a trait");
+        let errors = errors.into_tokens();
+        return quote!(#item #errors);
+    }
     check(&item, &mut errors);
     let items = collect(&mut item, &krate, &mut errors);
     compare(&items, &mut errors);
@@ -63,9 +68,6 @@ fn krate(input: ParseStream<'_>) -> Result<Path> {
 }
 
 fn check(item: &ItemImpl, errors: &mut Errors) {
-    if let Some((path, _)) = &item.trait_ {
-        errors.at(path.span(), "`#[offer]` stands on a type's own methods, not on the methods of a trait");
-    }
     for param in &item.generics.params {
         if let GenericParam::Lifetime(param) = param {
             errors.at(
@@ -114,10 +116,7 @@ fn collect(item: &mut ItemImpl, krate: &Path, errors: &mut Errors) -> Vec<Item> 
                 let marks = take_marks(&mut method.attrs);
                 let Some((kind, mark)) = marks.first() else { continue };
                 if let Some((_, second)) = marks.get(1) {
-                    errors.at(
-                        second.span(),
-                        format!("`{}` is one thing: a tool, a resource or a prompt", method.sig.ident),
-                    );
+                    errors.over(second, format!("`{}` is one thing: a tool, a resource or a prompt", method.sig.ident));
                 }
                 let options = Options::parse(*kind, mark, krate, errors);
                 let shape = Method::read(*kind, &mut method.sig, &item.self_ty, &generics, errors);
@@ -127,7 +126,7 @@ fn collect(item: &mut ItemImpl, krate: &Path, errors: &mut Errors) -> Vec<Item> 
             }
             ImplItem::Const(ImplItemConst { attrs, .. }) | ImplItem::Type(ImplItemType { attrs, .. }) => {
                 for (kind, mark) in take_marks(attrs) {
-                    errors.at(mark.span(), format!("`#[{}]` stands on an `async fn`", kind.word()));
+                    errors.over(mark, format!("`#[{}]` stands on an `async fn`", kind.word()));
                 }
             }
             _ => {}
@@ -177,17 +176,24 @@ fn check_names(item: &Item, errors: &mut Errors) {
         (Kind::Resource, Some(uri)) => {
             let known = text::variables(&uri.value());
             for (ident, renamed) in loose.unwrap_or_default() {
-                unknown(&ident.unraw().to_string(), ident.span(), renamed, &known, "variable of the template", errors);
+                unknown(
+                    &ident.unraw().to_string(),
+                    ident.span(),
+                    renamed,
+                    &known,
+                    "a variable of the template",
+                    errors,
+                );
             }
             for name in completes {
-                unknown(&name.value(), name.span(), false, &known, "variable of the template", errors);
+                unknown(&name.value(), name.span(), false, &known, "a variable of the template", errors);
             }
         }
         (Kind::Prompt, _) => {
             let Some(loose) = loose.filter(|l| l.iter().all(|(_, renamed)| !renamed)) else { return };
             let known: Vec<String> = loose.iter().map(|(ident, _)| ident.unraw().to_string()).collect();
             for name in completes {
-                unknown(&name.value(), name.span(), false, &known, "argument of the prompt", errors);
+                unknown(&name.value(), name.span(), false, &known, "an argument of the prompt", errors);
             }
         }
         _ => {}
@@ -203,7 +209,7 @@ fn unknown(name: &str, span: Span, renamed: bool, known: &[String], what: &str, 
         (None, true) => "; there is none".to_owned(),
         (None, false) => format!("; there is {}", text::list(known)),
     };
-    errors.at(span, format!("`{name}` is not a {what}{hint}"));
+    errors.at(span, format!("`{name}` is not {what}{hint}"));
 }
 
 /// Two things of a name are a mistake, unless a `cfg` may keep them apart; then the server checks when it starts.

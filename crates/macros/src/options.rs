@@ -5,7 +5,7 @@
 
 use crate::text;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
@@ -25,6 +25,11 @@ impl Errors {
 
     pub(crate) fn at(&mut self, span: Span, message: impl std::fmt::Display) {
         self.add(Error::new(span, message));
+    }
+
+    /// Marks all of `tokens`.
+    pub(crate) fn over(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+        self.add(Error::new_spanned(tokens, message));
     }
 
     pub(crate) fn take<T>(&mut self, result: Result<T>) -> Option<T> {

@@ -11,7 +11,7 @@ pub(crate) fn doc(attrs: &[Attribute]) -> String {
             && pair.path.is_ident("doc")
             && let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value
         {
-            lines.extend(text.value().lines().map(str::to_owned));
+            lines.extend(text.value().split('\n').map(str::to_owned));
         }
     }
     join(&lines)

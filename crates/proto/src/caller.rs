@@ -2,9 +2,8 @@
 
 use crate::era::Wire;
 use crate::feed::FeedHandle;
-use crate::frame::text;
 use crate::json::Span;
-use bytes::Bytes;
+use bytestring::ByteString;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
@@ -140,7 +139,7 @@ pub struct Caller(Source);
 #[derive(Clone)]
 enum Source {
     Session(Arc<Session>),
-    Request { wire: &'static Wire, frame: Bytes, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel> },
+    Request { wire: &'static Wire, frame: ByteString, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel> },
 }
 
 impl Caller {
@@ -152,7 +151,7 @@ impl Caller {
     /// A caller described by its own request.
     pub fn of_request(
         wire: &'static Wire,
-        frame: Bytes,
+        frame: ByteString,
         capabilities: Span,
         info: Option<Span>,
         log: Option<LoggingLevel>,
@@ -188,7 +187,7 @@ impl Caller {
     pub fn capabilities_json(&self) -> &str {
         match &self.0 {
             Source::Session(s) => &s.declared[..s.info_at as usize],
-            Source::Request { frame, capabilities, .. } => text(frame, *capabilities),
+            Source::Request { frame, capabilities, .. } => capabilities.of(frame),
         }
     }
 
@@ -196,7 +195,7 @@ impl Caller {
     pub fn client_info(&self) -> Option<Implementation> {
         let json = match &self.0 {
             Source::Session(s) => &s.declared[s.info_at as usize..],
-            Source::Request { frame, info, .. } => text(frame, (*info)?),
+            Source::Request { frame, info, .. } => (*info)?.of(frame),
         };
         serde_json::from_str(json).ok()
     }

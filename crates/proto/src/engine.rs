@@ -12,7 +12,7 @@
 
 use crate::caller::{Caller, ClientCaps, Session};
 use crate::era::{self, HeaderVersion, Wire};
-use crate::frame::{Kind, Message, Name, Request};
+use crate::frame::{self, Kind, Message, Name, Request};
 use crate::id::Id;
 use crate::json::{Span, write_str};
 use crate::limits::Limits;
@@ -31,11 +31,12 @@ use std::sync::Arc;
 
 /// What the driver of an engine must do next.
 pub enum Event {
-    /// Start this request. When it ends, call [`Engine::finish`]; while it runs, [`Engine::attach`] its canceller.
+    /// Start this request. When it ends, however it ends, call [`Engine::finish`] once; while it runs,
+    /// [`Engine::attach`] its canceller.
     Call(Box<Request>),
     /// Send this answer; nothing else is to do.
     Reply(Reply),
-    /// End this running request; nothing more is sent for it.
+    /// End this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
     Cancel(Option<Arc<dyn Cancel>>, Vec<Bytes>),
     /// Deliver the client's answer to a question.
     Answer(Ask, Result<String, AskError>),
@@ -55,21 +56,26 @@ enum State {
 /// See the module's documentation.
 pub struct Engine {
     state: State,
-    running: HashMap<Id, Running>,
+    /// At most `calls_per_peer_max`, mostly one or two: a search through them beats hashing.
+    running: Vec<Running>,
     asked: HashMap<u64, (Id, Ask)>,
     next_ask: u64,
     limits: Arc<Limits>,
 }
 
 struct Running {
+    id: Id,
     stateless: bool,
     cancel: Option<Arc<dyn Cancel>>,
+    /// Nothing is sent any more, but the driver has not said yet that it is over. Until then the id stays taken, so that
+    /// what the old call still does cannot be mistaken for a new one's.
+    cancelled: bool,
 }
 
 impl Engine {
     /// An engine for a peer that has said nothing yet.
     pub fn new(limits: Arc<Limits>) -> Engine {
-        Engine { state: State::New, running: HashMap::new(), asked: HashMap::new(), next_ask: 0, limits }
+        Engine { state: State::New, running: Vec::new(), asked: HashMap::new(), next_ask: 0, limits }
     }
 
     /// The session, once `initialize` was received.
@@ -85,7 +91,7 @@ impl Engine {
         self.session().is_some_and(|s| s.wire().batches)
     }
 
-    /// Requests that are not finished.
+    /// Requests that are not finished, cancelled ones included.
     pub fn running(&self) -> usize {
         self.running.len()
     }
@@ -108,12 +114,12 @@ impl Engine {
     }
 
     fn request(&mut self, message: Message) -> Event {
-        let request = match open(message, self.session()) {
+        let request = match open(&message, self.session()) {
             Ok(request) => request,
             Err(reply) => return Event::Reply(reply),
         };
         let refuse = |code, why: &str| Event::Reply(Reply::error(Some(&request.id), code, why, None));
-        if self.running.contains_key(&request.id) {
+        if self.find(&request.id).is_some() {
             return refuse(code::INVALID_REQUEST, "this id belongs to a request that is still running");
         }
         if self.running.len() >= self.limits.calls_per_peer_max {
@@ -129,7 +135,8 @@ impl Engine {
                 self.state = State::Open(session.clone());
             }
         }
-        self.running.insert(request.id.clone(), Running { stateless: request.caller.wire().stateless, cancel: None });
+        let stateless = request.caller.wire().stateless;
+        self.running.push(Running { id: request.id.clone(), stateless, cancel: None, cancelled: false });
         Event::Call(Box::new(request))
     }
 
@@ -144,9 +151,13 @@ impl Engine {
                 .ok()
                 .and_then(|c| Id::from_json(c.id.get()));
             // Unknown, finished or malformed: ignored, as both eras ask.
-            return match id.and_then(|id| self.running.remove(&id).map(|r| (id, r))) {
-                None => Event::Nothing,
-                Some((id, running)) => Event::Cancel(running.cancel, self.orphan(&id)),
+            let at = id.as_ref().and_then(|id| self.find(id)).filter(|at| !self.running[*at].cancelled);
+            return match (id, at) {
+                (Some(id), Some(at)) => {
+                    self.running[at].cancelled = true;
+                    Event::Cancel(self.running[at].cancel.take(), self.orphan(&id))
+                }
+                _ => Event::Nothing,
             };
         }
         match self.session() {
@@ -179,16 +190,17 @@ impl Engine {
 
     /// Says how to end a running request. Ignored when it already ended.
     pub fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
-        if let Some(running) = self.running.get_mut(id) {
-            running.cancel = Some(cancel);
+        if let Some(at) = self.find(id).filter(|at| !self.running[*at].cancelled) {
+            self.running[at].cancel = Some(cancel);
         }
     }
 
     /// A request ended. Whether its answer may be sent (not when it was cancelled meanwhile), and frames to send first:
     /// withdrawals of questions nobody waits for any more.
     pub fn finish(&mut self, id: &Id) -> (bool, Vec<Bytes>) {
-        match self.running.remove(id) {
+        match self.find(id).map(|at| self.running.swap_remove(at)) {
             None => (false, Vec::new()),
+            Some(running) if running.cancelled => (false, Vec::new()),
             Some(_) if self.asked.is_empty() => (true, Vec::new()),
             Some(_) => (true, self.orphan(id)),
         }
@@ -196,14 +208,14 @@ impl Engine {
 
     /// Whether a running request may still send on its stream.
     pub fn may_send(&self, id: &Id) -> bool {
-        self.running.contains_key(id)
+        self.find(id).is_some_and(|at| !self.running[at].cancelled)
     }
 
     /// Asks the client something in the middle of the request `parent`: the frame to send. `None`, with the question
     /// answered as gone, when the request ended or stands alone (such clients are never sent requests).
     pub fn ask(&mut self, parent: &Id, ask: Ask) -> Option<Bytes> {
-        match self.running.get(parent) {
-            Some(running) if !running.stateless => {
+        match self.find(parent).map(|at| &self.running[at]) {
+            Some(running) if !running.stateless && !running.cancelled => {
                 self.next_ask += 1;
                 let frame = render::request(self.next_ask, ask.method, &ask.params);
                 self.asked.insert(self.next_ask, (parent.clone(), ask));
@@ -222,7 +234,11 @@ impl Engine {
         for (_, (_, ask)) in self.asked.drain() {
             (ask.answer)(Err(AskError::Gone));
         }
-        self.running.drain().filter_map(|(_, r)| r.cancel).collect()
+        self.running.drain(..).filter_map(|r| r.cancel).collect()
+    }
+
+    fn find(&self, id: &Id) -> Option<usize> {
+        self.running.iter().position(|r| r.id == *id)
     }
 
     fn orphan(&mut self, parent: &Id) -> Vec<Bytes> {
@@ -248,42 +264,19 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         return Err(Reply::error(None, code::INVALID_REQUEST, "a request was expected", None));
     };
     let fail = |code, why: &str| Err(Reply::error(Some(id), code, why, None));
-    let mut claims = Claims::default();
-    if let Some(meta) = message.params.meta {
-        match serde_json::from_str(message.text(meta)) {
-            Ok(read) => claims = read,
-            Err(e) => return fail(code::INVALID_PARAMS, &format!("`_meta` is malformed: {e}")),
-        }
+    let (claims, frame) = (message.params.claims, message.frame());
+    if let Some(meta) = message.params.meta
+        && !meta.of(frame).starts_with('{')
+    {
+        return fail(code::INVALID_PARAMS, "`_meta` must be an object");
     }
-    let span = |raw: Option<&RawValue>| raw.map(|r| span_in(message, r.get()));
-    let progress_token = match claims.progress_token {
-        Some(raw) if Id::from_json(raw.get()).is_none() => {
-            return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer");
-        }
-        raw => span(raw),
-    };
-    let caller = match (&claims.version, method) {
-        (Some(Text(version)), _) => {
-            let Some(wire) = Wire::claimed(version) else { return Err(unsupported(id, version)) };
-            let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.get()).is_some()) else {
-                return fail(
-                    code::INVALID_PARAMS,
-                    "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities",
-                );
-            };
-            if claims.info.is_some_and(|i| !i.get().starts_with('{')) {
-                return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/clientInfo` must be an object");
-            }
-            let log = match &claims.log {
-                None => None,
-                Some(Text(level)) => match LoggingLevel::parse(level) {
-                    Some(level) => Some(level),
-                    None => return fail(code::INVALID_PARAMS, "`io.modelcontextprotocol/logLevel` is not a log level"),
-                },
-            };
-            let (caps, info) = (span_in(message, caps.get()), span(claims.info));
-            Caller::of_request(wire, message.frame().clone(), caps, info, log)
-        }
+    if let Some(token) = claims.progress_token
+        && Id::from_json(token.of(frame)).is_none()
+    {
+        return fail(code::INVALID_PARAMS, "`progressToken` must be a string or an integer");
+    }
+    let caller = match (claims.version, method) {
+        (Some(version), _) => stands_alone(id, message, version)?,
         (None, Name::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
         (None, Name::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
         (None, name) => match session {
@@ -299,36 +292,40 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         Name::Known(method) if wire.defines(*method) => *method,
         name => return fail(code::METHOD_NOT_FOUND, &format!("method not found: {}", clip(name.as_str()))),
     };
-    let (id, params, frame) = (id.clone(), message.params, message.frame().clone());
-    Ok(Request { id, method, caller, params, progress_token, frame })
+    let (id, params, frame) = (id.clone(), message.params, frame.clone());
+    Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
 }
 
 const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \
                             clients of earlier revisions send `initialize` first";
 
-#[derive(Deserialize, Default)]
-struct Claims<'a> {
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<Text<'a>>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: Option<&'a RawValue>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
-    info: Option<&'a RawValue>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
-    log: Option<Text<'a>>,
-    #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
+/// The caller of a request that claims a version of its own.
+fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
+    let (claims, frame) = (message.params.claims, message.frame());
+    let fail = |why: &str| Err(Reply::error(Some(id), code::INVALID_PARAMS, why, None));
+    let Some(version) = frame::string(frame, version) else {
+        return fail("`io.modelcontextprotocol/protocolVersion` must be a string");
+    };
+    let Some(wire) = Wire::claimed(&version) else { return Err(unsupported(id, &version)) };
+    let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.of(frame)).is_some()) else {
+        return fail("`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
+    };
+    if claims.info.is_some_and(|i| !i.of(frame).starts_with('{')) {
+        return fail("`io.modelcontextprotocol/clientInfo` must be an object");
+    }
+    let log = match claims.log {
+        None => None,
+        Some(level) => match frame::string(frame, level).and_then(|l| LoggingLevel::parse(&l)) {
+            Some(level) => Some(level),
+            None => return fail("`io.modelcontextprotocol/logLevel` is not a log level"),
+        },
+    };
+    Ok(Caller::of_request(wire, frame.clone(), caps, claims.info, log))
 }
-
-/// A string that is borrowed when it can be: serde would copy an `Option<Cow<str>>`.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].
 pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
-    let meta = message.text(message.params.meta?);
-    serde_json::from_str::<Claims<'_>>(meta).ok()?.version.map(|version| version.0)
+    frame::string(message.frame(), message.params.claims.version?)
 }
 
 /// Whether an HTTP request without claims in its body was meant to stand alone, judged by its version header.
@@ -368,12 +365,6 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
     let caps = ClientCaps::read(p.capabilities.get())
         .ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
     Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), p.info.map_or("", RawValue::get)))
-}
-
-/// Where a part borrowed from the message lies in its frame.
-fn span_in(message: &Message, part: &str) -> Span {
-    let start = part.as_ptr() as usize - message.frame().as_ptr() as usize;
-    Span { start: start as u32, end: (start + part.len()) as u32 }
 }
 
 /// Cuts names that a peer chose before they are repeated in an error.

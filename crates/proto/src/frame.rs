@@ -9,12 +9,14 @@ use crate::limits::Limits;
 use crate::method::Method;
 use crate::reply::Reply;
 use bytes::Bytes;
+use bytestring::ByteString;
 use linchpin_types::error::code;
+use std::borrow::Cow;
 
 /// One message of a peer, its values still the bytes that arrived.
 #[derive(Debug)]
 pub struct Message {
-    frame: Bytes,
+    frame: ByteString,
     /// What it is.
     pub kind: Kind,
     /// Members of `params`, when there are any.
@@ -75,6 +77,8 @@ pub struct Params {
     pub arguments: Option<Span>,
     /// `_meta`
     pub meta: Option<Span>,
+    /// Members of `_meta`, when it is an object.
+    pub claims: Claims,
     /// `uri`
     pub uri: Option<Span>,
     /// `cursor`
@@ -83,6 +87,21 @@ pub struct Params {
     pub input_responses: Option<Span>,
     /// `requestState`
     pub request_state: Option<Span>,
+}
+
+/// Where the members of `_meta` are that decide how a request is served.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Claims {
+    /// `io.modelcontextprotocol/protocolVersion`
+    pub version: Option<Span>,
+    /// `io.modelcontextprotocol/clientCapabilities`
+    pub capabilities: Option<Span>,
+    /// `io.modelcontextprotocol/clientInfo`
+    pub info: Option<Span>,
+    /// `io.modelcontextprotocol/logLevel`
+    pub log: Option<Span>,
+    /// `progressToken`
+    pub progress_token: Option<Span>,
 }
 
 /// A request that passed the door: its method exists in the caller's era and its claims are in order.
@@ -98,14 +117,14 @@ pub struct Request {
     pub params: Params,
     /// The progress token's JSON text, if the caller wants progress.
     pub progress_token: Option<Span>,
-    /// The message as it arrived; UTF-8.
-    pub frame: Bytes,
+    /// The message as it arrived.
+    pub frame: ByteString,
 }
 
 impl Request {
     /// The JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
-        text(&self.frame, span)
+        span.of(&self.frame)
     }
 
     /// `params`, or an empty object.
@@ -114,13 +133,16 @@ impl Request {
     }
 
     /// Decodes a member that must be a string.
-    pub fn string(&self, span: Option<Span>) -> Option<std::borrow::Cow<'_, str>> {
-        read_str(self.text(span?))
+    pub fn string(&self, span: Option<Span>) -> Option<Cow<'_, str>> {
+        string(&self.frame, span?)
     }
 }
 
-pub(crate) fn text(frame: &Bytes, span: Span) -> &str {
-    std::str::from_utf8(frame.get(span.range()).unwrap_or_default()).unwrap_or_default()
+/// Decodes a value that must be a string.
+pub(crate) fn string(frame: &str, span: Span) -> Option<Cow<'_, str>> {
+    let text = span.of(frame);
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') { serde_json::from_str(text).ok().map(Cow::Owned) } else { Some(inner.into()) }
 }
 
 /// A frame: one message, or a batch of them.
@@ -134,7 +156,8 @@ pub enum Frame {
 
 /// Reads a frame. On failure the error frame to answer with, which carries the request's id if it could be read.
 pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
-    let text = utf8(&frame)?;
+    let frame = utf8(frame)?;
+    let text: &str = &frame;
     match Scanner::new(text, limits.depth_max).peek() {
         Some(b'[') => {
             let mut parts = Vec::new();
@@ -145,7 +168,7 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
                     if parts.len() == limits.batch_messages_max {
                         return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
                     }
-                    parts.push(frame.slice(span.range()));
+                    parts.push(frame.as_bytes().slice(span.range()));
                     Ok(())
                 })
                 .and_then(|_| s.end());
@@ -157,13 +180,17 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
                 Ok(()) => Ok(Frame::Batch(parts)),
             }
         }
-        _ => message(frame, limits).map(Frame::One),
+        _ => one(frame, limits).map(Frame::One),
     }
 }
 
 /// Reads one message that is not a batch.
 pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
-    let text = utf8(&frame)?;
+    one(utf8(frame)?, limits)
+}
+
+fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
+    let text: &str = &frame;
     let mut env = Envelope::default();
     let mut s = Scanner::new(text, limits.depth_max);
     if s.peek() != Some(b'{') {
@@ -195,7 +222,7 @@ pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
 impl Message {
     /// The JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
-        text(&self.frame, span)
+        span.of(&self.frame)
     }
 
     /// `params`, or an empty object.
@@ -205,22 +232,21 @@ impl Message {
 
     /// The bytes at `span`, sharing the frame's memory.
     pub fn slice(&self, span: Span) -> Bytes {
-        self.frame.slice(span.range())
+        self.frame.as_bytes().slice(span.range())
     }
 
     /// The whole message as it arrived.
-    pub fn frame(&self) -> &Bytes {
+    pub fn frame(&self) -> &ByteString {
         &self.frame
     }
 }
 
-fn utf8(frame: &Bytes) -> Result<&str, Reply> {
+fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
     if frame.len() >= u32::MAX as usize {
         return Err(Reply::error(None, code::INVALID_REQUEST, "the message is longer than 4 GiB", None));
     }
-    std::str::from_utf8(frame).map_err(|e| {
-        Reply::error(None, code::PARSE_ERROR, &format!("not valid UTF-8 at byte {}", e.valid_up_to()), None)
-    })
+    // Checked once; every later look at a part of the message is free.
+    ByteString::try_from(frame).map_err(|_| Reply::error(None, code::PARSE_ERROR, "the message is not valid UTF-8", None))
 }
 
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
@@ -265,7 +291,7 @@ impl Envelope {
                 let slot = match &*key.name() {
                     "name" => &mut found.name,
                     "arguments" => &mut found.arguments,
-                    "_meta" => &mut found.meta,
+                    "_meta" => return meta(&mut found, s),
                     "uri" => &mut found.uri,
                     "cursor" => &mut found.cursor,
                     "inputResponses" => &mut found.input_responses,
@@ -307,6 +333,27 @@ impl Envelope {
             _ => Err("neither a request, a notification nor a response"),
         }
     }
+}
+
+/// `_meta`: where it is, and where its members are that decide how the request is served.
+fn meta(found: &mut Params, s: &mut Scanner<'_>) -> Result<(), ScanError> {
+    if s.peek() != Some(b'{') || found.meta.is_some() {
+        return fill(&mut found.meta, s);
+    }
+    let claims = &mut found.claims;
+    let all = s.object(&mut |s, key| {
+        let slot = match &*key.name() {
+            "io.modelcontextprotocol/protocolVersion" => &mut claims.version,
+            "io.modelcontextprotocol/clientCapabilities" => &mut claims.capabilities,
+            "io.modelcontextprotocol/clientInfo" => &mut claims.info,
+            "io.modelcontextprotocol/logLevel" => &mut claims.log,
+            "progressToken" => &mut claims.progress_token,
+            _ => return s.value().map(drop),
+        };
+        fill(slot, s)
+    })?;
+    found.meta = Some(all);
+    Ok(())
 }
 
 fn fill(slot: &mut Option<Span>, s: &mut Scanner<'_>) -> Result<(), ScanError> {

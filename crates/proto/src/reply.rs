@@ -4,7 +4,9 @@ use crate::era::Wire;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
 use linchpin_types::error::code;
+use bytes::Bytes;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Reply {
     frame: Vec<u8>,
+    /// The result, when it is shared with other answers: it follows `frame`, and a brace follows it.
+    shared: Option<Bytes>,
     kind: ReplyKind,
     /// Where the members of `result` (or the `error` object) begin and end in `frame`.
     body: (usize, usize),
@@ -53,21 +57,17 @@ impl Reply {
         frame.push(b'}');
         let body = (start, frame.len());
         frame.push(b'}');
-        Reply { frame, kind: ReplyKind::Error(code), body }
+        Reply { frame, shared: None, kind: ReplyKind::Error(code), body }
     }
 
-    /// A result whose object is rendered already, stamps included.
-    pub fn with_result(id: &Id, result: &[u8]) -> Reply {
+    /// A result whose object is rendered already, stamps included. Its bytes are shared, not copied.
+    pub fn with_result(id: &Id, result: Bytes) -> Reply {
         let id = id.as_json().as_bytes();
-        let mut frame = Vec::with_capacity(result.len() + id.len() + 32);
+        let mut frame = Vec::with_capacity(id.len() + 34);
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         frame.extend_from_slice(id);
         frame.extend_from_slice(b",\"result\":");
-        let start = frame.len();
-        frame.extend_from_slice(result);
-        let body = (start, frame.len());
-        frame.push(b'}');
-        Reply { frame, kind: ReplyKind::Complete, body }
+        Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0) }
     }
 
     /// What kind of answer it is.
@@ -82,16 +82,43 @@ impl Reply {
 
     /// The `result` or `error` object as JSON text.
     pub fn body(&self) -> &str {
-        std::str::from_utf8(&self.frame[self.body.0..self.body.1]).unwrap_or_default()
+        let body = self.shared.as_deref().unwrap_or_else(|| &self.frame[self.body.0..self.body.1]);
+        std::str::from_utf8(body).unwrap_or_default()
     }
 
     /// The whole frame, ready for the wire.
-    pub fn frame(&self) -> &[u8] {
-        &self.frame
+    pub fn frame(&self) -> Cow<'_, [u8]> {
+        match &self.shared {
+            None => Cow::Borrowed(&self.frame),
+            Some(shared) => Cow::Owned([&self.frame, &shared[..], b"}"].concat()),
+        }
+    }
+
+    /// Appends the whole frame.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.frame);
+        if let Some(shared) = &self.shared {
+            out.extend_from_slice(shared);
+            out.push(b'}');
+        }
+    }
+
+    /// How long the frame is, in bytes.
+    pub fn frame_len(&self) -> usize {
+        self.frame.len() + self.shared.as_ref().map_or(0, |s| s.len() + 1)
+    }
+
+    /// The frame in one piece, or in three of which the middle one is shared with other answers.
+    pub fn into_parts(self) -> (Bytes, Option<(Bytes, Bytes)>) {
+        (self.frame.into(), self.shared.map(|shared| (shared, Bytes::from_static(b"}"))))
     }
 
     /// The whole frame, ready for the wire.
-    pub fn into_frame(self) -> Vec<u8> {
+    pub fn into_frame(mut self) -> Vec<u8> {
+        if let Some(shared) = self.shared.take() {
+            self.frame.extend_from_slice(&shared);
+            self.frame.push(b'}');
+        }
         self.frame
     }
 }
@@ -275,7 +302,7 @@ impl ResultWriter {
         self.frame.push(b'}');
         let body = (self.start, self.frame.len());
         self.frame.push(b'}');
-        Reply { frame: self.frame, kind, body }
+        Reply { frame: self.frame, shared: None, kind, body }
     }
 
     /// Answers with a JSON-RPC error instead.
@@ -320,7 +347,7 @@ mod tests {
         w.key("a");
         w.string("\"");
         let r = w.finish(ReplyKind::Complete);
-        assert_eq!(std::str::from_utf8(r.frame()).unwrap(), r#"{"jsonrpc":"2.0","id":7,"result":{"a":"\""}}"#);
+        assert_eq!(std::str::from_utf8(&r.frame()).unwrap(), r#"{"jsonrpc":"2.0","id":7,"result":{"a":"\""}}"#);
         assert_eq!(r.body(), r#"{"a":"\""}"#);
         let mut w = writer(alone, 1000);
         w.meta(b"\"x\":1");

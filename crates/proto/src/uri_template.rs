@@ -424,11 +424,9 @@ impl Step {
 
 fn literal_ends(text: &str, uri: &str, fits: &[bool]) -> Vec<u32> {
     let end = |at: usize| {
-        if uri.as_bytes()[at..].starts_with(text.as_bytes()) && fits[at + text.len()] {
-            (at + text.len()) as u32
-        } else {
-            NOWHERE
-        }
+        // What is cheap and mostly false is asked first.
+        let fits = fits.get(at + text.len()) == Some(&true) && uri.as_bytes()[at..].starts_with(text.as_bytes());
+        if fits { (at + text.len()) as u32 } else { NOWHERE }
     };
     (0..=uri.len()).map(end).collect()
 }
@@ -448,7 +446,12 @@ fn value_ends(ends: Ends, mark: &str, uri: &str, fits: &[bool]) -> Vec<u32> {
             longest => longest,
         };
     }
-    let end = |at: usize| if bytes[at..].starts_with(mark.as_bytes()) { longest[at + mark.len()] } else { NOWHERE };
+    // A mark is one byte or none.
+    let end = |at: usize| match mark.bytes().next() {
+        None => longest[at],
+        Some(mark) if bytes.get(at) == Some(&mark) => longest[at + 1],
+        Some(_) => NOWHERE,
+    };
     (0..=bytes.len()).map(end).collect()
 }
 
@@ -550,6 +553,7 @@ mod tests {
             ("x:{a}", "x:1%", "-"),
             ("x:{a}-{b}", "x:1-2-3", "a=1-2 b=3"),
             ("x:{a}.json", "x:a.json.json", "a=a.json"),
+            ("x:?a={a}", "x:?a=1&b=2", "-"),
             ("x:{a,b}", "x:1,2", "a=1 b=2"),
             ("x:{a,b}", "x:1", "-"),
             ("x:{a}", "x:1,2", "a=1,2"),

@@ -295,6 +295,8 @@ fn a_cancelled_request_is_never_answered_and_its_question_is_withdrawn() {
         nothing
         ! ask 2
         gone
+        > {"jsonrpc":"2.0","id":2,"method":"ping"}
+        < error -32600 id=2
         ! finish 2
         may not send
         > {"jsonrpc":"2.0","id":2,"method":"ping"}

@@ -114,7 +114,9 @@ impl IntoReply for CallToolResult {
         if let Err(e) = out.serialize(&content) {
             return unwritable(out, &e);
         }
-        if let Some(value) = self.structured_content.filter(|v| wire.structured && (wire.stateless || v.get().starts_with('{'))) {
+        if let Some(value) =
+            self.structured_content.filter(|v| wire.structured && (wire.stateless || v.get().starts_with('{')))
+        {
             out.key("structuredContent");
             out.push(value.get().as_bytes());
         }
@@ -122,8 +124,12 @@ impl IntoReply for CallToolResult {
             out.key("isError");
             out.push(b"true");
         }
-        if let Some(meta) = self.meta.and_then(|m| serde_json::to_string(&m).ok()) {
-            out.meta(meta.trim_start_matches('{').trim_end_matches('}').as_bytes());
+        let meta = self.meta.and_then(|m| serde_json::to_string(&m).ok());
+        // One brace at each end: the last member may be an object itself.
+        if let Some(members) =
+            meta.as_deref().and_then(|m| m.strip_prefix('{')?.strip_suffix('}')).filter(|m| !m.is_empty())
+        {
+            out.meta(members.as_bytes());
         }
         out.finish(kind)
     }

@@ -8,12 +8,13 @@ use crate::cx::Cx;
 use crate::error::{Error, Result};
 use crate::form;
 use linchpin_proto::{Ask, AskError, fit};
+use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use linchpin_types::root::{ListRootsResult, Root};
-use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
+use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult, SamplingMessage};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -73,7 +74,13 @@ impl Cx {
         self.elicit(key, message, schema, &|_| true).await
     }
 
-    async fn elicit(&self, key: &str, message: &str, mut schema: Value, fits: &(dyn Fn(&ElicitResult) -> bool + Sync)) -> Result<ElicitResult> {
+    async fn elicit(
+        &self,
+        key: &str,
+        message: &str,
+        mut schema: Value,
+        fits: &(dyn Fn(&ElicitResult) -> bool + Sync),
+    ) -> Result<ElicitResult> {
         self.need(self.caps().elicitation_form, "elicitation", json!({}))?;
         fit::form(&mut schema, self.caller().wire()).map_err(Error::tool)?;
         let mut params = json!({ "message": message, "requestedSchema": schema });
@@ -87,7 +94,13 @@ impl Cx {
     ///
     /// The URL must hold no credentials or personal data, and the page behind it must check by itself who opened it.
     pub async fn ask_url(&self, key: &str, message: &str, url: &str) -> Result<UrlAnswer> {
+        if !self.caller().wire().icons {
+            return Err(Error::tool("the client's protocol revision has no elicitation by URL"));
+        }
         self.need(self.caps().elicitation_url, "elicitation", json!({ "url": {} }))?;
+        if !url.parse::<http::Uri>().is_ok_and(|u| u.scheme().is_some()) {
+            return Err(Error::tool(format!("cannot ask to open `{url}`: it is not an absolute URL")));
+        }
         let mut params = json!({ "mode": "url", "message": message, "url": url });
         if !self.caller().wire().stateless {
             params["elicitationId"] = self.0.core.unguessable().into();
@@ -108,9 +121,15 @@ impl Cx {
         if tools && !self.caller().wire().icons {
             return Err(Error::tool("the client's protocol revision has no tools in sampling"));
         }
+        balanced(&request.messages).map_err(Error::tool)?;
         let mut params = serde_json::to_value(&request)?;
         if !self.caller().wire().icons {
             one_block_each(&mut params);
+        } else if !caps.sampling_context
+            && let Some(params) = params.as_object_mut()
+        {
+            // Where the capability exists, a client without it must not be asked for context.
+            params.remove("includeContext");
         }
         self.question(key, "sampling/createMessage", params.to_string(), &|_| true).await
     }
@@ -170,7 +189,8 @@ impl Cx {
     ) -> Result<R> {
         if self.caller().wire().stateless {
             let mut rounds = self.rounds();
-            let answer = rounds.answer(key).and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
+            let answer =
+                rounds.answer(key).and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
             return match answer {
                 Some(answer) => Ok(answer),
                 None => {
@@ -184,20 +204,57 @@ impl Cx {
         self.push_ask(Ask { method, params, answer })?;
         let deadline = Duration::from_millis(self.0.core.limits.ask_ms_max);
         let result = match tokio::time::timeout(deadline, rx).await {
-            Err(_) => return Err(Error::tool(format!("the client did not answer {method} within {} seconds", deadline.as_secs()))),
-            Ok(Err(_)) | Ok(Ok(Err(AskError::Gone))) => return Err(Error::tool("the client went away before it answered")),
-            Ok(Ok(Err(AskError::Refused(code, message)))) => return Err(Error::tool(format!("the client refused {method}: {message} ({code})"))),
+            Err(_) => {
+                return Err(Error::tool(format!(
+                    "the client did not answer {method} within {} seconds",
+                    deadline.as_secs()
+                )));
+            }
+            Ok(Err(_)) | Ok(Ok(Err(AskError::Gone))) => {
+                return Err(Error::tool("the client went away before it answered"));
+            }
+            Ok(Ok(Err(AskError::Refused(code, message)))) => {
+                return Err(Error::tool(format!("the client refused {method}: {message} ({code})")));
+            }
             Ok(Ok(Ok(result))) => result,
         };
-        serde_json::from_str(&result).map_err(|e| Error::tool(format!("the client's answer to {method} is malformed: {e}")))
+        serde_json::from_str(&result)
+            .map_err(|e| Error::tool(format!("the client's answer to {method} is malformed: {e}")))
     }
+}
+
+/// Checks that each use of a tool is followed at once by its result, and that results stand alone in their message.
+fn balanced(messages: &[SamplingMessage]) -> Result<(), String> {
+    use linchpin_types::sample::SamplingMessageContentBlock as Block;
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        let results: Vec<&str> = message
+            .content
+            .iter()
+            .filter_map(|b| if let Block::ToolResult(r) = b { Some(&*r.tool_use_id) } else { None })
+            .collect();
+        if !results.is_empty() && (results.len() < message.content.len() || message.role != Role::User) {
+            return Err("sampling: a message with tool results is the user's and holds nothing else".into());
+        }
+        if open.len() != results.len() || !open.iter().all(|id| results.contains(id)) {
+            return Err("sampling: each use of a tool must be followed at once by its result".into());
+        }
+        open = message
+            .content
+            .iter()
+            .filter_map(|b| if let Block::ToolUse(u) = b { Some(&*u.id) } else { None })
+            .collect();
+    }
+    if open.is_empty() { Ok(()) } else { Err("sampling: the last use of a tool has no result".into()) }
 }
 
 /// Earlier revisions allow one content block a message, not a list.
 fn one_block_each(params: &mut Value) {
     let Some(messages) = params["messages"].as_array_mut() else { return };
     for message in messages {
-        if let Some(first) = message["content"].as_array_mut().filter(|blocks| !blocks.is_empty()).map(|blocks| blocks.swap_remove(0)) {
+        if let Some(first) =
+            message["content"].as_array_mut().filter(|blocks| !blocks.is_empty()).map(|blocks| blocks.swap_remove(0))
+        {
             message["content"] = first;
         }
     }

@@ -60,7 +60,13 @@ pub(crate) struct Started {
 }
 
 /// Starts the handler of `target`, through its layers. The context is made only if someone looks at it.
-pub(crate) fn start(core: &Arc<Core>, target: &Target, request: &Request, door: Door, args: Args) -> Result<Started, Reply> {
+pub(crate) fn start(
+    core: &Arc<Core>,
+    target: &Target,
+    request: &Request,
+    door: Door,
+    args: Args,
+) -> Result<Started, Reply> {
     let out = core.writer(request);
     let layers = core.layers(&target.layers);
     let cx = if target.wants_cx || layers.is_some() {

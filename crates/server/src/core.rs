@@ -13,7 +13,9 @@ use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::{Name, Request};
 use linchpin_proto::seal::Keyring;
 use linchpin_proto::service::{Door, HeaderParam, Service, Started};
-use linchpin_proto::{Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit};
+use linchpin_proto::{
+    Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit,
+};
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };
@@ -118,7 +120,11 @@ impl Core {
     pub(crate) fn offered(&self) -> [bool; 3] {
         let o = &self.offers;
         let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
-        [announced(0) || !o.tools.is_empty(), announced(1) || !o.resources.is_empty(), announced(2) || !o.prompts.is_empty()]
+        [
+            announced(0) || !o.tools.is_empty(),
+            announced(1) || !o.resources.is_empty(),
+            announced(2) || !o.prompts.is_empty(),
+        ]
     }
 
     /// How long and for whom an answer may be cached, where the revision has that.
@@ -244,7 +250,8 @@ impl Core {
             Ok(params) => params,
             Err(e) => return fail(&request, code::INVALID_PARAMS, &format!("malformed completion request: {e}")),
         };
-        let (argument, unknown) = (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
+        let (argument, unknown) =
+            (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
         let completer = match &params.reference {
             CompleteReference::Prompt(prompt) => match self.offers.prompts.snapshot().get(&prompt.name) {
                 None => return unknown(format!("Unknown prompt: {}", clip(&prompt.name))),
@@ -288,10 +295,14 @@ impl Core {
     /// Requests that no handler is needed for.
     fn answer(&self, request: &Request) -> Reply {
         let offered = self.offered();
-        let missing = |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
+        let missing =
+            |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
         match request.method {
             Method::ToolsList if !offered[0] => missing("tools"),
-            Method::ResourcesList | Method::ResourcesTemplatesList | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+            Method::ResourcesList
+            | Method::ResourcesTemplatesList
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe
                 if !offered[1] =>
             {
                 missing("resources")
@@ -367,13 +378,20 @@ impl Core {
                 session.set_log_level(params.level);
                 self.writer(request).finish(ReplyKind::Complete)
             }
-            _ => Reply::error(Some(&request.id), code::INVALID_PARAMS, "`level` must be a log level, for example \"warning\"", None),
+            _ => Reply::error(
+                Some(&request.id),
+                code::INVALID_PARAMS,
+                "`level` must be a log level, for example \"warning\"",
+                None,
+            ),
         }
     }
 
     fn subscribe(&self, request: &Request, on: bool) -> Reply {
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
-        let Some(uri) = request.string(request.params.uri) else { return refuse("`uri` must be the URI of a resource") };
+        let Some(uri) = request.string(request.params.uri) else {
+            return refuse("`uri` must be the URI of a resource");
+        };
         let Some(feed) = request.caller.session().and_then(|s| s.feed()) else {
             return refuse("this connection cannot carry subscriptions");
         };

@@ -71,7 +71,7 @@ impl Cx {
         let request = &self.0.request;
         let Some(token) = request.progress_token else { return };
         let mut queue = self.0.queue();
-        if queue.progress.is_some_and(|last| done <= last) {
+        if !done.is_finite() || queue.progress.is_some_and(|last| done <= last) {
             return;
         }
         queue.progress = Some(done);

@@ -40,7 +40,8 @@ pub(crate) fn launch(core: &Arc<Core>, request: &Request, call: Call, task: &mut
         Some(cx) => Stop::Call(cx.0.clone()),
         None => Stop::Flag(Arc::default()),
     };
-    let deadline = (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.call_ms_max))));
+    let deadline =
+        (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.call_ms_max))));
     let future = done.is_none().then_some(future);
     Started::Running(Box::new(Running { core: core.clone(), about, future, done, cx, stop, deadline }))
 }
@@ -55,9 +56,17 @@ fn poll(core: &Core, about: &About, future: &mut BoxFuture<'static, Reply>, task
     match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
         Ok(polled) => polled,
         Err(panic) => {
-            let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+            let what = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned());
             tracing::error!(method = %about.method, panic = what.as_deref().unwrap_or("not a string"), "a handler panicked");
-            Poll::Ready(core.failed(&about.id, about.wire, about.method, "it stopped unexpectedly because of a bug in the server"))
+            Poll::Ready(core.failed(
+                &about.id,
+                about.wire,
+                about.method,
+                "it stopped unexpectedly because of a bug in the server",
+            ))
         }
     }
 }

@@ -5,30 +5,46 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "validate")]
+use std::sync::OnceLock;
 
-/// A checker for the arguments of tool `name`. An error says what is wrong with the schema itself.
-pub(crate) fn checker(name: &str, schema: &Value, problems_max: usize) -> Result<Arc<dyn Explain>, String> {
-    #[cfg(feature = "validate")]
-    let full = {
-        // References are never fetched: the validator is built without a resolver.
-        let full = jsonschema::options().build(schema).map_err(|e| format!("not a JSON Schema this server can check: {e}"))?;
-        Some(full)
-    };
-    Ok(Arc::new(Checker {
+/// A checker for the arguments of tool `name`. A schema that somebody wrote by hand (`given`) is tried at once: the error
+/// says what is wrong with it.
+pub(crate) fn checker(name: &str, schema: &Value, given: bool, problems_max: usize) -> Result<Arc<dyn Explain>, String> {
+    let checker = Checker {
         name: name.into(),
         schema: schema.clone(),
         problems_max,
         #[cfg(feature = "validate")]
-        full,
-    }))
+        full: OnceLock::new(),
+    };
+    if given {
+        checker.build()?;
+    }
+    Ok(Arc::new(checker))
 }
 
 struct Checker {
     name: Box<str>,
     schema: Value,
     problems_max: usize,
+    /// Built when first needed: it takes memory and time that most tools never need.
     #[cfg(feature = "validate")]
-    full: Option<jsonschema::Validator>,
+    full: OnceLock<Result<jsonschema::Validator, String>>,
+}
+
+impl Checker {
+    #[cfg(feature = "validate")]
+    fn build(&self) -> Result<&jsonschema::Validator, String> {
+        // References are never fetched: the validator is built without a resolver.
+        let built = self.full.get_or_init(|| jsonschema::options().build(&self.schema).map_err(|e| e.to_string()));
+        built.as_ref().map_err(|e| format!("not a JSON Schema this server can check: {e}"))
+    }
+
+    #[cfg(not(feature = "validate"))]
+    fn build(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl Explain for Checker {
@@ -43,7 +59,7 @@ impl Explain for Checker {
         let mut found = walk.found;
         #[cfg(feature = "validate")]
         if found.is_empty()
-            && let Some(full) = &self.full
+            && let Ok(full) = self.build()
         {
             found.extend(full.iter_errors(&value).take(max).map(|e| {
                 let path = e.instance_path().to_string();
@@ -83,7 +99,9 @@ impl Walk<'_> {
             return;
         }
         self.steps -= 1;
-        if let Some(target) = schema["$ref"].as_str().and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p)) {
+        if let Some(target) =
+            schema["$ref"].as_str().and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p))
+        {
             let target = target.clone();
             return self.check(&target, value, path);
         }
@@ -110,7 +128,9 @@ impl Walk<'_> {
         match value {
             Value::Object(members) => self.object(schema, members, path),
             Value::Array(items) => self.array(schema, items, path),
-            Value::String(text) => self.length(schema, "minLength", "maxLength", text.chars().count(), "characters", path),
+            Value::String(text) => {
+                self.length(schema, "minLength", "maxLength", text.chars().count(), "characters", path)
+            }
             Value::Number(n) => self.number(schema, n, path),
             _ => {}
         }
@@ -129,7 +149,8 @@ impl Walk<'_> {
             .iter()
             .flat_map(|c| c.get("const").cloned().into_iter().chain(c["enum"].as_array().cloned().unwrap_or_default()))
             .collect();
-        let rest: Vec<&Value> = choices.iter().filter(|c| c["type"] != "null" && c.get("const").is_none() && c["enum"].is_null()).collect();
+        let rest: Vec<&Value> =
+            choices.iter().filter(|c| c["type"] != "null" && c.get("const").is_none() && c["enum"].is_null()).collect();
         match rest[..] {
             _ if !words.is_empty() && rest.is_empty() => self.one_of(&words, value, path),
             // `Option<T>`: explain by `T`.
@@ -159,7 +180,12 @@ impl Walk<'_> {
         let unknown: Vec<&String> = members.keys().filter(|k| !properties.contains_key(*k)).collect();
         let required = || schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         for name in required().filter(|name| !members.contains_key(*name)) {
-            let kind = properties.get(name).map(|p| kind_of(p)).filter(|k| !k.is_empty()).map(|k| format!(" ({k})")).unwrap_or_default();
+            let kind = properties
+                .get(name)
+                .map(kind_of)
+                .filter(|k| !k.is_empty())
+                .map(|k| format!(" ({k})"))
+                .unwrap_or_default();
             self.say(path, format!("missing required member `{name}`{kind}"));
         }
         let lacking: Vec<&str> = properties.keys().map(String::as_str).filter(|p| !members.contains_key(*p)).collect();
@@ -234,7 +260,9 @@ fn clip(text: &str, max: usize) -> String {
 fn kind_of(schema: &Value) -> String {
     match &schema["type"] {
         Value::String(kind) => kind.clone(),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect::<Vec<_>>().join(" or "),
+        Value::Array(kinds) => {
+            kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect::<Vec<_>>().join(" or ")
+        }
         _ => String::new(),
     }
 }
@@ -283,7 +311,15 @@ pub(crate) fn near_miss<'a>(typed: &str, candidates: impl Iterator<Item = &'a st
     candidates
         .take(20_000)
         .filter(|c| c.len() <= 128)
-        .map(|c| (distance(&folded, &c.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()).collect::<Vec<_>>()), c))
+        .map(|c| {
+            (
+                distance(
+                    &folded,
+                    &c.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()).collect::<Vec<_>>(),
+                ),
+                c,
+            )
+        })
         .filter(|(d, c)| *d <= (c.chars().count().max(folded.len()) / 3).max(1) && *d < folded.len().max(1))
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)
@@ -375,16 +411,38 @@ mod tests {
             },
             "$defs": {"at": {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number"}}}}
         });
-        let c = checker("forecast", &schema, 8).unwrap();
+        let c = checker("forecast", &schema, true, 8).unwrap();
         let cases = [
             (r#"{"city":"Oslo","days":3}"#, vec![]),
-            (r#"{"citty":"Oslo"}"#, vec!["arguments: missing required member `city` (string)", "arguments: unknown member `citty`, did you mean `city`?"]),
+            (
+                r#"{"citty":"Oslo"}"#,
+                vec![
+                    "arguments: missing required member `city` (string)",
+                    "arguments: unknown member `citty`, did you mean `city`?",
+                ],
+            ),
             (r#"{"city":"O"}"#, vec!["/city: expected at least 2 characters, got 1"]),
-            (r#"{"city":7,"days":"3"}"#, vec!["/city: expected a string, got the number 7", "/days: expected an integer, got the string \"3\""]),
+            (
+                r#"{"city":7,"days":"3"}"#,
+                vec!["/city: expected a string, got the number 7", "/days: expected an integer, got the string \"3\""],
+            ),
             (r#"{"city":"Oslo","days":99}"#, vec!["/days: expected at most 14, got 99"]),
-            (r#"{"city":"Oslo","unit":"celsios"}"#, vec!["/unit: expected one of \"celsius\", \"kelvin\", got the string \"celsios\"; did you mean \"celsius\"?"]),
+            (
+                r#"{"city":"Oslo","unit":"celsios"}"#,
+                vec![
+                    "/unit: expected one of \"celsius\", \"kelvin\", got the string \"celsios\"; did you mean \"celsius\"?",
+                ],
+            ),
             (r#"{"city":"Oslo","at":[{"lat":1},{}]}"#, vec!["/at/1: missing required member `lat` (number)"]),
-            (r#"{"city":"Oslo","at":[1,2,3]}"#, vec!["/at: expected at most 2 items, got 3", "/at/0: expected an object, got the number 1", "/at/1: expected an object, got the number 2", "/at/2: expected an object, got the number 3"]),
+            (
+                r#"{"city":"Oslo","at":[1,2,3]}"#,
+                vec![
+                    "/at: expected at most 2 items, got 3",
+                    "/at/0: expected an object, got the number 1",
+                    "/at/1: expected an object, got the number 2",
+                    "/at/2: expected an object, got the number 3",
+                ],
+            ),
             (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
             (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice at line 1 column 22"]),
         ];
@@ -397,14 +455,22 @@ mod tests {
     #[cfg(feature = "validate")]
     #[test]
     fn the_full_validator_finds_what_the_walk_does_not_know() {
-        let c = checker("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), 8).unwrap();
+        let c = checker("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), true, 8).unwrap();
         assert_eq!(c.problems(r#"{"a":"y"}"#, 8).len(), 2);
-        assert!(checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), 8).is_err(), "nothing is fetched");
+        assert!(
+            checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), true, 8).is_err(),
+            "nothing is fetched"
+        );
     }
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
-        let c = checker("t", &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}), 8).unwrap();
+        let c = checker(
+            "t",
+            &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}),
+            8,
+        )
+        .unwrap();
         assert_eq!(c.problems(r#"{"x":1}"#, 8).len(), 1);
     }
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 pub(crate) fn schema<T: JsonSchema>() -> Result<Value, String> {
     let root = schema::of::<T>();
     let defs = root.get("$defs").cloned().unwrap_or_default();
-    let properties = root.get("properties").and_then(Value::as_object).ok_or("a form is asked with a struct of named fields")?;
+    let properties =
+        root.get("properties").and_then(Value::as_object).ok_or("a form is asked with a struct of named fields")?;
     let mut fields = Map::new();
     for (name, field) in properties {
         fields.insert(name.clone(), flat(name, field, &defs)?);
@@ -36,7 +37,8 @@ fn flat(name: &str, field: &Value, defs: &Value) -> Result<Value, String> {
         field = inner;
     }
     if let Some(choices) = field.get("oneOf").and_then(Value::as_array) {
-        let mut titled = Map::from_iter([("type".to_owned(), json!("string")), ("oneOf".to_owned(), titled(choices, name)?)]);
+        let mut titled =
+            Map::from_iter([("type".to_owned(), json!("string")), ("oneOf".to_owned(), titled(choices, name)?)]);
         for key in ["title", "description", "default"] {
             if let Some(value) = field.get(key) {
                 titled.insert(key.into(), value.clone());
@@ -132,7 +134,10 @@ mod tests {
         assert_eq!(form["properties"]["name"], json!({"type": "string", "description": "Your name."}));
         assert_eq!(form["properties"]["age"], json!({"type": "integer", "minimum": 0, "maximum": 255}));
         assert_eq!(form["properties"]["color"], json!({"type": "string", "enum": ["Red", "Blue"]}));
-        assert_eq!(form["properties"]["sizes"]["items"], json!({"anyOf": [{"const": "S", "title": "Small size"}, {"const": "L", "title": "Large size"}]}));
+        assert_eq!(
+            form["properties"]["sizes"]["items"],
+            json!({"anyOf": [{"const": "S", "title": "Small size"}, {"const": "L", "title": "Large size"}]})
+        );
         assert_eq!(form["required"], json!(["name", "sure", "color", "sizes"]));
     }
 

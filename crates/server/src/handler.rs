@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::prompt::IntoMessages;
 use crate::resource::IntoContents;
 use crate::{schema, vars};
-use bytes::Bytes;
+use bytestring::ByteString;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Reply, ResultWriter, Span};
 use schemars::JsonSchema;
@@ -93,7 +93,8 @@ pub struct WithCx<A, R>(A, R);
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a handler of `{S}`",
     label = "not a handler",
-    note = "a handler is an `async fn` of `(args)`, `(&{S}, args)` or `(&{S}, &Cx, args)`"
+    note = "a handler is an `async fn` of `(args)`, `(&{S}, args)` or `(&{S}, &Cx, args)`",
+    note = "is `async` missing, is `&Cx` after the arguments, or is the state another type than `{S}`?"
 )]
 pub trait Shape<S, M> {}
 #[diagnostic::do_not_recommend]
@@ -109,7 +110,7 @@ pub struct Args(pub(crate) Source);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    Json(Bytes, Option<Span>),
+    Json(ByteString, Option<Span>),
     Owned(Arc<str>),
     Vars(Arc<[(String, String)]>),
 }
@@ -118,26 +119,27 @@ impl Args {
     /// The arguments as JSON text. Variables are an object of strings.
     pub fn json(&self) -> std::borrow::Cow<'_, str> {
         match &self.0 {
-            Source::Json(frame, Some(span)) => std::str::from_utf8(frame.get(span.range()).unwrap_or_default()).unwrap_or_default().into(),
+            Source::Json(frame, Some(span)) => span.of(frame).into(),
             Source::Json(_, None) => "{}".into(),
             Source::Owned(json) => (&**json).into(),
             Source::Vars(vars) => {
-                let object: serde_json::Map<_, _> = vars.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
+                let object: serde_json::Map<_, _> =
+                    vars.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
                 Value::Object(object).to_string().into()
             }
         }
     }
 
-    fn from_json<A: DeserializeOwned>(&self) -> Result<A, String> {
+    fn read_json<A: DeserializeOwned>(&self) -> Result<A, String> {
         let json = self.json();
         // An explicit null means the same as no arguments.
         serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| e.to_string())
     }
 
-    fn from_vars<A: DeserializeOwned>(&self) -> Result<A, String> {
+    fn read_vars<A: DeserializeOwned>(&self) -> Result<A, String> {
         match &self.0 {
             Source::Vars(vars) => vars::decode(vars),
-            _ => self.from_json(),
+            _ => self.read_json(),
         }
     }
 }
@@ -157,6 +159,11 @@ pub(crate) type Run = Arc<dyn Fn(Invocation) -> BoxFuture<'static, Reply> + Send
 macro_rules! handlers {
     ($(#[$doc:meta])* $name:ident $answer:ident $decode:ident $refuse:path) => {
         $(#[$doc])*
+        // Seen only when the shape is wrong already; a bound that fails is reported by itself.
+        #[diagnostic::on_unimplemented(
+            message = "this function cannot be a handler of `{S}`, as its shape is wrong",
+            label = "not a handler"
+        )]
         pub trait $name<S, M>: Clone + Send + Sync + 'static {
             /// Whether the handler looks at its context.
             const WANTS_CX: bool;
@@ -248,13 +255,13 @@ macro_rules! handlers {
 
 handlers! {
     /// A function that can be a tool of state `S`.
-    ToolHandler IntoReply from_json crate::call::bad_arguments
+    ToolHandler IntoReply read_json crate::call::bad_arguments
 }
 handlers! {
     /// A function that can serve a resource of state `S`.
-    ResourceHandler IntoContents from_vars crate::call::bad_variables
+    ResourceHandler IntoContents read_vars crate::call::bad_variables
 }
 handlers! {
     /// A function that can be a prompt of state `S`.
-    PromptHandler IntoMessages from_vars crate::call::bad_variables
+    PromptHandler IntoMessages read_vars crate::call::bad_variables
 }

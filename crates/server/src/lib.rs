@@ -43,9 +43,9 @@ pub use schema::NoArgs;
 pub use server::{Offer, Server};
 pub use tool::Tool;
 
-/// The answer of a call, for middleware.
-pub use linchpin_proto::reply::{Reply, ReplyKind};
 /// The limits of a server, each with its default.
 pub use linchpin_proto::Limits;
+/// The answer of a call, for middleware.
+pub use linchpin_proto::reply::{Reply, ReplyKind};
 /// Whether an answer may be cached for everyone or only for the asking user.
 pub use linchpin_types::page::CacheScope;

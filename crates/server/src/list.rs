@@ -22,21 +22,32 @@ struct List<T> {
 
 /// `tools/list`
 pub(crate) fn tools(core: &Core, request: &Request) -> Reply {
-    let write = |t: &crate::tool::Registered, wire: &'static Wire, out: &mut ResultWriter| out.serialize(&fit::tool(t.def.clone(), wire));
+    let write = |t: &crate::tool::Registered, wire: &'static Wire, out: &mut ResultWriter| {
+        out.serialize(&fit::tool(t.def.clone(), wire))
+    };
     serve(core, request, &core.offers.tools, &List { member: "tools", kind: 't', slot: 0, on: |_| true, write })
 }
 
 /// `prompts/list`
 pub(crate) fn prompts(core: &Core, request: &Request) -> Reply {
-    let write = |p: &crate::prompt::Registered, wire: &'static Wire, out: &mut ResultWriter| out.serialize(&fit::prompt(p.def.clone(), wire));
+    let write = |p: &crate::prompt::Registered, wire: &'static Wire, out: &mut ResultWriter| {
+        out.serialize(&fit::prompt(p.def.clone(), wire))
+    };
     serve(core, request, &core.offers.prompts, &List { member: "prompts", kind: 'p', slot: 0, on: |_| true, write })
 }
 
 /// `resources/list`
 pub(crate) fn resources(core: &Core, request: &Request) -> Reply {
-    let write =
-        |r: &crate::resource::Registered, wire: &'static Wire, out: &mut ResultWriter| out.serialize(&fit::resource(r.def.clone(), wire));
-    let list = List { member: "resources", kind: 'r', slot: 0, on: |r: &crate::resource::Registered| r.template.is_none(), write };
+    let write = |r: &crate::resource::Registered, wire: &'static Wire, out: &mut ResultWriter| {
+        out.serialize(&fit::resource(r.def.clone(), wire))
+    };
+    let list = List {
+        member: "resources",
+        kind: 'r',
+        slot: 0,
+        on: |r: &crate::resource::Registered| r.template.is_none(),
+        write,
+    };
     serve(core, request, &core.offers.resources, &list)
 }
 
@@ -56,7 +67,13 @@ pub(crate) fn templates(core: &Core, request: &Request) -> Reply {
         };
         out.serialize(&fit::template(template, wire))
     };
-    let list = List { member: "resourceTemplates", kind: 'm', slot: 1, on: |r: &crate::resource::Registered| r.template.is_some(), write };
+    let list = List {
+        member: "resourceTemplates",
+        kind: 'm',
+        slot: 1,
+        on: |r: &crate::resource::Registered| r.template.is_some(),
+        write,
+    };
     serve(core, request, &core.offers.resources, &list)
 }
 
@@ -66,7 +83,14 @@ fn serve<T: crate::registry::Item>(core: &Core, request: &Request, registry: &Re
         Some(span) if request.text(span) != "null" => {
             match request.string(Some(span)).and_then(|c| cursor::decode(list.kind, &c)) {
                 Some(after) => after,
-                None => return Reply::error(Some(&request.id), code::INVALID_PARAMS, "unknown cursor; begin again without one", None),
+                None => {
+                    return Reply::error(
+                        Some(&request.id),
+                        code::INVALID_PARAMS,
+                        "unknown cursor; begin again without one",
+                        None,
+                    );
+                }
             }
         }
         _ => 0,
@@ -94,14 +118,22 @@ fn serve<T: crate::registry::Item>(core: &Core, request: &Request, registry: &Re
         // The list changed since the cursor was given out: the pages moved, the cursor still names its place.
         Err(_) => {
             let rest: Vec<_> = entries().filter(|e| e.seq > after).collect();
-            let size = if core.limits.page_items_max == 0 { rest.len() } else { core.limits.page_items_max.min(rest.len()) };
+            let size =
+                if core.limits.page_items_max == 0 { rest.len() } else { core.limits.page_items_max.min(rest.len()) };
             page(core, wire, list, after, &rest[..size], size < rest.len()).result
         }
     };
-    Reply::with_result(&request.id, &result)
+    Reply::with_result(&request.id, result)
 }
 
-fn page<T>(core: &Core, wire: &'static Wire, list: &List<T>, after: u64, entries: &[&Arc<Entry<T>>], more: bool) -> Page {
+fn page<T>(
+    core: &Core,
+    wire: &'static Wire,
+    list: &List<T>,
+    after: u64,
+    entries: &[&Arc<Entry<T>>],
+    more: bool,
+) -> Page {
     let mut out = ResultWriter::new(&Id::number(0), wire, &core.stamps, usize::MAX);
     out.key(list.member);
     out.push(b"[");

@@ -35,21 +35,34 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
         tools: on(wanted.tools_list_changed, tools),
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
-        uris: if resources { wanted.resource_subscriptions.iter().map(|u| u.as_str().into()).collect() } else { Default::default() },
+        uris: if resources {
+            wanted.resource_subscriptions.iter().map(|u| u.as_str().into()).collect()
+        } else {
+            Default::default()
+        },
     };
     let ack = render::acknowledged(&request.id, &granted(&filter));
     let Some(feed) = core.offers.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
     let end = Box::new(core.writer(request));
-    Started::Running(Box::new(Listen { id: request.id.clone(), feed, ack: Some(ack), end: Some(end), flag: Arc::default() }))
+    Started::Running(Box::new(Listen {
+        id: request.id.clone(),
+        feed,
+        ack: Some(ack),
+        end: Some(end),
+        flag: Arc::default(),
+    }))
 }
 
 /// What is honoured, as members of a filter.
 fn granted(filter: &Filter) -> Vec<u8> {
     let mut out = Vec::new();
-    let flags =
-        [("toolsListChanged", filter.tools), ("promptsListChanged", filter.prompts), ("resourcesListChanged", filter.resources)];
+    let flags = [
+        ("toolsListChanged", filter.tools),
+        ("promptsListChanged", filter.prompts),
+        ("resourcesListChanged", filter.resources),
+    ];
     for (name, _) in flags.iter().filter(|(_, on)| *on) {
         separate(&mut out);
         write_str(&mut out, name);

@@ -130,7 +130,10 @@ where
         .collect();
     for name in completers.names() {
         if !properties.contains_key(name) {
-            return Err(format!("prompt `{}` ({place}): completes `{name}`, which is not one of its arguments", def.name));
+            return Err(format!(
+                "prompt `{}` ({place}): completes `{name}`, which is not one of its arguments",
+                def.name
+            ));
         }
     }
     let description: Option<Arc<str>> = def.description.as_deref().map(Into::into);

@@ -71,7 +71,11 @@ impl<T: Item> Default for Registry<T> {
     fn default() -> Self {
         let empty = Snapshot { entries: Vec::new(), by_name: HashMap::new(), rendered: Default::default() };
         let working = Working { entries: BTreeMap::new(), by_name: HashMap::new(), next: 1 };
-        Registry { working: Mutex::new(working), published: ArcSwap::from_pointee(empty), dirty: AtomicBool::new(false) }
+        Registry {
+            working: Mutex::new(working),
+            published: ArcSwap::from_pointee(empty),
+            dirty: AtomicBool::new(false),
+        }
     }
 }
 
@@ -94,7 +98,8 @@ impl<T: Item> Registry<T> {
         if !self.dirty.swap(false, Ordering::AcqRel) {
             return;
         }
-        let entries: Vec<_> = working.entries.values().filter(|(_, enabled)| *enabled).map(|(entry, _)| entry.clone()).collect();
+        let entries: Vec<_> =
+            working.entries.values().filter(|(_, enabled)| *enabled).map(|(entry, _)| entry.clone()).collect();
         let mut by_name: HashMap<Box<str>, Arc<Entry<T>>> = HashMap::with_capacity(entries.len());
         for entry in &entries {
             for hidden in entry.item.hidden() {

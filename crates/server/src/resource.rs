@@ -161,7 +161,9 @@ where
     let Resource { def, layers, completers, cache, place } = resource;
     let at = |why: &str| format!("resource `{}` ({place}): {why}", def.uri);
     let scheme = def.uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
-    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    {
         return Err(at("a URI begins with a scheme, for example `notes://`"));
     }
     let template = if linchpin_proto::uri_template::is_template(&def.uri) {

@@ -30,12 +30,17 @@ impl Rounds {
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         if let Some(state) = params.request_state.filter(|_| request.caller.wire().stateless) {
-            let sealed = request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
+            let sealed =
+                request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
             let state: State = core
                 .keyring()
                 .open(&sealed, &binding(request, principal), core.limits.state_bytes_max)
                 .filter(|state| state.expires_ms > now_ms())
-                .ok_or_else(|| refuse("`requestState` is not valid here: it was changed, has expired or belongs to another request"))?;
+                .ok_or_else(|| {
+                    refuse(
+                        "`requestState` is not valid here: it was changed, has expired or belongs to another request",
+                    )
+                })?;
             rounds.round = state.round;
             rounds.answers = state.answers;
             rounds.memos = state.memos;
@@ -72,7 +77,12 @@ impl Rounds {
         if !self.missing.is_empty() {
             let data = serde_json::json!({ "requiredCapabilities": self.missing });
             let why = "the client did not declare a capability that this request needs";
-            return Reply::error(Some(&request.id), code::MISSING_REQUIRED_CLIENT_CAPABILITY, why, Some(&data.to_string()));
+            return Reply::error(
+                Some(&request.id),
+                code::MISSING_REQUIRED_CLIENT_CAPABILITY,
+                why,
+                Some(&data.to_string()),
+            );
         }
         if self.round >= core.limits.rounds_max {
             let why = format!("gave up after {} rounds of questions", self.round);
@@ -86,7 +96,11 @@ impl Rounds {
         };
         let sealed = core.keyring().seal(&state, &binding(request, principal), core.random());
         if sealed.len() > core.limits.state_bytes_max {
-            let why = format!("the state to carry over is {} bytes; the limit is {}", sealed.len(), core.limits.state_bytes_max);
+            let why = format!(
+                "the state to carry over is {} bytes; the limit is {}",
+                sealed.len(),
+                core.limits.state_bytes_max
+            );
             return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
         }
         let mut out: ResultWriter = core.writer(request);

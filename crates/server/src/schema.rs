@@ -46,7 +46,8 @@ pub(crate) fn portable(schema: &mut Value) {
 }
 
 const RUST_FORMATS: &[&str] = &[
-    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128", "uint", "float", "double", "char",
+    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128", "uint",
+    "float", "double", "char",
 ];
 
 /// The schema of arguments: an object, whatever `T` says about itself.
@@ -78,14 +79,20 @@ pub(crate) fn raw(value: &Value) -> Box<RawValue> {
 pub(crate) fn beyond_serde(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            let integer = members.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with("int") || f.starts_with("uint"));
+            let integer = members
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|f| f.starts_with("int") || f.starts_with("uint"));
             members.iter().any(|(key, value)| match key.as_str() {
                 "minimum" | "maximum" => !(integer && of_the_type(members, key, value)),
-                "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength" | "maxLength" | "pattern" | "minItems" | "maxItems"
-                | "uniqueItems" | "minProperties" | "maxProperties" | "propertyNames" | "contains" | "if" | "not" | "dependentRequired" => true,
+                "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength" | "maxLength" | "pattern"
+                | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties" | "propertyNames"
+                | "contains" | "if" | "not" | "dependentRequired" => true,
                 // These hold instances, not schemas.
                 "default" | "examples" | "const" | "enum" | "description" | "required" => false,
-                "properties" | "$defs" | "patternProperties" => value.as_object().is_some_and(|m| m.values().any(beyond_serde)),
+                "properties" | "$defs" | "patternProperties" => {
+                    value.as_object().is_some_and(|m| m.values().any(beyond_serde))
+                }
                 _ => beyond_serde(value),
             })
         }

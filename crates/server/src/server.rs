@@ -250,18 +250,23 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     fn freeze(self) -> Result<Arc<dyn Service>, String> {
-        let Settings { info, instructions, extensions, limits, layers, list_cache, identify, keys, mut problems } = *self.settings;
+        let Settings { info, instructions, extensions, limits, layers, list_cache, identify, keys, mut problems } =
+            *self.settings;
         for (identifier, settings) in &extensions {
-            if !identifier.contains('/') || !settings.is_object() {
-                problems.push(format!("extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"));
+            if !identifier_ok(identifier) || !settings.is_object() {
+                problems.push(format!(
+                    "extension `{identifier}`: needs a prefix (`com.example/name`) and an object of settings"
+                ));
             }
         }
         if !problems.is_empty() {
             return Err(problems.join("\n"));
         }
         let stateless = linchpin_proto::Wire::claimed(linchpin_proto::era::claimable()[0]);
-        let card = stateless.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
-        let server_info = if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
+        let card =
+            stateless.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+        let server_info =
+            if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);
         let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(core::random())));
         keyring.previous.extend(keys);
@@ -282,6 +287,22 @@ impl<S: Send + Sync + 'static> Server<S> {
             this: this.clone(),
         }))
     }
+}
+
+/// Whether it is a prefix of dotted labels and a name, as the specification writes keys: `com.example/name`.
+fn identifier_ok(identifier: &str) -> bool {
+    let edge = |text: &str| text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let label = |label: &str| {
+        label.starts_with(|c: char| c.is_ascii_alphabetic())
+            && edge(label)
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && edge(name)
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    identifier.split_once('/').is_some_and(|(prefix, n)| prefix.split('.').all(label) && name(n))
 }
 
 impl<S: Send + Sync + 'static> IntoService for Server<S> {

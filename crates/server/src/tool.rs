@@ -174,7 +174,12 @@ pub(crate) struct Registered {
 }
 
 /// Binds a definition to its handler. Problems are sentences for the person who wrote it.
-pub(crate) fn register<S, M, H>(tool: Tool, state: Arc<S>, handler: H, problems_max: usize) -> Result<Registered, String>
+pub(crate) fn register<S, M, H>(
+    tool: Tool,
+    state: Arc<S>,
+    handler: H,
+    problems_max: usize,
+) -> Result<Registered, String>
 where
     S: Send + Sync + 'static,
     H: Shape<S, M> + ToolHandler<S, M>,
@@ -194,7 +199,7 @@ where
         return Err(at("arguments must be a struct (a JSON object); wrap a single value in one"));
     }
     let headers = headers::header_params(&input.to_string()).map_err(|why| at(&why))?;
-    let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, problems_max).map_err(|why| at(&why))?;
+    let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, given, problems_max).map_err(|why| at(&why))?;
     let run: Run = if checks {
         let explain = explain.clone();
         Arc::new(move |call| {

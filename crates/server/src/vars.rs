@@ -51,7 +51,12 @@ impl<'de> Deserializer<'de> for Var<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, name: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, E> {
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, E> {
         StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor)
     }
 
@@ -86,7 +91,9 @@ mod tests {
 
     #[test]
     fn strings_become_what_the_type_says() {
-        let v = |pairs: &[(&str, &str)]| super::decode::<Args>(&pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect::<Vec<_>>());
+        let v = |pairs: &[(&str, &str)]| {
+            super::decode::<Args>(&pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect::<Vec<_>>())
+        };
         let want = Args { name: "7".into(), day: 3, on: Some(true), kind: Some(Kind::Text) };
         assert_eq!(v(&[("name", "7"), ("day", "3"), ("on", "true"), ("kind", "Text")]), Ok(want));
         assert_eq!(v(&[("name", "x"), ("day", "three")]), Err("`day` must be a whole number".into()));

@@ -15,6 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Answers collected before they are written although more input is there.
@@ -75,8 +76,8 @@ enum Out {
     Notify(Id, Bytes),
     Ask(Id, linchpin_proto::Ask),
     Done(Id, Reply),
-    /// A batch is complete.
-    Batch(Vec<u8>),
+    /// The calls of a batch have ended, with an answer or cancelled; `said` are the answers that were there at once.
+    Batch { said: Vec<u8>, ended: Vec<(Id, Option<Reply>)> },
     /// Cancelled: nothing is sent.
     Over(Id),
 }
@@ -130,16 +131,21 @@ impl Peer {
         self.out.push(b'\n');
     }
 
+    fn reply(&mut self, reply: &Reply) {
+        reply.write_to(&mut self.out);
+        self.out.push(b'\n');
+    }
+
     fn too_long(&mut self, limit: usize) {
         let why = format!("the message is longer than the limit of {limit} bytes");
         let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, &why, None);
-        self.line(reply.frame());
+        self.reply(&reply);
     }
 
     async fn receive(&mut self, frame: Bytes) {
         let read = frame::read(frame, self.service.limits());
         match read {
-            Err(reply) => self.line(reply.frame()),
+            Err(reply) => self.reply(&reply),
             Ok(Frame::One(message)) => {
                 if let Some((id, exchange)) = self.one(message).await {
                     tokio::spawn(run(id, exchange, self.sender.clone()));
@@ -148,7 +154,7 @@ impl Peer {
             Ok(Frame::Batch(_)) if !self.engine().batches() => {
                 let why = "batches are not part of this protocol revision; send each message on its own line";
                 let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, why, None);
-                self.line(reply.frame());
+                self.reply(&reply);
             }
             Ok(Frame::Batch(parts)) => self.batch(parts).await,
         }
@@ -161,7 +167,7 @@ impl Peer {
             Event::Call(request) => request,
             other => {
                 if let Some(reply) = self.settle(other) {
-                    self.line(reply.frame());
+                    self.reply(&reply);
                 }
                 return None;
             }
@@ -221,7 +227,7 @@ impl Peer {
             self.line(&frame);
         }
         if send {
-            self.line(reply.frame());
+            self.reply(reply);
         }
     }
 
@@ -239,7 +245,7 @@ impl Peer {
                 }
             }
             Out::Done(id, reply) => self.done(&id, &reply),
-            Out::Batch(answers) => self.line(&answers),
+            Out::Batch { said, ended } => self.batch_done(said, ended),
             Out::Over(id) => {
                 let _ = self.engine().finish(&id);
             }
@@ -254,7 +260,7 @@ impl Peer {
             let message = match frame::message(part, self.service.limits()) {
                 Ok(message) => message,
                 Err(reply) => {
-                    append(&mut answers, reply.frame());
+                    append(&mut answers, &reply.frame());
                     continue;
                 }
             };
@@ -273,21 +279,39 @@ impl Peer {
             }
             return;
         }
-        let (sender, engine) = (self.sender.clone(), self.engine.clone());
+        let sender = self.sender.clone();
         tokio::spawn(async move {
+            let mut calls = JoinSet::new();
             for (id, exchange) in running {
-                if let Some(reply) = finish(&id, exchange, &sender).await {
-                    let (send, _) = engine.lock().unwrap_or_else(PoisonError::into_inner).finish(&id);
-                    if send {
-                        append(&mut answers, reply.frame());
-                    }
-                }
+                let sender = sender.clone();
+                calls.spawn(async move {
+                    let reply = finish(&id, exchange, &sender).await;
+                    (id, reply)
+                });
             }
-            if !answers.is_empty() {
-                answers.push(b']');
-                let _ = sender.send(Out::Batch(answers)).await;
+            let mut ended = Vec::new();
+            while let Some(call) = calls.join_next().await {
+                ended.extend(call.ok());
             }
+            let _ = sender.send(Out::Batch { said: answers, ended }).await;
         });
+    }
+
+    /// Ends the calls of a batch only now, so that a drain waits until their answers are written.
+    fn batch_done(&mut self, mut answers: Vec<u8>, ended: Vec<(Id, Option<Reply>)>) {
+        for (id, reply) in ended {
+            let (send, frames) = self.engine().finish(&id);
+            for frame in frames {
+                self.line(&frame);
+            }
+            if let Some(reply) = reply.filter(|_| send) {
+                append(&mut answers, &reply.frame());
+            }
+        }
+        if !answers.is_empty() {
+            answers.push(b']');
+            self.line(&answers);
+        }
     }
 
     /// The input ended: running calls may finish within the limit, then everything is dropped.

@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 async fn http_2_is_spoken_to_whoever_begins_with_it() {
     let server = Server::start(Fake::new()).await;
     let tcp = TcpStream::connect(server.addr).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(tcp)).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(tcp)).await.unwrap();
     tokio::spawn(connection);
     let request = |host: &str, words: &str| {
         let http1 = alone("1", "echo", words);

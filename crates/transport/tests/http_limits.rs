@@ -1,5 +1,5 @@
 //! Every limit, reached.
-#![cfg(feature = "http")]
+#![cfg(all(feature = "http", feature = "sse"))]
 
 mod common;
 
@@ -20,7 +20,14 @@ async fn bodies_are_bounded_while_they_arrive() {
     assert_eq!(server.ask(&fits).await.status, 200);
     // In chunks nobody announces the length; the server stops reading at the limit.
     let mut conn = server.connect().await;
-    let head: String = fits.split("\r\n\r\n").next().unwrap().lines().filter(|l| !l.starts_with("content-length")).map(|l| format!("{l}\r\n")).collect();
+    let head: String = fits
+        .split("\r\n\r\n")
+        .next()
+        .unwrap()
+        .lines()
+        .filter(|l| !l.starts_with("content-length"))
+        .map(|l| format!("{l}\r\n"))
+        .collect();
     conn.send(&format!("{head}transfer-encoding: chunked\r\n\r\n")).await;
     for _ in 0..4 {
         conn.send(&format!("64\r\n{}\r\n", "x".repeat(100))).await;
@@ -128,6 +135,17 @@ async fn shutdown_waits_for_running_calls_but_not_for_ever() {
     while listening.event().await.is_some() {}
 }
 
+#[tokio::test]
+async fn giving_up_serving_ends_its_connections() {
+    let server = Server::start(Fake::new()).await;
+    let mut conn = server.connect().await;
+    conn.send(&alone("1", "t", "note gate:never")).await;
+    conn.head().await;
+    let fake = server.fake.clone();
+    server.abort();
+    fake.until("dropped t").await;
+}
+
 // --- by the paused clock, without sockets --------------------------------------------------------------------------
 
 fn service(fake: &Arc<Fake>, change: impl FnOnce(&mut HttpOptions)) -> HttpService {
@@ -136,7 +154,13 @@ fn service(fake: &Arc<Fake>, change: impl FnOnce(&mut HttpOptions)) -> HttpServi
     (fake.clone() as Arc<dyn Service>).into_service_with(options).unwrap()
 }
 
-async fn ask(service: &HttpService, method: Method, session: Option<&str>, principal: Option<&str>, body: &str) -> Response<HttpBody> {
+async fn ask(
+    service: &HttpService,
+    method: Method,
+    session: Option<&str>,
+    principal: Option<&str>,
+    body: &str,
+) -> Response<HttpBody> {
     let mut request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
     if !body.is_empty() {
         request = request.header("content-type", "application/json");
@@ -163,18 +187,26 @@ async fn an_idle_session_ends_and_one_in_use_does_not() {
         l.replay_ms_max = 2_000;
     });
     let service = service(&fake, |_| {});
-    let (idle, listening, calling, asking) =
-        (open(&service, None).await.unwrap(), open(&service, None).await.unwrap(), open(&service, None).await.unwrap(), open(&service, None).await.unwrap());
+    let (idle, listening, calling, asking) = (
+        open(&service, None).await.unwrap(),
+        open(&service, None).await.unwrap(),
+        open(&service, None).await.unwrap(),
+        open(&service, None).await.unwrap(),
+    );
     let stream = ask(&service, Method::GET, Some(&listening), None, "").await;
     assert_eq!(stream.status(), 200);
     let (caller, session) = (service.clone(), calling.clone());
-    let running = tokio::spawn(async move { ask(&caller, Method::POST, Some(&session), None, &call("1", "long", "gate:a")).await });
+    let running =
+        tokio::spawn(
+            async move { ask(&caller, Method::POST, Some(&session), None, &call("1", "long", "gate:a")).await },
+        );
     fake.until("started long").await;
     for _ in 0..5 {
         tokio::time::sleep(Duration::from_millis(4_000)).await;
         assert_eq!(ask(&service, Method::POST, Some(&asking), None, &call("1", "echo", "")).await.status(), 200);
     }
-    let status = async |session: &str| ask(&service, Method::POST, Some(session), None, &call("9", "echo", "")).await.status();
+    let status =
+        async |session: &str| ask(&service, Method::POST, Some(session), None, &call("9", "echo", "")).await.status();
     assert_eq!(status(&idle).await, 404);
     assert_eq!(status(&listening).await, 200, "its stream is open");
     assert_eq!(status(&calling).await, 200, "its call runs");
@@ -198,7 +230,8 @@ async fn a_quiet_stream_is_kept_alive_by_comments() {
     let service = service(&fake, |_| {});
     let session = open(&service, None).await.unwrap();
     let mut body = ask(&service, Method::GET, Some(&session), None, "").await.into_body();
-    let mut next = async || String::from_utf8(body.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
+    let mut next =
+        async || String::from_utf8(body.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
     assert!(next().await.starts_with("id: 0-1"));
     let start = tokio::time::Instant::now();
     let passed = || start.elapsed().as_millis();
@@ -241,7 +274,8 @@ async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
 async fn an_initialize_that_fails_opens_nothing() {
     let fake = Fake::with(|l| l.sessions_max = 1);
     let service = service(&fake, |_| {});
-    let r = ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
+    let r =
+        ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
     assert_eq!((r.status(), r.headers().get("mcp-session-id")), (StatusCode::BAD_REQUEST, None));
     open(&service, None).await.unwrap();
 }
@@ -267,7 +301,11 @@ async fn mounted_it_takes_every_path() {
     let service = (Fake::new() as Arc<dyn Service>).into_service().unwrap();
     for path in ["/", "/mcp", "/deep/down"] {
         let body = Full::new(Bytes::from(initialize("2025-11-25")));
-        let request = Request::post(path).header("host", "localhost").header("content-type", "application/json").body(body).unwrap();
+        let request = Request::post(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap();
         let r = tower_service::Service::call(&mut service.clone(), request).await.unwrap();
         assert_eq!(r.status(), 200, "{path}");
         let size = http_body::Body::size_hint(r.body()).exact().expect("a length");

@@ -1,5 +1,5 @@
 //! POSTs: bytes in, status and body out.
-#![cfg(feature = "http")]
+#![cfg(all(feature = "http", feature = "sse"))]
 
 mod common;
 
@@ -38,7 +38,12 @@ async fn each_mistake_has_its_status_and_says_what_to_do() {
         ("OPTIONS", bare("OPTIONS", "/mcp", &[]), 405, "POST, GET, DELETE"),
         ("PUT", bare("PUT", "/mcp", &[]), 405, "POST, GET, DELETE"),
         ("GET without a session", bare("GET", "/mcp", &[]), 400, "Mcp-Session-Id"),
-        ("GET of a client without sessions", bare("GET", "/mcp", &[("mcp-protocol-version", "2026-07-28")]), 405, "POST"),
+        (
+            "GET of a client without sessions",
+            bare("GET", "/mcp", &[("mcp-protocol-version", "2026-07-28")]),
+            405,
+            "POST",
+        ),
         ("DELETE without a session", bare("DELETE", "/mcp", &[]), 400, "Mcp-Session-Id"),
         ("too long by its own account", post(&[], &long), 413, "longer"),
         ("no JSON", session("{"), 400, "-32700"),
@@ -55,8 +60,18 @@ async fn each_mistake_has_its_status_and_says_what_to_do() {
         ("an unknown method", alone("7", "echo", "").replace("tools/call", "tools/fall"), 404, "-32601"),
         ("an error of the call", alone("7", "echo", "error:-32602"), 200, "-32602"),
         ("a missing capability", alone("7", "echo", "error:-32021"), 400, "-32021"),
-        ("a notification that belongs nowhere", post(&[("mcp-protocol-version", "2026-07-28")], r#"{"jsonrpc":"2.0","method":"n"}"#), 202, ""),
-        ("a response that belongs nowhere", post(&[("mcp-protocol-version", "2026-07-28")], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), 400, "-32600"),
+        (
+            "a notification that belongs nowhere",
+            post(&[("mcp-protocol-version", "2026-07-28")], r#"{"jsonrpc":"2.0","method":"n"}"#),
+            202,
+            "",
+        ),
+        (
+            "a response that belongs nowhere",
+            post(&[("mcp-protocol-version", "2026-07-28")], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            400,
+            "-32600",
+        ),
         ("a mirrored argument that is missing", alone("7", "mirrored", "done"), 400, "mcp-param-do"),
         ("a mirrored argument", alone_with("7", "mirrored", "done", &[("mcp-param-do", "done")]), 200, "mirrored"),
     ];
@@ -110,7 +125,10 @@ async fn foreign_hosts_and_origins_are_refused_on_every_endpoint_before_the_body
 
 #[tokio::test]
 async fn hosts_and_origins_can_be_allowed() {
-    let server = Server::start_with(Fake::new(), |http| http.allow_host("mcp.example").allow_origin("https://app.example").path("/here")).await;
+    let server = Server::start_with(Fake::new(), |http| {
+        http.allow_host("mcp.example").allow_origin("https://app.example").path("/here")
+    })
+    .await;
     let body = initialize("2025-11-25");
     for (host, origin, status) in [
         ("mcp.example:8443", "", 200),
@@ -200,14 +218,17 @@ async fn headers_reach_the_handler_and_a_body_in_pieces_is_one_message() {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let head: String = head.lines().filter(|l| !l.starts_with("content-length")).map(|l| format!("{l}\r\n")).collect();
     let (a, b) = body.split_at(30);
-    let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:x}\r\n{b}\r\n0\r\n\r\n", a.len(), b.len());
+    let chunked =
+        format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:x}\r\n{b}\r\n0\r\n\r\n", a.len(), b.len());
     assert_eq!(server.ask(&chunked).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_listen_request_hears_of_changes_until_the_server_ends() {
     let mut server = Server::start(Fake::new()).await;
-    let body = format!(r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#);
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#
+    );
     let mut conn = server.connect().await;
     conn.send(&post(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")], &body)).await;
     assert_eq!(conn.head().await.status, 200);

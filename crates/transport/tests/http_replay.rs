@@ -112,7 +112,11 @@ async fn one_streams_events_never_come_on_another() {
     let (a, b) = (server.session("2025-11-25").await, server.session("2025-11-25").await);
     for (tool, gate) in [("one", "x"), ("two", "y")] {
         let mut conn = server.connect().await;
-        conn.send(&post(&[("mcp-session-id", &a)], &call(if tool == "one" { "1" } else { "2" }, tool, &format!("pause:5 gate:{gate} note")))).await;
+        conn.send(&post(
+            &[("mcp-session-id", &a)],
+            &call(if tool == "one" { "1" } else { "2" }, tool, &format!("pause:5 gate:{gate} note")),
+        ))
+        .await;
         conn.response().await;
     }
     server.fake.open_gate("x");

@@ -31,7 +31,11 @@ async fn a_session_lives_from_initialize_to_delete() {
     let r = server.ask(&with(r#"{"jsonrpc":"2.0","id":6,"method":"no/such"}"#)).await;
     assert_eq!((r.status, r.body.contains("-32601")), (200, true), "errors inside a session are answers");
     assert_eq!(server.ask(&bare("DELETE", "/mcp", &[("mcp-session-id", &id)])).await.status, 204);
-    for request in [with(&call("7", "echo", "")), bare("GET", "/mcp", &[("mcp-session-id", &id)]), bare("DELETE", "/mcp", &[("mcp-session-id", &id)])] {
+    for request in [
+        with(&call("7", "echo", "")),
+        bare("GET", "/mcp", &[("mcp-session-id", &id)]),
+        bare("DELETE", "/mcp", &[("mcp-session-id", &id)]),
+    ] {
         assert_eq!(server.ask(&request).await.status, 404);
     }
 }
@@ -157,7 +161,8 @@ async fn batches_are_answered_together_where_the_revision_has_them() {
     assert_eq!(server.ask(&send(&["5"])).await.status, 400);
     let r = server.ask(&send(&[&initialize("2025-03-26")])).await;
     assert!(r.body.contains("-32600"), "{r:?}");
-    let r = server.ask(&send(&[&alone("1", "echo", "").split("\r\n\r\n").nth(1).unwrap().to_owned()])).await;
+    let stands_alone = alone("1", "echo", "");
+    let r = server.ask(&send(&[stands_alone.split("\r\n\r\n").nth(1).unwrap()])).await;
     assert!(r.body.contains("-32600") && r.body.contains("stands alone"), "{r:?}");
     // With a notification, as a stream: each answer its own event.
     let mut conn = server.connect().await;

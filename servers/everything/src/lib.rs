@@ -1,1 +1,115 @@
-//! placeholder
+//! A server that exercises every feature of the Model Context Protocol, for trying out clients.
+//!
+//! It offers the tools, prompts and resources of npm's `server-everything` under the same names (the names of its first
+//! version work too, unlisted), and `everything_*` for what that one does not show. It must never offer anything of
+//! value: no files, no network, no environment unless configured.
+
+mod ask;
+mod content;
+mod gzip;
+mod offers;
+mod session;
+
+use linchpin::prelude::*;
+use linchpin::types::tool::ToolAnnotations;
+use session::Sessions;
+
+/// How the server behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Offers `get-env`, which lists the names of environment variables. Values are never shown. Default `false`.
+    pub expose_env: bool,
+    /// Pause between two simulated log messages, in milliseconds. Default 5,000; at least 10.
+    pub log_ms: u64,
+    /// Pause between two simulated updates of subscribed resources, in milliseconds. Default 5,000; at least 10.
+    pub update_ms: u64,
+    /// Most bytes that `gzip-file-as-resource` compresses. Default 1 MiB.
+    pub gzip_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { expose_env: false, log_ms: 5_000, update_ms: 5_000, gzip_bytes_max: 1 << 20 }
+    }
+}
+
+/// Everything the server offers, to be mounted with [`Server::with`] beside other things.
+///
+/// `get-env` is there but disabled then; [`server`] enables it if the options say so.
+#[derive(Debug, Default)]
+pub struct Everything {
+    options: Options,
+    sessions: Sessions,
+}
+
+impl Everything {
+    /// With these options.
+    pub fn new(options: Options) -> Everything {
+        Everything { options, sessions: Sessions::default() }
+    }
+}
+
+/// The whole server, ready to be served anywhere.
+pub fn server(options: Options) -> Server {
+    let expose_env = options.expose_env;
+    let server = Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))
+        .title("Everything")
+        .description("Exercises every feature of the Model Context Protocol")
+        .icon(content::icon())
+        .instructions(INSTRUCTIONS)
+        .with(Everything::new(options));
+    if expose_env {
+        server.tools().enable("get-env");
+    }
+    server
+}
+
+impl Offer for Everything {
+    fn offer(server: Server<Self>) -> Server<Self> {
+        let server = content::add(server);
+        let server = gzip::add(server);
+        let server = session::add(server);
+        let server = ask::add(server);
+        offers::add(server)
+    }
+}
+
+/// What models are told.
+pub(crate) const INSTRUCTIONS: &str = "\
+This server is for trying out MCP clients. Nothing it says is true and nothing it does lasts.\n\
+- Start with `echo` and `get-sum` to see whether calls work at all.\n\
+- `trigger-long-running-operation` reports progress when the request carries a progress token, and can be cancelled.\n\
+- Tools named `trigger-…-request` and `get-roots-list` ask the client something before they answer; they need a client \
+that declared the capability.\n\
+- `toggle-simulated-logging` and `toggle-subscriber-updates` start something that goes on after the call, for this \
+session only; call them again to stop it.\n\
+- Links that `gzip-file-as-resource` returns can be read until the session ends.";
+
+/// What a tool tells clients about its effects; every tool sets all four hints.
+pub(crate) enum Effects {
+    /// Changes nothing, whatever is asked.
+    Reads,
+    /// Changes something of its own session or asks the client, differently each time.
+    Acts,
+    /// Changes something of its own session; twice is like once.
+    ActsOnce,
+    /// Like `Acts`, and reaches people or models outside.
+    ActsOutside,
+}
+
+/// A tool's definition, as all of them begin.
+pub(crate) fn tool(name: &str, title: &str, description: &str, effects: Effects) -> Tool {
+    let (reads, idempotent, outside) = match effects {
+        Effects::Reads => (true, true, false),
+        Effects::Acts => (false, false, false),
+        Effects::ActsOnce => (false, true, false),
+        Effects::ActsOutside => (false, false, true),
+    };
+    Tool::new(name, description).title(title).annotations(ToolAnnotations {
+        title: None,
+        read_only_hint: Some(reads),
+        destructive_hint: Some(false),
+        idempotent_hint: Some(idempotent),
+        open_world_hint: Some(outside),
+    })
+}

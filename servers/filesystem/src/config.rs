@@ -107,10 +107,7 @@ impl Config {
         let mut config = Self::default();
         let list = |name: &str, separator: char| -> Option<Vec<String>> {
             let value = var(name)?;
-            let items = value
-                .split([separator, '\n'])
-                .map(str::trim)
-                .filter(|item| !item.is_empty());
+            let items = value.split([separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
             Some(items.map(str::to_owned).collect())
         };
         let set = |name: &str, target: &mut bool| -> Result<(), FsError> {
@@ -162,10 +159,9 @@ impl std::str::FromStr for FollowSymlinks {
         match text {
             "inside" => Ok(Self::Inside),
             "never" => Ok(Self::Never),
-            other => Err(
-                FsError::new(format!("Unknown value for follow-symlinks: {other}"))
-                    .hint("Use inside or never."),
-            ),
+            other => {
+                Err(FsError::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
+            }
         }
     }
 }
@@ -179,8 +175,10 @@ impl std::str::FromStr for RootsPolicy {
             "narrow" => Ok(Self::Narrow),
             "use" => Ok(Self::Use),
             "replace" => Ok(Self::Replace),
-            other => Err(FsError::new(format!("Unknown value for roots: {other}"))
-                .hint("Use ignore, narrow, use or replace.")),
+            other => {
+                Err(FsError::new(format!("Unknown value for roots: {other}"))
+                    .hint("Use ignore, narrow, use or replace."))
+            }
         }
     }
 }
@@ -189,17 +187,12 @@ fn parse_switch(name: &str, value: &str) -> Result<bool, FsError> {
     match value.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
         "" | "0" | "false" | "no" | "off" => Ok(false),
-        other => {
-            Err(FsError::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0."))
-        }
+        other => Err(FsError::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
     }
 }
 
 fn parse_number(name: &str, value: &str) -> Result<u64, FsError> {
-    value
-        .trim()
-        .parse()
-        .map_err(|_| FsError::new(format!("{name} is not a whole number: {value}")))
+    value.trim().parse().map_err(|_| FsError::new(format!("{name} is not a whole number: {value}")))
 }
 
 /// Which tools are offered, and under which names.
@@ -235,17 +228,12 @@ impl std::str::FromStr for ToolPrefix {
             "none" | "" => Ok(Self::None),
             "auto" => Ok(Self::Auto),
             prefix
-                if prefix.len() <= 20
-                    && prefix
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) =>
+                if prefix.len() <= 20 && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) =>
             {
                 Ok(Self::Text(prefix.to_owned()))
             }
-            other => Err(
-                FsError::new(format!("Not usable as a tool prefix: {other}"))
-                    .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -"),
-            ),
+            other => Err(FsError::new(format!("Not usable as a tool prefix: {other}"))
+                .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -")),
         }
     }
 }
@@ -257,11 +245,7 @@ impl ToolPrefix {
             Self::Auto => "fs_",
             Self::Text(prefix) => prefix,
         };
-        if name.starts_with(prefix) {
-            name.to_owned()
-        } else {
-            format!("{prefix}{name}")
-        }
+        if name.starts_with(prefix) { name.to_owned() } else { format!("{prefix}{name}") }
     }
 }
 
@@ -299,56 +283,33 @@ impl ToolChoice {
         read_only: bool,
         allow_delete: bool,
     ) -> Result<Vec<(&'static ToolSpec, String)>, FsError> {
-        let known_sets: BTreeSet<&str> =
-            all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
+        let known_sets: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
         for set in &self.toolsets {
             if !known_sets.contains(set.as_str()) {
                 let known = known_sets.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(FsError::new(format!("Unknown tool set: {set}"))
-                    .hint(format!("Known: {known}.")));
+                return Err(FsError::new(format!("Unknown tool set: {set}")).hint(format!("Known: {known}.")));
             }
         }
-        let is = |tool: &ToolSpec, wanted: &String| {
-            *wanted == tool.name || *wanted == self.prefix.apply(tool.name)
-        };
+        let is = |tool: &ToolSpec, wanted: &String| *wanted == tool.name || *wanted == self.prefix.apply(tool.name);
         for wanted in self.enable.iter().chain(&self.disable) {
             if !all.iter().any(|tool| is(tool, wanted)) {
-                let known = all
-                    .iter()
-                    .map(|tool| tool.name)
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                return Err(FsError::new(format!("Unknown tool: {wanted}"))
-                    .hint(format!("Known: {known}.")));
+                let known = all.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
+                return Err(FsError::new(format!("Unknown tool: {wanted}")).hint(format!("Known: {known}.")));
             }
         }
-        if !allow_delete
-            && !read_only
-            && self
-                .enable
-                .iter()
-                .any(|wanted| wanted.ends_with("fs_delete"))
-        {
-            return Err(
-                FsError::new("fs_delete is enabled but deleting is not allowed")
-                    .hint("Add --allow-delete, or take fs_delete out of the enabled tools."),
-            );
+        if !allow_delete && !read_only && self.enable.iter().any(|wanted| wanted.ends_with("fs_delete")) {
+            return Err(FsError::new("fs_delete is enabled but deleting is not allowed")
+                .hint("Add --allow-delete, or take fs_delete out of the enabled tools."));
         }
         let everything = self.toolsets.is_empty() && self.enable.is_empty();
         let chosen = all.iter().filter(|tool| {
-            let in_set = everything
-                || self
-                    .toolsets
-                    .iter()
-                    .any(|set| set == tool.toolset || set == "all");
+            let in_set = everything || self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
             (in_set || self.enable.iter().any(|wanted| is(tool, wanted)))
                 && !self.disable.iter().any(|wanted| is(tool, wanted))
                 && !(read_only && tool.writes)
                 && (allow_delete || tool.toolset != "delete")
         });
-        Ok(chosen
-            .map(|tool| (tool, self.prefix.apply(tool.name)))
-            .collect())
+        Ok(chosen.map(|tool| (tool, self.prefix.apply(tool.name))).collect())
     }
 }
 
@@ -366,25 +327,14 @@ impl Deny {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, FsError> {
         let (mut below, mut absolute) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
-            let trimmed = expand_home(pattern.trim_end_matches('/'))
-                .to_string_lossy()
-                .into_owned();
-            let anywhere = if trimmed.contains('/') {
-                trimmed
-            } else {
-                format!("**/{trimmed}")
-            };
+            let trimmed = expand_home(pattern.trim_end_matches('/')).to_string_lossy().into_owned();
+            let anywhere = if trimmed.contains('/') { trimmed } else { format!("**/{trimmed}") };
             let composed: String = anywhere.nfc().collect();
             let glob = GlobBuilder::new(&composed)
                 .literal_separator(true)
                 .case_insensitive(true)
                 .build()
-                .map_err(|error| {
-                    FsError::new(format!(
-                        "Cannot read deny pattern {pattern}: {}",
-                        error.kind()
-                    ))
-                })?;
+                .map_err(|error| FsError::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
             if composed.starts_with('/') {
                 absolute.add(glob)
             } else {
@@ -392,13 +342,9 @@ impl Deny {
             };
         }
         let finish = |set: GlobSetBuilder| {
-            set.build()
-                .map_err(|error| FsError::new(format!("Cannot use the deny patterns: {error}")))
+            set.build().map_err(|error| FsError::new(format!("Cannot use the deny patterns: {error}")))
         };
-        Ok(Self {
-            below: finish(below)?,
-            absolute: finish(absolute)?,
-        })
+        Ok(Self { below: finish(below)?, absolute: finish(absolute)? })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -410,24 +356,14 @@ impl Deny {
     pub(crate) fn covers(&self, base: &Path, belows: &[PathBuf], rest: &Path) -> bool {
         !self.is_empty()
             && (matches(&self.absolute, &base.join(rest))
-                || belows
-                    .iter()
-                    .any(|below| matches(&self.below, &below.join(rest))))
+                || belows.iter().any(|below| matches(&self.below, &below.join(rest))))
     }
 
     /// Refuses a path that is covered itself or lies below something covered.
-    pub(crate) fn check(
-        &self,
-        path: &Path,
-        belows: &[PathBuf],
-        asked: &Path,
-    ) -> Result<(), FsError> {
+    pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), FsError> {
         let covered = !self.is_empty()
             && (path.ancestors().any(|path| matches(&self.absolute, path))
-                || belows
-                    .iter()
-                    .flat_map(|below| below.ancestors())
-                    .any(|below| matches(&self.below, below)));
+                || belows.iter().flat_map(|below| below.ancestors()).any(|below| matches(&self.below, below)));
         if covered {
             return Err(FsError::new(format!(
                 "Access denied - path is excluded by a deny pattern: {}",
@@ -461,35 +397,18 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
     if name.chars().any(|c| c < ' ' || "<>\"|?*".contains(c)) {
         return Some("the name has a character that Windows reserves");
     }
-    let stem = name
-        .split('.')
-        .next()
-        .unwrap_or(name)
-        .trim_end()
-        .to_ascii_uppercase();
-    let numbered = stem
-        .strip_prefix("COM")
-        .or_else(|| stem.strip_prefix("LPT"));
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
+    let numbered = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
     let port = numbered.is_some_and(|rest| {
         let mut chars = rest.chars();
-        matches!(
-            (chars.next(), chars.next()),
-            (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None)
-        )
+        matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
     });
-    if port
-        || matches!(
-            stem.as_str(),
-            "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$"
-        )
-    {
+    if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
         return Some("the name is a Windows device");
     }
     let bytes = name.as_bytes();
     let tilde = bytes.iter().position(|byte| *byte == b'~');
-    if tilde.is_some_and(|at| at <= 6 && bytes.get(at + 1).is_some_and(u8::is_ascii_digit))
-        && name.len() <= 12
-    {
+    if tilde.is_some_and(|at| at <= 6 && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)) && name.len() <= 12 {
         return Some("the name has the form of a short (8.3) name");
     }
     None

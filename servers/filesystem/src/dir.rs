@@ -15,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// What a name stands for, links not followed.
@@ -82,23 +82,14 @@ const NEVER_FOLLOW: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
 /// Opens a directory by path, following links: only for directories that the operator or a client's roots named.
 pub(crate) fn open_ambient(path: &Path) -> Result<OwnedFd, Errno> {
-    let fd = fs::open(
-        path,
-        WALK | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let fd = fs::open(path, WALK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
 
 /// Opens the directory `name` in `at`. A link in its place is an error.
 pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let fd = fs::openat(
-        at,
-        name,
-        WALK | OFlags::DIRECTORY | NEVER_FOLLOW,
-        Mode::empty(),
-    )?;
+    let fd = fs::openat(at, name, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
@@ -109,14 +100,7 @@ pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errn
 pub(crate) fn open_dir_beneath(at: BorrowedFd<'_>, names: &Path) -> Option<OwnedFd> {
     use rustix::fs::ResolveFlags;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = fs::openat2(
-        at,
-        names,
-        WALK | OFlags::DIRECTORY | NEVER_FOLLOW,
-        Mode::empty(),
-        how,
-    )
-    .ok()?;
+    let fd = fs::openat2(at, names, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty(), how).ok()?;
     refuse_process_info(fd.as_fd()).ok()?;
     Some(fd)
 }
@@ -134,11 +118,7 @@ pub(crate) fn open_dir_beneath(_: BorrowedFd<'_>, _: &Path) -> Option<OwnedFd> {
 #[allow(clippy::unnecessary_cast)]
 fn refuse_process_info(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
-    if fs::fstatfs(fd)?.f_type as i64 == PROC_SUPER_MAGIC {
-        Err(Errno::ACCESS)
-    } else {
-        Ok(())
-    }
+    if fs::fstatfs(fd)?.f_type as i64 == PROC_SUPER_MAGIC { Err(Errno::ACCESS) } else { Ok(()) }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -187,13 +167,8 @@ pub(crate) fn open_file(at: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Meta)
 }
 
 /// Opens the regular file `name` in `at` for appending, creating it when `create` and it is missing.
-pub(crate) fn open_append(
-    at: BorrowedFd<'_>,
-    name: &OsStr,
-    create: bool,
-) -> Result<(File, Meta), OpenError> {
-    let mut flags =
-        OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
+pub(crate) fn open_append(at: BorrowedFd<'_>, name: &OsStr, create: bool) -> Result<(File, Meta), OpenError> {
+    let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
     match meta(at, name) {
         Ok(meta) => {
             expect_regular(meta)?;
@@ -237,12 +212,7 @@ pub(crate) type Listing = (OwnedFd, Vec<(OsString, Kind)>, bool);
 /// The names in directory `name` of `at` (`.` for `at` itself) with their kinds, sorted by bytes; at most `limit`, and
 /// whether there were more.
 pub(crate) fn entries(at: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Result<Listing, Errno> {
-    let fd = fs::openat(
-        at,
-        name,
-        OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW,
-        Mode::empty(),
-    )?;
+    let fd = fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
     let mut found = Vec::new();
     let mut more = false;
@@ -275,23 +245,14 @@ pub(crate) fn make_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
 
 /// Removes the file, link or empty directory `name` in `at`.
 pub(crate) fn remove(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> Result<(), Errno> {
-    let flags = if kind == Kind::Dir {
-        AtFlags::REMOVEDIR
-    } else {
-        AtFlags::empty()
-    };
+    let flags = if kind == Kind::Dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     fs::unlinkat(at, name, flags)
 }
 
 /// Renames, failing with `EEXIST` when the destination exists.
-pub(crate) fn rename_new(
-    from: BorrowedFd<'_>,
-    old: &OsStr,
-    to: BorrowedFd<'_>,
-    new: &OsStr,
-) -> Result<(), Errno> {
-    match fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
-        // The file system cannot promise it (some network and FUSE mounts): look first, then rename.
+pub(crate) fn rename_new(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &OsStr) -> Result<(), Errno> {
+    match rename_exclusive(from, old, to, new) {
+        // The system or the file system (some network and FUSE mounts) cannot promise it: look first, then rename.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match meta(to, new) {
             Ok(_) => Err(Errno::EXIST),
             Err(Errno::NOENT) => fs::renameat(from, old, to, new),
@@ -299,6 +260,16 @@ pub(crate) fn rename_new(
         },
         result => result,
     }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_exclusive(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &OsStr) -> Result<(), Errno> {
+    fs::renameat_with(from, old, to, new, fs::RenameFlags::NOREPLACE)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_exclusive(_: BorrowedFd<'_>, _: &OsStr, _: BorrowedFd<'_>, _: &OsStr) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
 }
 
 /// A file under a temporary name beside its destination; removed unless it was put in place.
@@ -319,12 +290,7 @@ impl<'a> Temp<'a> {
             let temp = temp_name(name);
             match fs::openat(at, &temp, flags, mode) {
                 Ok(fd) => {
-                    return Ok(Self {
-                        at,
-                        name: temp,
-                        file: File::from(fd),
-                        placed: false,
-                    });
+                    return Ok(Self { at, name: temp, file: File::from(fd), placed: false });
                 }
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
@@ -339,19 +305,14 @@ impl<'a> Temp<'a> {
 
     /// Writes all of `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
-        self.file
-            .write_all(bytes)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        self.file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
     /// Gives the file the mode of `old`, and its owner and extended attributes as far as the system lets us.
     pub(crate) fn dress_as(&self, old: &File, meta: &Meta) -> Result<(), Errno> {
         let mine = meta_of(self.file.as_fd())?;
         if mine.owner != meta.owner {
-            let (user, group) = (
-                fs::Uid::from_raw(meta.owner.0),
-                fs::Gid::from_raw(meta.owner.1),
-            );
+            let (user, group) = (fs::Uid::from_raw(meta.owner.0), fs::Gid::from_raw(meta.owner.1));
             if fs::fchown(&self.file, Some(user), Some(group)).is_err() {
                 let _ = fs::fchown(&self.file, None, Some(group));
             }
@@ -418,18 +379,19 @@ fn temp_name(name: &OsStr) -> OsString {
 }
 
 /// Copies extended attributes (access lists are among them), best effort.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0_u8; 64 * 1024];
     let Ok(length) = fs::flistxattr(from, &mut names[..]) else {
         return;
     };
     let mut value = vec![0_u8; 64 * 1024];
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
             let _ = fs::fsetxattr(to, name, &value[..size], fs::XattrFlags::empty());
         }
     }
 }
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn copy_attributes(_: &File, _: &File) {}

@@ -78,8 +78,8 @@ impl Inner {
         let place = self.resolve(&args.path, Last::Follow)?;
         let shown = place.shown();
         place.existing("open")?;
-        let (file, meta, bytes) =
-            read_whole(&place, self.config.max_read_bytes, "edit a smaller file")?;
+        let _turn = self.turns.take(&place);
+        let (file, meta, bytes) = read_whole(&place, self.config.max_read_bytes, "edit a smaller file")?;
         let editable = Editable::new(&bytes, &shown)?;
         let before = text::to_lf(&editable.text);
         let (after, reports) = apply(&before, &args.edits, self.config.compat)?;
@@ -87,21 +87,14 @@ impl Inner {
         let answer = Answer::new(
             fenced(&diff),
             EditMore {
-                edits: reports
-                    .into_iter()
-                    .filter(|report| report.ambiguous || report.ignored_blanks)
-                    .collect(),
+                edits: reports.into_iter().filter(|report| report.ambiguous || report.ignored_blanks).collect(),
                 encoding: editable.coding.name(),
             },
         );
         if args.dry_run || after == before {
             return Ok(answer);
         }
-        let stored = if self.config.compat {
-            after
-        } else {
-            with_endings(&editable.text, &lines, &after)
-        };
+        let stored = if self.config.compat { after } else { with_endings(&editable.text, &lines, &after) };
         let Some(bytes) = editable.coding.encode(&stored) else {
             return Err(FsError::new(format!(
                 "The new text has characters that the file's encoding ({}) lacks: {shown}",
@@ -113,16 +106,11 @@ impl Inner {
         let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
         temp.write(&bytes).map_err(failed)?;
         temp.dress_as(&file, &meta).map_err(failed)?;
-        // Somebody else's work between our reading and our writing must not be lost.
-        if crate::dir::meta(place.dir(), place.name())
-            .map_err(failed)?
-            .identity
-            != meta.identity
-        {
-            return Err(FsError::new(format!(
-                "The file was replaced while it was edited: {shown}"
-            ))
-            .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
+        // Another program's work between our reading and our writing must not be lost.
+        let now = crate::dir::meta(place.dir(), place.name()).map_err(failed)?;
+        if (now.identity, now.size, now.modified) != (meta.identity, meta.size, meta.modified) {
+            return Err(FsError::new(format!("The file was changed by another program while it was edited: {shown}"))
+                .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
         }
         temp.replace(place.name()).map_err(failed)?;
         Ok(answer)
@@ -130,11 +118,7 @@ impl Inner {
 }
 
 /// Applies all edits to LF text.
-fn apply(
-    before: &str,
-    edits: &[Edit],
-    allow_empty: bool,
-) -> Result<(String, Vec<EditReport>), FsError> {
+fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec<EditReport>), FsError> {
     let mut text = before.to_owned();
     let mut reports = Vec::with_capacity(edits.len());
     for (index, edit) in edits.iter().enumerate() {
@@ -144,32 +128,18 @@ fn apply(
                 "To insert, put the line beside the place into oldText and repeat it in newText; for an empty file use write_file.",
             ));
         }
-        let exact = if old.is_empty() {
-            1
-        } else {
-            text.matches(&old).count()
-        };
-        let found = if exact > 0 {
-            Vec::new()
-        } else {
-            loose_matches(&text, &old)
-        };
+        let exact = if old.is_empty() { 1 } else { text.matches(&old).count() };
+        let found = if exact > 0 { Vec::new() } else { loose_matches(&text, &old) };
         let occurrences = exact.max(found.len());
         if occurrences == 0 {
-            let error = FsError::new(format!(
-                "Could not find exact match for edit:\n{}",
-                edit.old_text
-            ));
-            return Err(
-                error.hint("Nothing was changed. Read the file again and copy oldText from it.")
-            );
+            let error = FsError::new(format!("Could not find exact match for edit:\n{}", edit.old_text));
+            return Err(error.hint("Nothing was changed. Read the file again and copy oldText from it."));
         }
-        if edit
-            .expected_occurrences
-            .is_some_and(|expected| expected != occurrences as u64)
-        {
-            return Err(FsError::new(format!("oldText of edit {index} occurs {occurrences} times, not as often as expected"))
-                .hint("Nothing was changed. Add surrounding lines to oldText, or correct expectedOccurrences."));
+        if edit.expected_occurrences.is_some_and(|expected| expected != occurrences as u64) {
+            return Err(FsError::new(format!(
+                "oldText of edit {index} occurs {occurrences} times, not as often as expected"
+            ))
+            .hint("Nothing was changed. Add surrounding lines to oldText, or correct expectedOccurrences."));
         }
         let replaced = if edit.replace_all { occurrences } else { 1 };
         text = match exact {
@@ -178,13 +148,7 @@ fn apply(
             _ => text.replacen(&old, &new, 1),
         };
         let ambiguous = occurrences > replaced && edit.expected_occurrences.is_none();
-        reports.push(EditReport {
-            index,
-            occurrences,
-            replaced,
-            ambiguous,
-            ignored_blanks: exact == 0,
-        });
+        reports.push(EditReport { index, occurrences, replaced, ambiguous, ignored_blanks: exact == 0 });
     }
     Ok((text, reports))
 }
@@ -258,11 +222,7 @@ fn with_endings(original: &str, runs: &Runs, after: &str) -> String {
     if !original.contains("\r\n") {
         return after.to_owned();
     }
-    let usual = if text::mostly_crlf(original) {
-        "\r\n"
-    } else {
-        "\n"
-    };
+    let usual = if text::mostly_crlf(original) { "\r\n" } else { "\n" };
     let mut old = original.split_inclusive('\n');
     let mut new = after.split_inclusive('\n');
     let mut out = String::with_capacity(original.len().max(after.len()));
@@ -323,11 +283,7 @@ fn diff_text(path: &str, before: &str, after: &str) -> (String, Runs) {
             }
             changed => {
                 let open = hunk.get_or_insert_with(|| {
-                    let lead = if index > 0 {
-                        old_at.min(CONTEXT).min(runs[index - 1].1)
-                    } else {
-                        0
-                    };
+                    let lead = if index > 0 { old_at.min(CONTEXT).min(runs[index - 1].1) } else { 0 };
                     let mut open = Hunk::new(old_at - lead, new_at - lead);
                     open.same(&old[old_at - lead..old_at]);
                     open
@@ -359,13 +315,7 @@ struct Hunk {
 
 impl Hunk {
     fn new(old_start: usize, new_start: usize) -> Self {
-        Self {
-            old_start,
-            new_start,
-            old_count: 0,
-            new_count: 0,
-            body: String::new(),
-        }
+        Self { old_start, new_start, old_count: 0, new_count: 0, body: String::new() }
     }
 
     fn same(&mut self, lines: &[&str]) {
@@ -397,14 +347,8 @@ impl Hunk {
     fn print(self, out: &mut String) {
         // An empty side is said to start at the line before.
         let start = |at: usize, count: usize| if count == 0 { at } else { at + 1 };
-        let (old, new) = (
-            start(self.old_start, self.old_count),
-            start(self.new_start, self.new_count),
-        );
-        out.push_str(&format!(
-            "@@ -{old},{} +{new},{} @@\n{}",
-            self.old_count, self.new_count, self.body
-        ));
+        let (old, new) = (start(self.old_start, self.old_count), start(self.new_start, self.new_count));
+        out.push_str(&format!("@@ -{old},{} +{new},{} @@\n{}", self.old_count, self.new_count, self.body));
     }
 }
 
@@ -432,10 +376,7 @@ fn shortest_edit(old: &[&str], new: &[&str]) -> Runs {
     let steps = (old.len() + new.len()).min(STEPS_MAX);
     let offset = steps as isize + 1;
     let mut best: Vec<Option<Reach>> = vec![None; 2 * steps + 3];
-    let mut first = Reach {
-        old: -1,
-        last: NONE,
-    };
+    let mut first = Reach { old: -1, last: NONE };
     let common = slide(&mut first, &mut arena, old, new, 0);
     if first.old + 1 >= old_len && common + 1 >= new_len {
         return unwind(&arena, first.last);
@@ -456,9 +397,7 @@ fn shortest_edit(old: &[&str], new: &[&str]) -> Runs {
                     diagonal += 2;
                     continue;
                 }
-                (Some(remove), Some(add)) if remove.old < add.old => {
-                    extend(&mut arena, add, Step::Add)
-                }
+                (Some(remove), Some(add)) if remove.old < add.old => extend(&mut arena, add, Step::Add),
                 (Some(remove), _) => extend(&mut arena, remove, Step::Remove),
                 (None, Some(add)) => extend(&mut arena, add, Step::Add),
             };
@@ -481,40 +420,20 @@ fn shortest_edit(old: &[&str], new: &[&str]) -> Runs {
 }
 
 fn extend(arena: &mut Vec<Link>, from: Reach, step: Step) -> Reach {
-    let old = if step == Step::Remove {
-        from.old + 1
-    } else {
-        from.old
-    };
+    let old = if step == Step::Remove { from.old + 1 } else { from.old };
     let (count, before) = match arena.get(from.last) {
         Some(last) if last.step == step => (last.count + 1, last.before),
         _ => (1, from.last),
     };
-    arena.push(Link {
-        step,
-        count,
-        before,
-    });
-    Reach {
-        old,
-        last: arena.len() - 1,
-    }
+    arena.push(Link { step, count, before });
+    Reach { old, last: arena.len() - 1 }
 }
 
 /// Follows equal lines as far as they go; answers how far into the new text that is.
-fn slide(
-    reach: &mut Reach,
-    arena: &mut Vec<Link>,
-    old: &[&str],
-    new: &[&str],
-    diagonal: isize,
-) -> isize {
+fn slide(reach: &mut Reach, arena: &mut Vec<Link>, old: &[&str], new: &[&str], diagonal: isize) -> isize {
     let start = reach.old;
     let mut new_at = reach.old - diagonal;
-    while let (Some(a), Some(b)) = (
-        old.get((reach.old + 1) as usize),
-        new.get((new_at + 1) as usize),
-    ) {
+    while let (Some(a), Some(b)) = (old.get((reach.old + 1) as usize), new.get((new_at + 1) as usize)) {
         if a != b {
             break;
         }
@@ -522,11 +441,7 @@ fn slide(
         new_at += 1;
     }
     if reach.old > start {
-        arena.push(Link {
-            step: Step::Same,
-            count: (reach.old - start) as usize,
-            before: reach.last,
-        });
+        arena.push(Link { step: Step::Same, count: (reach.old - start) as usize, before: reach.last });
         reach.last = arena.len() - 1;
     }
     new_at
@@ -546,13 +461,7 @@ fn unwind(arena: &[Link], mut last: usize) -> Runs {
 fn replaced_middle(old: &[&str], new: &[&str]) -> Runs {
     let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let most = old.len().min(new.len()) - front;
-    let back = old
-        .iter()
-        .rev()
-        .zip(new.iter().rev())
-        .take(most)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let back = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
     let runs = [
         (Step::Same, front),
         (Step::Remove, old.len() - front - back),

@@ -34,12 +34,11 @@ use serde::Serialize;
 pub use config::{Config, FollowSymlinks, RootsPolicy, ToolChoice, ToolPrefix, ToolSpec};
 pub use edit::{Edit, EditFile, EditMore, EditReport};
 pub use list::{
-    DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore,
-    SearchFiles, SortBy,
+    DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore, SearchFiles, SortBy,
 };
 pub use read::{
-    FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource,
-    RangeMore, ReadFile, ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceData,
+    FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource, RangeMore, ReadFile,
+    ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceData,
 };
 pub use tools::TOOLS;
 pub use write::{CopyMore, CreateDirectory, FsAppend, FsCopy, FsDelete, MoveFile, WriteFile};
@@ -61,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) ceiling: Arc<Roots>,
     /// What is allowed here; differs from `ceiling` only where a client's roots were accepted.
     pub(crate) roots: Arc<Roots>,
+    pub(crate) turns: Arc<write::Turns>,
 }
 
 impl Filesystem {
@@ -78,20 +78,12 @@ impl Filesystem {
         for given in &config.directories {
             match roots.add_ambient(given) {
                 Ok(()) => {}
-                Err(why) => warnings.push(format!(
-                    "Warning: Cannot access directory {given}, skipping: {why}"
-                )),
+                Err(why) => warnings.push(format!("Warning: Cannot access directory {given}, skipping: {why}")),
             }
         }
         if roots.is_empty() && !config.directories.is_empty() {
-            return Err(
-                FsError::new("Error: None of the specified directories are accessible").hint(
-                    format!(
-                        "Name at least one existing, readable directory. {}",
-                        warnings.join("; ")
-                    ),
-                ),
-            );
+            return Err(FsError::new("Error: None of the specified directories are accessible")
+                .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
         }
         let ceiling = Arc::new(roots);
         let inner = Inner {
@@ -99,13 +91,9 @@ impl Filesystem {
             deny: Arc::new(deny),
             roots: Arc::clone(&ceiling),
             ceiling,
+            turns: Arc::default(),
         };
-        Ok((
-            Self {
-                inner: Arc::new(inner),
-            },
-            warnings,
-        ))
+        Ok((Self { inner: Arc::new(inner) }, warnings))
     }
 
     /// The configuration this server was opened with.
@@ -197,11 +185,7 @@ pub struct Answer<M> {
 
 impl<M> Answer<M> {
     pub(crate) fn new(content: impl Into<String>, more: M) -> Self {
-        Self {
-            content: content.into(),
-            more,
-            notice: None,
-        }
+        Self { content: content.into(), more, notice: None }
     }
 }
 
@@ -221,18 +205,11 @@ pub struct FsError {
 
 impl FsError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-            missing: false,
-        }
+        Self { message: message.into(), hint: None, missing: false }
     }
 
     pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self {
-            missing: true,
-            ..Self::new(message)
-        }
+        Self { missing: true, ..Self::new(message) }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -281,79 +258,33 @@ fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str
         Errno::NOENT => (
             "ENOENT",
             "no such file or directory",
-            Some(
-                "Check the spelling with list_directory on the parent, or create the parent with create_directory.",
-            ),
+            Some("Check the spelling with list_directory on the parent, or create the parent with create_directory."),
         ),
-        Errno::EXIST => (
-            "EEXIST",
-            "file already exists",
-            Some("Choose another name, or move the existing one away."),
-        ),
-        Errno::ISDIR => (
-            "EISDIR",
-            "illegal operation on a directory",
-            Some("Use list_directory to see what is in it."),
-        ),
-        Errno::NOTDIR => (
-            "ENOTDIR",
-            "not a directory",
-            Some("A part of this path is a file, not a directory."),
-        ),
-        Errno::ACCESS => (
-            "EACCES",
-            "permission denied",
-            Some("The operating system refuses this to the user the server runs as."),
-        ),
-        Errno::PERM => (
-            "EPERM",
-            "operation not permitted",
-            Some("The operating system or the file system refuses this."),
-        ),
-        Errno::ROFS => (
-            "EROFS",
-            "read-only file system",
-            Some("This directory is mounted read-only."),
-        ),
-        Errno::NOSPC => (
-            "ENOSPC",
-            "no space left on device",
-            Some("Free some space first; nothing was changed."),
-        ),
-        Errno::LOOP => (
-            "ELOOP",
-            "too many symbolic links encountered",
-            Some("The links lead in a circle."),
-        ),
+        Errno::EXIST => ("EEXIST", "file already exists", Some("Choose another name, or move the existing one away.")),
+        Errno::ISDIR => {
+            ("EISDIR", "illegal operation on a directory", Some("Use list_directory to see what is in it."))
+        }
+        Errno::NOTDIR => ("ENOTDIR", "not a directory", Some("A part of this path is a file, not a directory.")),
+        Errno::ACCESS => {
+            ("EACCES", "permission denied", Some("The operating system refuses this to the user the server runs as."))
+        }
+        Errno::PERM => {
+            ("EPERM", "operation not permitted", Some("The operating system or the file system refuses this."))
+        }
+        Errno::ROFS => ("EROFS", "read-only file system", Some("This directory is mounted read-only.")),
+        Errno::NOSPC => ("ENOSPC", "no space left on device", Some("Free some space first; nothing was changed.")),
+        Errno::LOOP => ("ELOOP", "too many symbolic links encountered", Some("The links lead in a circle.")),
         Errno::NAMETOOLONG => ("ENAMETOOLONG", "name too long", Some("Use a shorter name.")),
-        Errno::NOTEMPTY => (
-            "ENOTEMPTY",
-            "directory not empty",
-            Some("Pass recursive to remove what is in it too."),
-        ),
-        Errno::XDEV => (
-            "EXDEV",
-            "cross-device link not permitted",
-            Some("Copy with fs_copy instead."),
-        ),
-        Errno::MFILE | Errno::NFILE => (
-            "EMFILE",
-            "too many open files",
-            Some("Try again in a moment."),
-        ),
+        Errno::NOTEMPTY => ("ENOTEMPTY", "directory not empty", Some("Pass recursive to remove what is in it too.")),
+        Errno::XDEV => ("EXDEV", "cross-device link not permitted", Some("Copy with fs_copy instead.")),
+        Errno::MFILE | Errno::NFILE => ("EMFILE", "too many open files", Some("Try again in a moment.")),
         Errno::INVAL => ("EINVAL", "invalid argument", None),
-        Errno::BUSY => (
-            "EBUSY",
-            "resource busy or locked",
-            Some("It is a mount point or in use; nothing was changed."),
-        ),
+        Errno::BUSY => {
+            ("EBUSY", "resource busy or locked", Some("It is a mount point or in use; nothing was changed."))
+        }
         other => {
             let text = std::io::Error::from(other).to_string();
-            let text = text
-                .split(" (os error")
-                .next()
-                .unwrap_or_default()
-                .to_lowercase();
+            let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
             return (format!("E{}", other.raw_os_error()), text, None);
         }
     };

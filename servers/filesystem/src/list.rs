@@ -170,22 +170,16 @@ fn is_zero(number: &usize) -> bool {
 
 impl ListMore {
     pub(crate) fn cut(next_cursor: Option<String>, skipped: usize) -> Self {
-        Self {
-            truncated: next_cursor.is_some(),
-            next_cursor,
-            skipped,
-        }
+        Self { truncated: next_cursor.is_some(), next_cursor, skipped }
     }
 
     fn answer(self, content: String) -> Answer<Self> {
         let notice = self.next_cursor.as_ref().map(|cursor| {
-            format!("[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]")
+            format!(
+                "[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]"
+            )
         });
-        Answer {
-            content,
-            more: self,
-            notice,
-        }
+        Answer { content, more: self, notice }
     }
 }
 
@@ -194,8 +188,7 @@ impl Inner {
     fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), FsError> {
         expect_dir(place)?;
         let listed = dir::entries(place.dir(), place.name(), NAMES_MAX);
-        let (fd, mut entries, _) =
-            listed.map_err(|error| FsError::io(error, "scandir", &place.shown()))?;
+        let (fd, mut entries, _) = listed.map_err(|error| FsError::io(error, "scandir", &place.shown()))?;
         if !self.deny.is_empty() {
             let (base, belows) = (place.path(), self.belows(place));
             entries.retain(|(name, _)| !self.deny.covers(&base, &belows, Path::new(name)));
@@ -213,11 +206,7 @@ impl Inner {
             if after.is_some_and(|after| name.as_bytes() <= after) {
                 continue;
             }
-            let tag = if *kind == Kind::Dir {
-                "[DIR]"
-            } else {
-                "[FILE]"
-            };
+            let tag = if *kind == Kind::Dir { "[DIR]" } else { "[FILE]" };
             if !page.push(&format!("{tag} {}", name.to_string_lossy())) {
                 return Ok(ListMore::cut(last, 0).answer(page.text));
             }
@@ -226,10 +215,7 @@ impl Inner {
         Ok(ListMore::default().answer(page.text))
     }
 
-    pub(crate) fn list_with_sizes(
-        &self,
-        args: &ListDirectoryWithSizes,
-    ) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn list_with_sizes(&self, args: &ListDirectoryWithSizes) -> Result<Answer<ListMore>, FsError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (fd, entries) = self.visible(&place)?;
         let mut sized: Vec<(String, Kind, u64)> = entries
@@ -243,11 +229,7 @@ impl Inner {
             SortBy::Name => sized.sort_by(|a, b| compare_names(&a.0, &b.0)),
             SortBy::Size => sized.sort_by_key(|entry| std::cmp::Reverse(entry.2)),
         }
-        let start = args
-            .cursor
-            .as_deref()
-            .and_then(|cursor| cursor.parse().ok())
-            .unwrap_or(0_usize);
+        let start = args.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0_usize);
         let mut page = Page::new(self);
         let mut cut = None;
         for (index, (name, kind, size)) in sized.iter().enumerate().skip(start) {
@@ -263,9 +245,7 @@ impl Inner {
             }
         }
         let files = sized.iter().filter(|(_, kind, _)| *kind != Kind::Dir);
-        let (count, total) = files.fold((0_usize, 0_u64), |(count, total), file| {
-            (count + 1, total + file.2)
-        });
+        let (count, total) = files.fold((0_usize, 0_u64), |(count, total), file| (count + 1, total + file.2));
         let mut text = page.text;
         if !text.is_empty() {
             text.push('\n');
@@ -285,12 +265,7 @@ impl Inner {
         if kind != Kind::Link {
             return own();
         }
-        match place
-            .path()
-            .join(name)
-            .to_str()
-            .map(|path| self.resolve(path, Last::Follow))
-        {
+        match place.path().join(name).to_str().map(|path| self.resolve(path, Last::Follow)) {
             Some(Ok(target)) => target.meta().map_or(0, |meta| meta.size),
             Some(Err(error)) if error.is_missing() => 0,
             _ => own(),
@@ -331,10 +306,7 @@ impl Inner {
             let mut siblings = &mut tree;
             for _ in 0..entry.depth {
                 match siblings.last_mut() {
-                    Some(Node {
-                        children: Some(children),
-                        ..
-                    }) => siblings = children,
+                    Some(Node { children: Some(children), .. }) => siblings = children,
                     _ => return Flow::Over,
                 }
             }
@@ -345,36 +317,21 @@ impl Inner {
             });
             Flow::Into
         })?;
-        let text = serde_json::to_string_pretty(&tree).map_err(|error| {
-            FsError::new(format!("The tree cannot be written as JSON: {error}"))
-        })?;
+        let text = serde_json::to_string_pretty(&tree)
+            .map_err(|error| FsError::new(format!("The tree cannot be written as JSON: {error}")))?;
         Ok(scan.more().answer(text))
     }
 
     pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, FsError> {
         let cursor = args.cursor.as_deref();
         let gitignore = args.respect_gitignore;
-        self.find(
-            &args.path,
-            &args.pattern,
-            &args.exclude_patterns,
-            gitignore,
-            self.config.max_entries,
-            cursor,
-        )
+        self.find(&args.path, &args.pattern, &args.exclude_patterns, gitignore, self.config.max_entries, cursor)
     }
 
     pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, FsError> {
         let limit = usize::try_from(args.limit.unwrap_or(1_000).max(1)).unwrap_or(usize::MAX);
         let limit = limit.min(self.config.max_entries);
-        self.find(
-            &args.path,
-            &args.pattern,
-            &args.exclude,
-            args.respect_gitignore,
-            limit,
-            args.cursor.as_deref(),
-        )
+        self.find(&args.path, &args.pattern, &args.exclude, args.respect_gitignore, limit, args.cursor.as_deref())
     }
 
     fn find(
@@ -391,10 +348,7 @@ impl Inner {
         let pattern = Patterns::of([pattern])?;
         let excludes = Patterns::of(excludes.iter().map(String::as_str))?;
         let base = place.path();
-        let mut page = Page {
-            entries_left: limit,
-            ..Page::new(self)
-        };
+        let mut page = Page { entries_left: limit, ..Page::new(self) };
         let mut scan = Scan::new(self, &place, cursor, gitignore);
         scan.run(&place, &mut |entry| {
             if excludes.matches(entry.rest) {
@@ -404,9 +358,7 @@ impl Inner {
                 let path = base.join(entry.rest);
                 // A link is only worth naming when it can be used.
                 let usable = entry.kind != Kind::Link
-                    || path
-                        .to_str()
-                        .is_some_and(|path| self.resolve(path, Last::Follow).is_ok());
+                    || path.to_str().is_some_and(|path| self.resolve(path, Last::Follow).is_ok());
                 if usable && !page.push(&path.to_string_lossy()) {
                     return Flow::Stop;
                 }
@@ -414,85 +366,41 @@ impl Inner {
             Flow::Into
         })?;
         let more = scan.more();
-        let text = if page.text.is_empty() && !more.truncated {
-            "No matches found".to_owned()
-        } else {
-            page.text
-        };
+        let text = if page.text.is_empty() && !more.truncated { "No matches found".to_owned() } else { page.text };
         Ok(more.answer(text))
     }
 
-    pub(crate) fn search_content(
-        &self,
-        args: &FsSearchContent,
-    ) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn search_content(&self, args: &FsSearchContent) -> Result<Answer<ListMore>, FsError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let kind = place.existing("open")?.kind;
-        let pattern = if args.literal {
-            regex::escape(&args.pattern)
-        } else {
-            args.pattern.clone()
-        };
-        let regex = regex::RegexBuilder::new(&pattern)
-            .case_insensitive(args.ignore_case)
-            .size_limit(4 << 20)
-            .build()
-            .map_err(|error| {
-                FsError::new(format!("Cannot read the pattern: {error}")).hint(
-                    "Use Rust regex syntax (no look-around, no back-references), or literal=true.",
-                )
-            })?;
+        let pattern = if args.literal { regex::escape(&args.pattern) } else { args.pattern.clone() };
+        let regex =
+            regex::RegexBuilder::new(&pattern).case_insensitive(args.ignore_case).size_limit(4 << 20).build().map_err(
+                |error| {
+                    FsError::new(format!("Cannot read the pattern: {error}"))
+                        .hint("Use Rust regex syntax (no look-around, no back-references), or literal=true.")
+                },
+            )?;
         let context = usize::try_from(args.context.unwrap_or(0).min(20)).unwrap_or(0);
         let limit = usize::try_from(args.max_results.unwrap_or(200).max(1)).unwrap_or(usize::MAX);
-        let page = Page {
-            entries_left: limit.min(self.config.max_entries),
-            ..Page::new(self)
-        };
-        let mut grep = Grep {
-            regex,
-            context,
-            page,
-            stopped_at: 0,
-            skipped: 0,
-        };
-        let (resume_line, cursor) = match args
-            .cursor
-            .as_deref()
-            .and_then(|cursor| cursor.split_once('|'))
-        {
+        let page = Page { entries_left: limit.min(self.config.max_entries), ..Page::new(self) };
+        let mut grep = Grep { regex, context, page, stopped_at: 0, skipped: 0 };
+        let (resume_line, cursor) = match args.cursor.as_deref().and_then(|cursor| cursor.split_once('|')) {
             Some((line, path)) => (line.parse().unwrap_or(0), Some(path)),
             None => (0, None),
         };
         if kind != Kind::Dir {
-            let more = match self.grep_file(
-                &mut grep,
-                place.dir(),
-                place.name(),
-                &place.shown(),
-                resume_line,
-            ) {
+            let more = match self.grep_file(&mut grep, place.dir(), place.name(), &place.shown(), resume_line) {
                 Grepped::Stopped => ListMore::cut(Some(format!("{}|", grep.stopped_at)), 0),
-                _ => ListMore {
-                    skipped: grep.skipped,
-                    ..ListMore::default()
-                },
+                _ => ListMore { skipped: grep.skipped, ..ListMore::default() },
             };
             return Ok(more.answer(grep.text()));
         }
-        let only = args
-            .glob
-            .as_deref()
-            .map(|glob| Patterns::of([glob]))
-            .transpose()?;
+        let only = args.glob.as_deref().map(|glob| Patterns::of([glob])).transpose()?;
         let excludes = Patterns::of(args.exclude.iter().map(String::as_str))?;
         let base = place.path();
         let mut stopped = None;
-        let mut scan = Scan::new(
-            self,
-            &place,
-            cursor.filter(|path| !path.is_empty()),
-            args.respect_gitignore,
-        );
+        let mut scan = Scan::new(self, &place, cursor.filter(|path| !path.is_empty()), args.respect_gitignore);
         scan.run(&place, &mut |entry| {
             if excludes.matches(entry.rest) {
                 return Flow::Over;
@@ -503,12 +411,10 @@ impl Inner {
                 && only.as_ref().is_none_or(|only| only.matches(entry.rest));
             if wanted {
                 let shown = base.join(entry.rest).to_string_lossy().into_owned();
-                if let Grepped::Stopped =
-                    self.grep_file(&mut grep, entry.at, entry.name, &shown, line)
-                {
+                if let Grepped::Stopped = self.grep_file(&mut grep, entry.at, entry.name, &shown, line) {
                     // With nothing shown of this file yet, it comes as a whole after the entry before it.
-                    stopped = (grep.stopped_at > 0)
-                        .then(|| format!("{}|{}", grep.stopped_at, entry.rest.to_string_lossy()));
+                    stopped =
+                        (grep.stopped_at > 0).then(|| format!("{}|{}", grep.stopped_at, entry.rest.to_string_lossy()));
                     return Flow::Stop;
                 }
             }
@@ -523,31 +429,18 @@ impl Inner {
     }
 
     /// Searches one file from the line after `from`.
-    fn grep_file(
-        &self,
-        grep: &mut Grep,
-        at: BorrowedFd<'_>,
-        name: &OsStr,
-        shown: &str,
-        from: usize,
-    ) -> Grepped {
+    fn grep_file(&self, grep: &mut Grep, at: BorrowedFd<'_>, name: &OsStr, shown: &str, from: usize) -> Grepped {
         use std::io::Read;
         let cap = self.config.max_read_bytes;
         let mut bytes = Vec::new();
-        let read = dir::open_file(at, name)
-            .ok()
-            .filter(|(_, meta)| meta.size <= cap);
+        let read = dir::open_file(at, name).ok().filter(|(_, meta)| meta.size <= cap);
         if read.is_none_or(|(file, _)| file.take(cap).read_to_end(&mut bytes).is_err()) {
             grep.skipped += 1;
             return Grepped::Done;
         }
         let text = text::decode_all(bytes, self.config.compat).text;
         // Text has no NUL; what has one is binary and of no use in an answer.
-        if text.contains('\0') {
-            Grepped::Done
-        } else {
-            grep.search(shown, &text, from)
-        }
+        if text.contains('\0') { Grepped::Done } else { grep.search(shown, &text, from) }
     }
 }
 
@@ -578,11 +471,7 @@ struct Page {
 impl Page {
     fn new(inner: &Inner) -> Self {
         let config = &inner.config;
-        Self {
-            text: String::new(),
-            entries_left: config.max_entries.max(1),
-            bytes_max: config.max_result_bytes,
-        }
+        Self { text: String::new(), entries_left: config.max_entries.max(1), bytes_max: config.max_result_bytes }
     }
 
     /// Adds a line; `false` when it does not fit. The first always does, so that every page gets somewhere.
@@ -626,27 +515,17 @@ impl Grep {
             };
             let column = line[..found.start()].chars().count() + 1;
             let mut block = String::new();
-            if self.context > 0
-                && !self.page.text.is_empty()
-                && index.saturating_sub(self.context) > printed
-            {
+            if self.context > 0 && !self.page.text.is_empty() && index.saturating_sub(self.context) > printed {
                 block.push_str("--\n");
             }
             let first = index.saturating_sub(self.context).max(printed);
             for (before, line) in lines.iter().enumerate().take(index).skip(first) {
                 block.push_str(&format!("{shown}-{}- {}\n", before + 1, clip(line, 0)));
             }
-            block.push_str(&format!(
-                "{shown}:{}:{column}: {}",
-                index + 1,
-                clip(line, found.start())
-            ));
+            block.push_str(&format!("{shown}:{}:{column}: {}", index + 1, clip(line, found.start())));
             let mut next = index + 1;
             // Following lines belong to this match until one matches itself.
-            while next < lines.len()
-                && next <= index + self.context
-                && !self.regex.is_match(lines[next])
-            {
+            while next < lines.len() && next <= index + self.context && !self.regex.is_match(lines[next]) {
                 block.push_str(&format!("\n{shown}-{}- {}", next + 1, clip(lines[next], 0)));
                 next += 1;
             }
@@ -660,11 +539,7 @@ impl Grep {
     }
 
     fn text(self) -> String {
-        if self.page.text.is_empty() {
-            "No matches found".to_owned()
-        } else {
-            self.page.text
-        }
+        if self.page.text.is_empty() { "No matches found".to_owned() } else { self.page.text }
     }
 }
 
@@ -674,16 +549,9 @@ fn clip(line: &str, at: usize) -> String {
     if count <= LINE_MAX {
         return line.to_owned();
     }
-    let start = line[..at]
-        .chars()
-        .count()
-        .saturating_sub(LINE_MAX / 4)
-        .min(count - LINE_MAX);
+    let start = line[..at].chars().count().saturating_sub(LINE_MAX / 4).min(count - LINE_MAX);
     let part: String = line.chars().skip(start).take(LINE_MAX).collect();
-    let (front, back) = (
-        if start > 0 { "…" } else { "" },
-        if start + LINE_MAX < count { "…" } else { "" },
-    );
+    let (front, back) = (if start > 0 { "…" } else { "" }, if start + LINE_MAX < count { "…" } else { "" });
     format!("{front}{part}{back}")
 }
 
@@ -712,9 +580,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
         },
     };
     let key = |text: &str| -> Vec<(i32, usize)> {
-        let plain = text
-            .nfd()
-            .filter(|c| !unicode_normalization::char::is_combining_mark(*c));
+        let plain = text.nfd().filter(|c| !unicode_normalization::char::is_combining_mark(*c));
         plain.flat_map(char::to_lowercase).map(weight).collect()
     };
     let small_first = |text: &str| text.nfd().map(|c| c.is_uppercase()).collect::<Vec<_>>();
@@ -746,15 +612,8 @@ mod tests {
 
     #[test]
     fn names_sort_as_people_expect() {
-        let mut names = vec![
-            "b", "a", "B", "_x", ".hid", "10", "é", "f", "A", "e", "x y", "xa",
-        ];
+        let mut names = vec!["b", "a", "B", "_x", ".hid", "10", "é", "f", "A", "e", "x y", "xa"];
         names.sort_by(|a, b| compare_names(a, b));
-        assert_eq!(
-            names,
-            [
-                "_x", ".hid", "10", "a", "A", "b", "B", "e", "é", "f", "x y", "xa"
-            ]
-        );
+        assert_eq!(names, ["_x", ".hid", "10", "a", "A", "b", "B", "e", "é", "f", "x y", "xa"]);
     }
 }

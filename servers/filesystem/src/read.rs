@@ -173,14 +173,11 @@ impl Inner {
     pub(crate) fn read_text(&self, args: &ReadFile) -> Result<Answer<ReadMore>, FsError> {
         let (head, tail) = (args.head.filter(|n| *n > 0), args.tail.filter(|n| *n > 0));
         if head.is_some() && tail.is_some() {
-            return Err(FsError::new(
-                "Cannot specify both head and tail parameters simultaneously",
-            ));
+            return Err(FsError::new("Cannot specify both head and tail parameters simultaneously"));
         }
         let place = self.resolve(&args.path, Last::Follow)?;
         let (cap, lossy) = (self.config.max_read_bytes, self.config.compat);
-        let window =
-            |result: std::io::Result<Decoded>| result.map_err(|error| read_failed(&error, &place));
+        let window = |result: std::io::Result<Decoded>| result.map_err(|error| read_failed(&error, &place));
         let decoded = match (head, tail) {
             (Some(lines), _) => {
                 let (file, _) = open(&place)?;
@@ -199,23 +196,15 @@ impl Inner {
                 text::decode_all(read_whole(&place, cap, advice)?.2, lossy)
             }
         };
-        let more = ReadMore {
-            encoding: decoded.encoding,
-            truncated: decoded.truncated,
-        };
+        let more = ReadMore { encoding: decoded.encoding, truncated: decoded.truncated };
         let mut answer = Answer::new(decoded.text, more);
         if answer.more.truncated {
-            answer.notice = Some(format!(
-                "[Cut at {cap} bytes: the lines asked for are longer. Ask for fewer.]"
-            ));
+            answer.notice = Some(format!("[Cut at {cap} bytes: the lines asked for are longer. Ask for fewer.]"));
         }
         Ok(answer)
     }
 
-    pub(crate) fn read_multiple(
-        &self,
-        args: &ReadMultipleFiles,
-    ) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn read_multiple(&self, args: &ReadMultipleFiles) -> Result<Answer<NoMore>, FsError> {
         if args.paths.is_empty() {
             return Err(FsError::new("paths is empty").hint("Name at least one file."));
         }
@@ -223,12 +212,7 @@ impl Inner {
         let mut left = self.config.max_read_bytes;
         let parts = args.paths.iter().map(|path| {
             let read = self.resolve(path, Last::Follow).and_then(|place| {
-                let bytes = read_whole(
-                    &place,
-                    left,
-                    "read it alone, or a part of it with fs_read_range",
-                )?
-                .2;
+                let bytes = read_whole(&place, left, "read it alone, or a part of it with fs_read_range")?.2;
                 left = left.saturating_sub(bytes.len() as u64);
                 Ok(text::decode_all(bytes, self.config.compat).text)
             });
@@ -237,40 +221,23 @@ impl Inner {
                 Err(error) => format!("{path}: Error - {}", error.message()),
             }
         });
-        Ok(Answer::new(
-            parts.collect::<Vec<_>>().join("\n---\n"),
-            NoMore {},
-        ))
+        Ok(Answer::new(parts.collect::<Vec<_>>().join("\n---\n"), NoMore {}))
     }
 
     pub(crate) fn read_media(&self, args: &ReadMediaFile) -> Result<MediaAnswer, FsError> {
         let place = self.resolve(&args.path, Last::Follow)?;
-        let (_, _, bytes) = read_whole(
-            &place,
-            self.config.max_read_bytes,
-            "raise --max-read-bytes to read it whole",
-        )?;
+        let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "raise --max-read-bytes to read it whole")?;
         let data = STANDARD.encode(bytes);
-        let mime_type = media_type(&place.path())
-            .unwrap_or("application/octet-stream")
-            .to_owned();
+        let mime_type = media_type(&place.path()).unwrap_or("application/octet-stream").to_owned();
         let block = match mime_type.split('/').next() {
             Some("image") => MediaBlock::Image { data, mime_type },
             Some("audio") => MediaBlock::Audio { data, mime_type },
             _ => {
                 let uri = resolve::path_uri(&place.path());
-                MediaBlock::Resource {
-                    resource: MediaResource {
-                        uri,
-                        mime_type,
-                        blob: data,
-                    },
-                }
+                MediaBlock::Resource { resource: MediaResource { uri, mime_type, blob: data } }
             }
         };
-        Ok(MediaAnswer {
-            content: vec![block],
-        })
+        Ok(MediaAnswer { content: vec![block] })
     }
 
     pub(crate) fn read_range(&self, args: &FsReadRange) -> Result<Answer<RangeMore>, FsError> {
@@ -278,28 +245,17 @@ impl Inner {
         let start_line = args.offset.unwrap_or(1).max(1);
         let limit = args.limit.unwrap_or(RANGE_LINES).max(1);
         let (file, _) = open(&place)?;
-        let mut window = Window::new(
-            start_line,
-            limit,
-            self.config.max_result_bytes,
-            args.line_numbers,
-        );
+        let mut window = Window::new(start_line, limit, self.config.max_result_bytes, args.line_numbers);
         let mut sample = vec![0; 8192];
-        let count = std::os::unix::fs::FileExt::read_at(&file, &mut sample, 0)
-            .map_err(|e| read_failed(&e, &place))?;
+        let count = std::os::unix::fs::FileExt::read_at(&file, &mut sample, 0).map_err(|e| read_failed(&e, &place))?;
         let coding = text::Coding::of(&sample[..count]);
         let mut encoding = coding.name();
         if coding.name().is_some() && !self.config.compat {
             // Line feeds are not single bytes in every encoding, so such a file is decoded as a whole.
             let advice = "convert it to UTF-8 first, or read its start with head";
-            let decoded = text::decode_all(
-                read_whole(&place, self.config.max_read_bytes, advice)?.2,
-                false,
-            );
+            let decoded = text::decode_all(read_whole(&place, self.config.max_read_bytes, advice)?.2, false);
             encoding = decoded.encoding;
-            window
-                .take(&mut decoded.text.as_bytes())
-                .map_err(|error| read_failed(&error, &place))?;
+            window.take(&mut decoded.text.as_bytes()).map_err(|error| read_failed(&error, &place))?;
         } else {
             window
                 .take(&mut BufReader::with_capacity(256 * 1024, file))
@@ -317,9 +273,7 @@ impl Inner {
             },
         );
         if let Some(next) = answer.more.next_offset {
-            answer.notice = Some(format!(
-                "[There are more lines; continue with offset={next}.]"
-            ));
+            answer.notice = Some(format!("[There are more lines; continue with offset={next}.]"));
         }
         Ok(answer)
     }
@@ -348,41 +302,22 @@ impl Inner {
                         mcp-server-filesystem DIR)";
             return Answer::new(text, NoMore {});
         }
-        Answer::new(
-            format!("Allowed directories:\n{}", roots.spellings().join("\n")),
-            NoMore {},
-        )
+        Answer::new(format!("Allowed directories:\n{}", roots.spellings().join("\n")), NoMore {})
     }
 
     pub(crate) fn read_resource(&self, uri: &str) -> Result<ResourceBody, FsError> {
         let not_found = || FsError::missing(format!("Resource not found: {uri}"));
-        let path = resolve::uri_path(uri).ok_or_else(|| {
-            not_found().hint("Use file:// and an absolute path, percent-encoded where needed.")
-        })?;
-        let place = self.resolve(&path, Last::Follow).map_err(|error| FsError {
-            missing: true,
-            ..error
-        })?;
-        let (_, _, bytes) = read_whole(
-            &place,
-            self.config.max_read_bytes,
-            "read a part of it with fs_read_range",
-        )?;
+        let path = resolve::uri_path(uri)
+            .ok_or_else(|| not_found().hint("Use file:// and an absolute path, percent-encoded where needed."))?;
+        let place = self.resolve(&path, Last::Follow).map_err(|error| FsError { missing: true, ..error })?;
+        let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "read a part of it with fs_read_range")?;
         let media = media_type(&place.path());
-        let text = (media.is_none() && !bytes.contains(&0))
-            .then(|| text::decode_all(bytes.clone(), false).text);
+        let text = (media.is_none() && !bytes.contains(&0)).then(|| text::decode_all(bytes.clone(), false).text);
         let (data, fallback) = match text {
             Some(text) => (ResourceData::Text(text), "text/plain"),
-            None => (
-                ResourceData::Blob(STANDARD.encode(bytes)),
-                "application/octet-stream",
-            ),
+            None => (ResourceData::Blob(STANDARD.encode(bytes)), "application/octet-stream"),
         };
-        Ok(ResourceBody {
-            uri: uri.to_owned(),
-            mime_type: media.unwrap_or(fallback).to_owned(),
-            data,
-        })
+        Ok(ResourceBody { uri: uri.to_owned(), mime_type: media.unwrap_or(fallback).to_owned(), data })
     }
 }
 
@@ -397,52 +332,33 @@ pub(crate) fn open_failed(error: &OpenError, place: &Place, call: &str) -> FsErr
     use rustix::io::Errno;
     let shown = place.shown();
     match error {
-        OpenError::Special => FsError::new(format!("Not a regular file: {shown}")).hint(
-            "It is a FIFO, socket or device; only regular files and directories can be used.",
-        ),
-        OpenError::System(Errno::ISDIR) => {
-            FsError::new(format!("EISDIR: illegal operation on a directory, {call}"))
-                .hint("Use list_directory for directories.")
-        }
-        OpenError::System(Errno::LOOP) => {
-            FsError::new(format!("The path changed while it was opened: {shown}"))
-                .hint("Another program is replacing it; try again when that has ended.")
-        }
+        OpenError::Special => FsError::new(format!("Not a regular file: {shown}"))
+            .hint("It is a FIFO, socket or device; only regular files and directories can be used."),
+        OpenError::System(Errno::ISDIR) => FsError::new(format!("EISDIR: illegal operation on a directory, {call}"))
+            .hint("Use list_directory for directories."),
+        OpenError::System(Errno::LOOP) => FsError::new(format!("The path changed while it was opened: {shown}"))
+            .hint("Another program is replacing it; try again when that has ended."),
         OpenError::System(error) => FsError::io(*error, "open", &shown),
     }
 }
 
 fn read_failed(error: &std::io::Error, place: &Place) -> FsError {
-    FsError::io(
-        rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO),
-        "read",
-        &place.shown(),
-    )
+    FsError::io(rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO), "read", &place.shown())
 }
 
 /// Reads a whole file of at most `cap` bytes; `advice` says what to do with a larger one.
-pub(crate) fn read_whole(
-    place: &Place,
-    cap: u64,
-    advice: &str,
-) -> Result<(File, Meta, Vec<u8>), FsError> {
+pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File, Meta, Vec<u8>), FsError> {
     let (file, meta) = open(place)?;
     let too_large = |size: u64| {
-        FsError::new(format!(
-            "File too large: {} has {size} bytes, the limit is {cap}",
-            place.shown()
-        ))
-        .hint(format!("Instead, {advice}."))
+        FsError::new(format!("File too large: {} has {size} bytes, the limit is {cap}", place.shown()))
+            .hint(format!("Instead, {advice}."))
     };
     if meta.size > cap {
         return Err(too_large(meta.size));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
     // A file may grow while it is read, or be of a kind that does not tell its size.
-    (&file)
-        .take(cap.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|error| read_failed(&error, place))?;
+    (&file).take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| read_failed(&error, place))?;
     if bytes.len() as u64 > cap {
         return Err(too_large(bytes.len() as u64));
     }
@@ -465,16 +381,7 @@ struct Window {
 
 impl Window {
     fn new(first: u64, limit: u64, bytes_max: usize, numbered: bool) -> Self {
-        Self {
-            first,
-            limit,
-            bytes_max,
-            numbered,
-            text: String::new(),
-            line: 0,
-            count: 0,
-            ended: false,
-        }
+        Self { first, limit, bytes_max, numbered, text: String::new(), line: 0, count: 0, ended: false }
     }
 
     /// Fills the window from the start of a file; stops after the first line that does not belong to it.
@@ -554,9 +461,7 @@ fn media_type(path: &Path) -> Option<&'static str> {
 /// A time as JavaScript prints it in UTC, `Sat Nov 21 2026 00:10:55 GMT+0000 (Coordinated Universal Time)`.
 fn js_date(seconds: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Years are counted from March, so that the leap day is the last of its year.
     let shifted = days + 719_468;
@@ -590,16 +495,12 @@ pub(crate) fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<
         Ok(None) => Ok(None),
         Ok(Some(Number::Whole(number))) => Ok(Some(number)),
         // 2^53: up to here every whole float is exact.
-        Ok(Some(Number::Float(float)))
-            if float.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&float) =>
-        {
+        Ok(Some(Number::Float(float))) if float.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&float) => {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let whole = float as u64;
             Ok(Some(whole))
         }
-        _ => Err(serde::de::Error::custom(
-            "expected a whole number that is not negative",
-        )),
+        _ => Err(serde::de::Error::custom("expected a whole number that is not negative")),
     }
 }
 
@@ -617,10 +518,7 @@ mod tests {
             (-1, "Wed Dec 31 1969 23:59:59"),
             (4_107_542_400, "Mon Mar 01 2100 00:00:00"),
         ] {
-            assert_eq!(
-                js_date(seconds),
-                format!("{text} GMT+0000 (Coordinated Universal Time)")
-            );
+            assert_eq!(js_date(seconds), format!("{text} GMT+0000 (Coordinated Universal Time)"));
         }
     }
 }

@@ -50,23 +50,14 @@ impl Roots {
         let path = expand_home(given);
         let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
         let given = normalize(&path);
-        let handle =
-            dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
+        let handle = dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
         let real = std::fs::canonicalize(&given).map_err(|error| error.to_string())?;
-        self.add(Root {
-            given,
-            real,
-            handle: Arc::new(handle),
-        });
+        self.add(Root { given, real, handle: Arc::new(handle) });
         Ok(())
     }
 
     fn add(&mut self, root: Root) {
-        if !self
-            .list
-            .iter()
-            .any(|known| known.given == root.given && known.real == root.real)
-        {
+        if !self.list.iter().any(|known| known.given == root.given && known.real == root.real) {
             self.list.push(Arc::new(root));
         }
     }
@@ -103,23 +94,15 @@ impl Roots {
     /// `path` below every allowed directory that holds it, innermost or not.
     fn belows(&self, path: &Path) -> Vec<PathBuf> {
         let tops = self.list.iter().flat_map(|root| [&root.given, &root.real]);
-        let mut belows: Vec<PathBuf> = tops
-            .filter_map(|top| path.strip_prefix(top).ok())
-            .map(Path::to_owned)
-            .collect();
+        let mut belows: Vec<PathBuf> = tops.filter_map(|top| path.strip_prefix(top).ok()).map(Path::to_owned).collect();
         belows.dedup();
         belows
     }
 
     fn outside(&self, what: &str, path: &Path) -> FsError {
         let allowed = self.spellings().join(", ");
-        FsError::new(format!(
-            "Access denied - {what} outside allowed directories: {} not in {allowed}",
-            path.display()
-        ))
-        .hint(
-            "Only paths below these directories can be used; list_allowed_directories shows them.",
-        )
+        FsError::new(format!("Access denied - {what} outside allowed directories: {} not in {allowed}", path.display()))
+            .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
     }
 }
 
@@ -158,19 +141,13 @@ impl Place {
 
     /// The path below the allowed directory, for deny patterns and display.
     pub(crate) fn below(&self) -> PathBuf {
-        self.missing
-            .iter()
-            .fold(self.below.clone(), |path, name| path.join(name))
+        self.missing.iter().fold(self.below.clone(), |path, name| path.join(name))
     }
 
     /// The absolute path with links resolved.
     pub(crate) fn path(&self) -> PathBuf {
         let below = self.below();
-        if below.as_os_str().is_empty() {
-            self.root.real.clone()
-        } else {
-            self.root.real.join(below)
-        }
+        if below.as_os_str().is_empty() { self.root.real.clone() } else { self.root.real.join(below) }
     }
 
     /// [`Self::path`] as text.
@@ -185,9 +162,7 @@ impl Place {
 
     /// The metadata, or the error that `call` would give.
     pub(crate) fn existing(&self, call: &str) -> Result<&Meta, FsError> {
-        self.meta
-            .as_ref()
-            .ok_or_else(|| FsError::io(Errno::NOENT, call, &self.shown()))
+        self.meta.as_ref().ok_or_else(|| FsError::io(Errno::NOENT, call, &self.shown()))
     }
 
     /// Names that must be created to make the place exist; empty when it does.
@@ -247,23 +222,9 @@ impl Inner {
     }
 
     /// Walks `below` from the handle of `root`.
-    fn walk(
-        &self,
-        roots: &Roots,
-        root: Arc<Root>,
-        below: &Path,
-        asked: &Path,
-        last: Last,
-    ) -> Result<Place, FsError> {
-        let mut walk = Walk {
-            root,
-            trail: Vec::new(),
-            todo: VecDeque::new(),
-            from_link: 0,
-            links: 0,
-            retries: 0,
-            jumped: false,
-        };
+    fn walk(&self, roots: &Roots, root: Arc<Root>, below: &Path, asked: &Path, last: Last) -> Result<Place, FsError> {
+        let mut walk =
+            Walk { root, trail: Vec::new(), todo: VecDeque::new(), from_link: 0, links: 0, retries: 0, jumped: false };
         walk.start(below);
         while let Some(name) = walk.todo.pop_front() {
             let in_link = walk.from_link > 0;
@@ -273,10 +234,7 @@ impl Inner {
             }
             if name == ".." {
                 if walk.trail.pop().is_none() {
-                    return Err(roots.outside(
-                        "symlink target",
-                        &walk.root.real.join("..").join(join(&walk.todo)),
-                    ));
+                    return Err(roots.outside("symlink target", &walk.root.real.join("..").join(join(&walk.todo))));
                 }
                 continue;
             }
@@ -359,12 +317,7 @@ impl Inner {
 
     /// The name as it is spelt in the directory: the same bytes, or the one name that differs only in how accents are
     /// composed. Two such names are an error, because the caller cannot have meant both.
-    fn exact_name(
-        &self,
-        at: BorrowedFd<'_>,
-        name: OsString,
-        asked: &Path,
-    ) -> Result<OsString, FsError> {
+    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, FsError> {
         let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else {
             return Ok(name);
         };
@@ -376,16 +329,9 @@ impl Inner {
         let Ok((_, entries, _)) = dir::entries(at, OsStr::new("."), self.config.max_scan) else {
             return Ok(name);
         };
-        let same = |entry: &OsStr| {
-            entry
-                .to_str()
-                .is_some_and(|entry| entry.nfc().eq(composed.chars()))
-        };
-        let mut found: Vec<OsString> = entries
-            .into_iter()
-            .map(|(entry, _)| entry)
-            .filter(|entry| same(entry))
-            .collect();
+        let same = |entry: &OsStr| entry.to_str().is_some_and(|entry| entry.nfc().eq(composed.chars()));
+        let mut found: Vec<OsString> =
+            entries.into_iter().map(|(entry, _)| entry).filter(|entry| same(entry)).collect();
         if self.config.allow_odd_names && found.contains(&name) {
             return Ok(name);
         }
@@ -402,28 +348,16 @@ impl Inner {
 
     /// Adds the directory `path` of the ceiling to `roots`, by its handle.
     pub(crate) fn narrow(&self, roots: &mut Roots, path: &str) -> Result<(), String> {
-        let place = self
-            .resolve_in(&self.ceiling, path, Last::Follow)
-            .map_err(|error| error.to_string())?;
+        let place = self.resolve_in(&self.ceiling, path, Last::Follow).map_err(|error| error.to_string())?;
         let real = place.path();
         let handle = match place.meta() {
-            Some(Meta {
-                kind: Kind::Dir, ..
-            }) => dir::open_dir(place.dir(), place.name()),
+            Some(Meta { kind: Kind::Dir, .. }) => dir::open_dir(place.dir(), place.name()),
             _ => Err(Errno::NOTDIR),
         };
         let handle = handle.map_err(|error| std::io::Error::from(error).to_string())?;
         let given = normalize(&expand_home(path));
-        let given = if given.is_absolute() {
-            given
-        } else {
-            real.clone()
-        };
-        roots.add(Root {
-            given,
-            real,
-            handle: Arc::new(handle),
-        });
+        let given = if given.is_absolute() { given } else { real.clone() };
+        roots.add(Root { given, real, handle: Arc::new(handle) });
         Ok(())
     }
 }
@@ -445,10 +379,7 @@ struct Walk {
 impl Walk {
     /// Fills `todo`, or skips ahead in one system call when the kernel can vouch for the whole way.
     fn start(&mut self, below: &Path) {
-        self.todo = below
-            .components()
-            .map(|part| part.as_os_str().to_owned())
-            .collect();
+        self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
         let plain = below.as_os_str().as_bytes().is_ascii() && self.todo.len() > 2;
         let Some(parent) = below.parent().filter(|_| plain) else {
             return;
@@ -456,8 +387,7 @@ impl Walk {
         if let Some(handle) = dir::open_dir_beneath(self.root.handle.as_fd(), parent) {
             // Only the last step needs its handle; the ones before matter when a link says `..`, and then the walk
             // starts again without the jump.
-            self.trail
-                .push((Arc::new(handle), parent.as_os_str().to_owned()));
+            self.trail.push((Arc::new(handle), parent.as_os_str().to_owned()));
             self.todo.drain(..self.todo.len() - 1);
             self.jumped = true;
         }
@@ -466,19 +396,12 @@ impl Walk {
     /// Starts again, name by name.
     fn restart(&mut self, below: &Path) {
         self.trail.clear();
-        self.todo = below
-            .components()
-            .map(|part| part.as_os_str().to_owned())
-            .collect();
+        self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
         self.jumped = false;
     }
 
     fn here(&self) -> Arc<OwnedFd> {
-        Arc::clone(
-            self.trail
-                .last()
-                .map_or(&self.root.handle, |(handle, _)| handle),
-        )
+        Arc::clone(self.trail.last().map_or(&self.root.handle, |(handle, _)| handle))
     }
 
     fn below(&self) -> PathBuf {
@@ -488,11 +411,8 @@ impl Walk {
     fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), FsError> {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return Err(FsError::new(format!(
-                "The path keeps changing while it is opened: {}",
-                asked.display()
-            ))
-            .hint("Another program is replacing a part of it; try again when that has ended."));
+            return Err(FsError::new(format!("The path keeps changing while it is opened: {}", asked.display()))
+                .hint("Another program is replacing a part of it; try again when that has ended."));
         }
         self.todo.push_front(name);
         Ok(())
@@ -500,14 +420,7 @@ impl Walk {
 
     fn place(self, dir: Arc<OwnedFd>, name: OsString, meta: Meta) -> Place {
         let below = self.below().join(&name);
-        Place {
-            root: self.root,
-            dir,
-            name,
-            below,
-            missing: Vec::new(),
-            meta: Some(meta),
-        }
+        Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) }
     }
 
     /// The walk ended at the last directory entered.
@@ -517,21 +430,14 @@ impl Walk {
             Some((handle, _)) => (handle, below.file_name().map(OsStr::to_owned)),
             None => (Arc::clone(&self.root.handle), None),
         };
-        let meta = dir::meta_of(handle.as_fd())
-            .map_err(|error| FsError::io(error, "stat", &asked.to_string_lossy()))?;
+        let meta =
+            dir::meta_of(handle.as_fd()).map_err(|error| FsError::io(error, "stat", &asked.to_string_lossy()))?;
         // The parent is what holds the name; for the allowed directory itself, it is its own `.`.
         let (dir, name) = match name {
             Some(name) => (self.here(), name),
             None => (handle, OsString::from(".")),
         };
-        Ok(Place {
-            root: self.root,
-            dir,
-            name,
-            below,
-            missing: Vec::new(),
-            meta: Some(meta),
-        })
+        Ok(Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) })
     }
 
     fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, FsError> {
@@ -548,21 +454,12 @@ impl Walk {
             .hint("Restart the server so that it opens the directory that is there now."));
         }
         let below = self.below();
-        let missing: Vec<OsString> = std::iter::once(name)
-            .chain(self.todo.into_iter().filter(|n| n != "."))
-            .collect();
+        let missing: Vec<OsString> = std::iter::once(name).chain(self.todo.into_iter().filter(|n| n != ".")).collect();
         if missing.iter().any(|name| name == "..") {
             return Err(FsError::io(Errno::NOENT, "open", &asked.to_string_lossy()));
         }
         let name = missing.first().cloned().unwrap_or_default();
-        Ok(Place {
-            root: self.root,
-            dir,
-            name,
-            below,
-            missing,
-            meta: None,
-        })
+        Ok(Place { root: self.root, dir, name, below, missing, meta: None })
     }
 }
 
@@ -576,24 +473,17 @@ fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, FsError> {
     let text = text.strip_prefix(['"', '\'']).unwrap_or(text);
     let text = text.strip_suffix(['"', '\'']).unwrap_or(text);
     if text.is_empty() {
-        return Err(FsError::new("The path is empty")
-            .hint("Name a file or directory; \".\" is the first allowed one."));
+        return Err(FsError::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one."));
     }
     if text.contains('\0') {
-        return Err(
-            FsError::new("Access denied - the path contains a NUL character").hint("Leave it out."),
-        );
+        return Err(FsError::new("Access denied - the path contains a NUL character").hint("Leave it out."));
     }
     let bytes = text.as_bytes();
-    let drive = bytes.len() > 2
-        && bytes[0].is_ascii_alphabetic()
-        && bytes[1] == b':'
-        && matches!(bytes[2], b'\\' | b'/');
+    let drive =
+        bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
     if !cfg!(windows) && (drive || text.starts_with("\\\\")) {
-        return Err(FsError::new(format!(
-            "Access denied - a Windows path on a system that is not Windows: {text}"
-        ))
-        .hint("Use / between names and a path that list_allowed_directories shows."));
+        return Err(FsError::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
+            .hint("Use / between names and a path that list_allowed_directories shows."));
     }
     if windows_names && let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
         return Err(FsError::new(format!("Access denied - {problem}: {text}"))

@@ -54,24 +54,13 @@ impl Coding {
 
     /// The text of `bytes`, with U+FFFD where they are not in this encoding. `start`: these are the file's first bytes.
     pub(crate) fn decode(self, bytes: &[u8], start: bool) -> String {
-        let bytes = if start {
-            bytes.get(self.mark..).unwrap_or_default()
-        } else {
-            bytes
-        };
-        self.encoding
-            .decode_without_bom_handling(bytes)
-            .0
-            .into_owned()
+        let bytes = if start { bytes.get(self.mark..).unwrap_or_default() } else { bytes };
+        self.encoding.decode_without_bom_handling(bytes).0.into_owned()
     }
 
     /// The bytes of `text`, byte order mark included; `None` when the encoding lacks one of its characters.
     pub(crate) fn encode(self, text: &str) -> Option<Vec<u8>> {
-        let unit = if self.encoding == UTF_16LE {
-            u16::to_le_bytes
-        } else {
-            u16::to_be_bytes
-        };
+        let unit = if self.encoding == UTF_16LE { u16::to_le_bytes } else { u16::to_be_bytes };
         if self.is_utf16() {
             let mark = (self.mark > 0).then_some('\u{feff}');
             let text: String = mark.into_iter().chain(text.chars()).collect();
@@ -123,11 +112,7 @@ pub(crate) struct Decoded {
 
 impl Decoded {
     fn of(coding: Coding, bytes: &[u8], start: bool) -> Self {
-        Self {
-            text: coding.decode(bytes, start),
-            encoding: coding.name(),
-            truncated: false,
-        }
+        Self { text: coding.decode(bytes, start), encoding: coding.name(), truncated: false }
     }
 }
 
@@ -135,20 +120,12 @@ impl Decoded {
 pub(crate) fn decode_all(bytes: Vec<u8>, lossy: bool) -> Decoded {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) if lossy || (!text.starts_with('\u{feff}') && !text.contains('\0')) => {
-            return Decoded {
-                text,
-                encoding: None,
-                truncated: false,
-            };
+            return Decoded { text, encoding: None, truncated: false };
         }
         Ok(text) => text.into_bytes(),
         Err(error) if lossy => {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            return Decoded {
-                text,
-                encoding: None,
-                truncated: false,
-            };
+            return Decoded { text, encoding: None, truncated: false };
         }
         Err(error) => error.into_bytes(),
     };
@@ -156,14 +133,7 @@ pub(crate) fn decode_all(bytes: Vec<u8>, lossy: bool) -> Decoded {
 }
 
 fn window_coding(sample: &[u8], lossy: bool) -> Coding {
-    if lossy {
-        Coding {
-            encoding: UTF_8,
-            mark: 0,
-        }
-    } else {
-        Coding::of(sample)
-    }
+    if lossy { Coding { encoding: UTF_8, mark: 0 } } else { Coding::of(sample) }
 }
 
 /// Finds the next `needle`, aligned to its length, from `from` on.
@@ -191,17 +161,11 @@ pub(crate) fn head(file: &File, lines: u64, cap: u64, lossy: bool) -> std::io::R
         let before = bytes.len();
         read_more(file, &mut bytes, cap)?;
         let ended = bytes.len() == before;
-        let feed = coding
-            .get_or_insert_with(|| window_coding(&bytes, lossy))
-            .line_feed();
+        let feed = coding.get_or_insert_with(|| window_coding(&bytes, lossy)).line_feed();
         while let Some(at) = find_aligned(&bytes, feed, from) {
             found += 1;
             if found == lines {
-                return Ok(Decoded::of(
-                    window_coding(&bytes[..at], lossy),
-                    &bytes[..at],
-                    true,
-                ));
+                return Ok(Decoded::of(window_coding(&bytes[..at], lossy), &bytes[..at], true));
             }
             from = at + feed.len();
         }
@@ -211,24 +175,15 @@ pub(crate) fn head(file: &File, lines: u64, cap: u64, lossy: bool) -> std::io::R
             continue;
         }
         let truncated = bytes.len() >= cap;
-        let whole = if !truncated && bytes.ends_with(feed) {
-            bytes.len() - feed.len()
-        } else {
-            bytes.len()
-        };
+        let whole = if !truncated && bytes.ends_with(feed) { bytes.len() - feed.len() } else { bytes.len() };
         let decoded = Decoded::of(window_coding(&bytes, lossy), &bytes[..whole], true);
-        return Ok(Decoded {
-            truncated,
-            ..decoded
-        });
+        return Ok(Decoded { truncated, ..decoded });
     }
 }
 
 fn read_more(file: &File, bytes: &mut Vec<u8>, cap: usize) -> std::io::Result<()> {
     let before = bytes.len();
-    let step = before
-        .clamp(16 * 1024, 1024 * 1024)
-        .min(cap - before.min(cap));
+    let step = before.clamp(16 * 1024, 1024 * 1024).min(cap - before.min(cap));
     bytes.resize(before + step, 0);
     let mut filled = before;
     while filled < bytes.len() {
@@ -245,13 +200,7 @@ fn read_more(file: &File, bytes: &mut Vec<u8>, cap: usize) -> std::io::Result<()
 
 /// What follows the `lines`-th line feed from the end: after a final line feed the last "line" is the empty one, as
 /// published. Reads backwards, no more than needed and no more than `cap` bytes.
-pub(crate) fn tail(
-    file: &File,
-    size: u64,
-    lines: u64,
-    cap: u64,
-    lossy: bool,
-) -> std::io::Result<Decoded> {
+pub(crate) fn tail(file: &File, size: u64, lines: u64, cap: u64, lossy: bool) -> std::io::Result<Decoded> {
     const STEP: u64 = 64 * 1024;
     let mut start_bytes = [0_u8; 4];
     let count = file.read_at(&mut start_bytes, 0)?;
@@ -265,11 +214,7 @@ pub(crate) fn tail(
         at -= step;
         let mut chunk = vec![0; usize::try_from(step).unwrap_or(0)];
         file.read_exact_at(&mut chunk, at)?;
-        let coding = if mark.mark > 0 {
-            mark
-        } else {
-            window_coding(&chunk, lossy)
-        };
+        let coding = if mark.mark > 0 { mark } else { window_coding(&chunk, lossy) };
         let feed = *feed.get_or_insert(coding.line_feed());
         let mut position = chunk.len() - chunk.len() % feed.len();
         chunk.append(&mut bytes);
@@ -286,18 +231,11 @@ pub(crate) fn tail(
         }
     }
     let decoded = decode_tail(mark, &bytes, at == 0, lossy);
-    Ok(Decoded {
-        truncated: at > 0,
-        ..decoded
-    })
+    Ok(Decoded { truncated: at > 0, ..decoded })
 }
 
 fn decode_tail(mark: Coding, bytes: &[u8], start: bool, lossy: bool) -> Decoded {
-    let coding = if mark.mark > 0 {
-        mark
-    } else {
-        window_coding(bytes, lossy)
-    };
+    let coding = if mark.mark > 0 { mark } else { window_coding(bytes, lossy) };
     Decoded::of(coding, bytes, start)
 }
 
@@ -315,8 +253,9 @@ impl Editable {
         let text = coding.decode(bytes, true);
         let binary = text.contains('\0') || coding.encode(&text).is_none_or(|again| again != bytes);
         if binary {
-            return Err(FsError::new(format!("Not a text file that can be edited without damage: {path}"))
-                .hint("Its bytes do not survive decoding. Edit it with another program, or replace it with write_file."));
+            return Err(FsError::new(format!("Not a text file that can be edited without damage: {path}")).hint(
+                "Its bytes do not survive decoding. Edit it with another program, or replace it with write_file.",
+            ));
         }
         Ok(Self { text, coding })
     }

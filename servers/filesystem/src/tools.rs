@@ -1,8 +1,8 @@
 //! The tools by name: the async face of [`Filesystem`], how they are listed, and their registration on a server.
 
-use linchpin_server::{Answer as ToolResult, Content, Cx, Error, IntoReply, Json, Resource, Server, Tool};
-use linchpin_types::content::{Annotations, ResourceContents, Role};
-use linchpin_types::tool::ToolAnnotations;
+use linchpin::types::content::{Annotations, ResourceContents, Role};
+use linchpin::types::tool::ToolAnnotations;
+use linchpin::{Answer as ToolResult, Content, Cx, Error, IntoReply, Json, Resource, Server, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ use crate::config::ToolSpec;
 use crate::read::{ResourceBody, ResourceData};
 use crate::resolve::path_uri;
 use crate::{
-    Answer, CopyMore, CreateDirectory, DirectoryTree, EditFile, EditMore, Filesystem, FsAppend, FsCopy, FsDelete, FsError,
-    FsGlob, FsReadRange, FsSearchContent, GetFileInfo, ListAllowedDirectories, ListDirectory, ListDirectoryWithSizes,
-    ListMore, MediaAnswer, MediaBlock, MoveFile, NoMore, RangeMore, ReadFile, ReadMediaFile, ReadMore, ReadMultipleFiles,
-    RootsPolicy, SearchFiles, WriteFile,
+    Answer, CopyMore, CreateDirectory, DirectoryTree, EditFile, EditMore, Filesystem, FsAppend, FsCopy, FsDelete,
+    FsError, FsGlob, FsReadRange, FsSearchContent, GetFileInfo, ListAllowedDirectories, ListDirectory,
+    ListDirectoryWithSizes, ListMore, MediaAnswer, MediaBlock, MoveFile, NoMore, RangeMore, ReadFile, ReadMediaFile,
+    ReadMore, ReadMultipleFiles, RootsPolicy, SearchFiles, WriteFile,
 };
 
 /// A tool that changes nothing.
@@ -70,12 +70,7 @@ pub const TOOLS: &[ToolSpec] = &[
         (false, true),
         "Creates a directory, with its parents. One that exists already is fine.",
     ),
-    reads(
-        "list_directory",
-        "List Directory",
-        "list",
-        "Lists the names in a directory, each with [FILE] or [DIR].",
-    ),
+    reads("list_directory", "List Directory", "list", "Lists the names in a directory, each with [FILE] or [DIR]."),
     reads(
         "list_directory_with_sizes",
         "List Directory with Sizes",
@@ -241,10 +236,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// None; the signature is that of the other tools.
-    pub async fn list_allowed_directories(
-        &self,
-        _: ListAllowedDirectories,
-    ) -> Result<Answer<NoMore>, FsError> {
+    pub async fn list_allowed_directories(&self, _: ListAllowedDirectories) -> Result<Answer<NoMore>, FsError> {
         Ok(self.inner.allowed_directories())
     }
 
@@ -255,9 +247,8 @@ impl Filesystem {
     pub async fn fs_delete(&self, args: FsDelete) -> Result<Answer<NoMore>, FsError> {
         let config = &self.inner.config;
         if config.read_only || !config.allow_delete {
-            return Err(FsError::new("Deleting is not allowed on this server").hint(
-                "The person running it can allow it with --allow-delete (and without --read-only).",
-            ));
+            return Err(FsError::new("Deleting is not allowed on this server")
+                .hint("The person running it can allow it with --allow-delete (and without --read-only)."));
         }
         self.run(move |inner| inner.delete(&args)).await
     }
@@ -273,7 +264,17 @@ impl Filesystem {
 
 /// An answer as the protocol carries it.
 trait Answered {
-    fn result(self) -> Result<ToolResult, FsError>;
+    /// The result; `told` says whether the text is what files and names say rather than our own words.
+    fn result(self, told: Told) -> Result<ToolResult, FsError>;
+}
+
+/// Whose words an answer is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// What files hold and what people named them.
+    ByFiles,
+    /// This server's own words.
+    ByUs,
 }
 
 /// The content of files is data, meant for the model and written by anyone.
@@ -288,15 +289,19 @@ fn with_structure(content: Vec<Content>, value: &impl Serialize) -> Result<ToolR
 }
 
 impl<M: Serialize> Answered for Answer<M> {
-    fn result(self) -> Result<ToolResult, FsError> {
-        let mut content = vec![Content::text(self.content.clone()).with_annotations(for_the_model())];
+    fn result(self, told: Told) -> Result<ToolResult, FsError> {
+        let text = Content::text(self.content.clone());
+        let mut content = vec![match told {
+            Told::ByFiles => text.with_annotations(for_the_model()),
+            Told::ByUs => text,
+        }];
         content.extend(self.notice.clone().map(Content::text));
         with_structure(content, &self)
     }
 }
 
 impl Answered for MediaAnswer {
-    fn result(self) -> Result<ToolResult, FsError> {
+    fn result(self, _: Told) -> Result<ToolResult, FsError> {
         let block = |block: &MediaBlock| match block.clone() {
             MediaBlock::Image { data, mime_type } => Content::image(data, mime_type),
             MediaBlock::Audio { data, mime_type } => Content::audio(data, mime_type),
@@ -312,18 +317,18 @@ impl Answered for MediaAnswer {
 
 /// The handlers: `plain` for a server whose directories are fixed, `rooted` where the client's roots matter.
 macro_rules! handlers {
-    ($($name:literal => $method:ident($args:ty) -> $answer:ty;)*) => {
+    ($($name:literal => $method:ident($args:ty) -> $answer:ty, $told:ident;)*) => {
         mod plain {
             use super::*;
             $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<ToolResult, FsError> {
-                fs.$method(args).await?.result()
+                fs.$method(args).await?.result(Told::$told)
             })*
         }
 
         mod rooted {
             use super::*;
             $(pub(super) async fn $method(fs: &Filesystem, cx: &Cx, args: $args) -> Result<ToolResult, Error> {
-                Ok(as_client(fs, cx).await?.$method(args).await?.result()?)
+                Ok(as_client(fs, cx).await?.$method(args).await?.result(Told::$told)?)
             })*
         }
 
@@ -349,26 +354,26 @@ macro_rules! handlers {
 }
 
 handlers! {
-    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>;
-    "read_file" => read_file(ReadFile) -> Answer<ReadMore>;
-    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer;
-    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>;
-    "write_file" => write_file(WriteFile) -> Answer<NoMore>;
-    "edit_file" => edit_file(EditFile) -> Answer<EditMore>;
-    "create_directory" => create_directory(CreateDirectory) -> Answer<NoMore>;
-    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>;
-    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>;
-    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>;
-    "move_file" => move_file(MoveFile) -> Answer<NoMore>;
-    "search_files" => search_files(SearchFiles) -> Answer<ListMore>;
-    "get_file_info" => get_file_info(GetFileInfo) -> Answer<NoMore>;
-    "list_allowed_directories" => list_allowed_directories(ListAllowedDirectories) -> Answer<NoMore>;
-    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>;
-    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>;
-    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>;
-    "fs_append" => fs_append(FsAppend) -> Answer<NoMore>;
-    "fs_copy" => fs_copy(FsCopy) -> Answer<CopyMore>;
-    "fs_delete" => fs_delete(FsDelete) -> Answer<NoMore>;
+    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>, ByFiles;
+    "read_file" => read_file(ReadFile) -> Answer<ReadMore>, ByFiles;
+    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer, ByFiles;
+    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>, ByFiles;
+    "write_file" => write_file(WriteFile) -> Answer<NoMore>, ByUs;
+    "edit_file" => edit_file(EditFile) -> Answer<EditMore>, ByFiles;
+    "create_directory" => create_directory(CreateDirectory) -> Answer<NoMore>, ByUs;
+    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>, ByFiles;
+    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>, ByFiles;
+    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>, ByFiles;
+    "move_file" => move_file(MoveFile) -> Answer<NoMore>, ByUs;
+    "search_files" => search_files(SearchFiles) -> Answer<ListMore>, ByFiles;
+    "get_file_info" => get_file_info(GetFileInfo) -> Answer<NoMore>, ByUs;
+    "list_allowed_directories" => list_allowed_directories(ListAllowedDirectories) -> Answer<NoMore>, ByUs;
+    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>, ByFiles;
+    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>, ByFiles;
+    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>, ByFiles;
+    "fs_append" => fs_append(FsAppend) -> Answer<NoMore>, ByUs;
+    "fs_copy" => fs_copy(FsCopy) -> Answer<CopyMore>, ByUs;
+    "fs_delete" => fs_delete(FsDelete) -> Answer<NoMore>, ByUs;
 }
 
 fn listed(spec: &ToolSpec, name: String) -> Tool {
@@ -447,7 +452,8 @@ impl Filesystem {
                 .name("file")
                 .title("File")
                 .description("A file in an allowed directory, by its absolute path.");
-            server = if rooted { server.resource(template, rooted_resource) } else { server.resource(template, resource) };
+            server =
+                if rooted { server.resource(template, rooted_resource) } else { server.resource(template, resource) };
         }
         Ok(server)
     }
@@ -456,7 +462,9 @@ impl Filesystem {
     fn instructions(&self) -> String {
         let directories = self.inner.roots.spellings();
         let first = match directories.as_slice() {
-            [] => "The directories that can be used come from the client; list_allowed_directories shows them.".to_owned(),
+            [] => {
+                "The directories that can be used come from the client; list_allowed_directories shows them.".to_owned()
+            }
             some => format!("Only paths below these directories can be used: {}.", some.join(", ")),
         };
         format!(

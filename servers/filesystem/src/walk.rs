@@ -61,18 +61,9 @@ pub(crate) struct Scan<'a> {
 type Look<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(
-        inner: &'a Inner,
-        place: &Place,
-        cursor: Option<&str>,
-        gitignore: bool,
-    ) -> Self {
-        let after: Vec<OsString> = cursor
-            .unwrap_or("")
-            .split('/')
-            .filter(|n| !n.is_empty())
-            .map(OsString::from)
-            .collect();
+    pub(crate) fn new(inner: &'a Inner, place: &Place, cursor: Option<&str>, gitignore: bool) -> Self {
+        let after: Vec<OsString> =
+            cursor.unwrap_or("").split('/').filter(|n| !n.is_empty()).map(OsString::from).collect();
         let base = place.path();
         let mut scan = Scan {
             inner,
@@ -94,19 +85,10 @@ impl<'a> Scan<'a> {
     /// Reads the `.gitignore` files between the allowed directory and the start.
     fn ignore_above(&mut self, place: &Place) {
         let steps = place.below().components().count();
-        let above: Vec<PathBuf> = self
-            .base
-            .ancestors()
-            .skip(1)
-            .take(steps)
-            .map(Path::to_owned)
-            .collect();
+        let above: Vec<PathBuf> = self.base.ancestors().skip(1).take(steps).map(Path::to_owned).collect();
         for directory in above.into_iter().rev() {
             let path = directory.join(".gitignore");
-            if let Some(Ok(file)) = path
-                .to_str()
-                .map(|path| self.inner.resolve(path, Last::Follow))
-            {
+            if let Some(Ok(file)) = path.to_str().map(|path| self.inner.resolve(path, Last::Follow)) {
                 self.read_ignore(file.dir(), file.name(), &directory);
             }
         }
@@ -117,8 +99,7 @@ impl<'a> Scan<'a> {
             return false;
         };
         let mut text = String::new();
-        let read = dir::open_file(at, name)
-            .is_ok_and(|(file, _)| file.take(1 << 20).read_to_string(&mut text).is_ok());
+        let read = dir::open_file(at, name).is_ok_and(|(file, _)| file.take(1 << 20).read_to_string(&mut text).is_ok());
         let mut builder = GitignoreBuilder::new(directory);
         for line in text.lines() {
             // A line git would not understand is a line git would skip.
@@ -141,14 +122,8 @@ impl<'a> Scan<'a> {
             return true;
         }
         let path = self.base.join(rest);
-        let verdicts = stack
-            .iter()
-            .rev()
-            .map(|rules| rules.matched(&path, kind == Kind::Dir));
-        verdicts
-            .into_iter()
-            .find(|verdict| !verdict.is_none())
-            .is_some_and(|verdict| verdict.is_ignore())
+        let verdicts = stack.iter().rev().map(|rules| rules.matched(&path, kind == Kind::Dir));
+        verdicts.into_iter().find(|verdict| !verdict.is_none()).is_some_and(|verdict| verdict.is_ignore())
     }
 
     /// Walks everything below `place`.
@@ -169,19 +144,16 @@ impl<'a> Scan<'a> {
     ) -> Result<(), Errno> {
         let (fd, entries, more) = dir::entries(at, name, NAMES_MAX)?;
         self.skipped += usize::from(more);
-        let ignoring = self.ignore.is_some()
-            && self.read_ignore(fd.as_fd(), OsStr::new(".gitignore"), &self.base.join(rest));
+        let ignoring =
+            self.ignore.is_some() && self.read_ignore(fd.as_fd(), OsStr::new(".gitignore"), &self.base.join(rest));
         for (name, kind) in &entries {
             let mark = if on_path { self.after.get(depth) } else { None };
-            let order = mark.map_or(Ordering::Greater, |mark| {
-                name.as_bytes().cmp(mark.as_bytes())
-            });
+            let order = mark.map_or(Ordering::Greater, |mark| name.as_bytes().cmp(mark.as_bytes()));
             if order == Ordering::Less {
                 continue;
             }
             let path = rest.join(name);
-            if self.inner.deny.covers(&self.base, &self.belows, &path) || self.ignored(&path, *kind)
-            {
+            if self.inner.deny.covers(&self.base, &self.belows, &path) || self.ignored(&path, *kind) {
                 continue;
             }
             let seen = order == Ordering::Equal;
@@ -192,14 +164,7 @@ impl<'a> Scan<'a> {
                 }
                 self.left -= 1;
             }
-            let flow = visit(&Entry {
-                at: fd.as_fd(),
-                name,
-                rest: &path,
-                kind: *kind,
-                depth,
-                seen,
-            });
+            let flow = visit(&Entry { at: fd.as_fd(), name, rest: &path, kind: *kind, depth, seen });
             if let Flow::Stop = flow {
                 self.stopped = true;
                 break;
@@ -209,10 +174,8 @@ impl<'a> Scan<'a> {
             }
             if *kind == Kind::Dir && matches!(flow, Flow::Into) {
                 let still = seen && self.after.len() > depth + 1;
-                let gone = depth + 1 >= DEPTH_MAX
-                    || self
-                        .directory(fd.as_fd(), name, &path, depth + 1, still, visit)
-                        .is_err();
+                let gone =
+                    depth + 1 >= DEPTH_MAX || self.directory(fd.as_fd(), name, &path, depth + 1, still, visit).is_err();
                 self.skipped += usize::from(gone);
             }
             if self.stopped {
@@ -226,10 +189,7 @@ impl<'a> Scan<'a> {
     }
 
     pub(crate) fn more(&self) -> ListMore {
-        let last = self
-            .last
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned());
+        let last = self.last.as_ref().map(|path| path.to_string_lossy().into_owned());
         ListMore::cut(self.stopped.then_some(last).flatten(), self.skipped)
     }
 }
@@ -251,36 +211,23 @@ impl Patterns {
     }
 
     pub(crate) fn add(&mut self, pattern: &str) -> Result<(), FsError> {
-        if ["!(", "+(", "@(", "?(", "*("]
-            .iter()
-            .any(|group| pattern.contains(group))
-        {
-            return Err(FsError::new(format!(
-                "Pattern groups such as !(…) or +(…) are not supported: {pattern}"
-            ))
-            .hint("Use {a,b} for alternatives, and excludePatterns for what should be left out."));
+        if ["!(", "+(", "@(", "?(", "*("].iter().any(|group| pattern.contains(group)) {
+            return Err(FsError::new(format!("Pattern groups such as !(…) or +(…) are not supported: {pattern}"))
+                .hint("Use {a,b} for alternatives, and excludePatterns for what should be left out."));
         }
         let body = pattern.trim_start_matches('!');
         let negated = (pattern.len() - body.len()) % 2 == 1;
         let body = body.strip_prefix("./").unwrap_or(body);
-        let glob = GlobBuilder::new(body)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| {
-                FsError::new(format!(
-                    "Cannot read the pattern {pattern}: {}",
-                    error.kind()
-                ))
+        let glob = GlobBuilder::new(body).literal_separator(true).build().map_err(|error| {
+            FsError::new(format!("Cannot read the pattern {pattern}: {}", error.kind()))
                 .hint("Use *, **, ?, [a-z] and {a,b}.")
-            })?;
+        })?;
         self.list.push((glob.compile_matcher(), negated));
         Ok(())
     }
 
     pub(crate) fn matches(&self, rest: &Path) -> bool {
-        self.list
-            .iter()
-            .any(|(glob, negated)| glob.is_match(rest) != *negated)
+        self.list.iter().any(|(glob, negated)| glob.is_match(rest) != *negated)
     }
 }
 
@@ -309,11 +256,8 @@ impl Stop {
     pub(crate) fn words(self, place: &Place) -> FsError {
         match self {
             Self::System(error) => FsError::io(error, "open", &place.shown()),
-            _ => FsError::new(format!(
-                "Too many entries or levels for one operation: {}",
-                place.shown()
-            ))
-            .hint("Act on its subdirectories one by one."),
+            _ => FsError::new(format!("Too many entries or levels for one operation: {}", place.shown()))
+                .hint("Act on its subdirectories one by one."),
         }
     }
 }
@@ -322,14 +266,7 @@ impl Stop {
 /// [`Stop::Prune`] from the visitor leaves out what is in that directory.
 pub(crate) fn each_entry(place: &Place, most: usize, visit: &mut Visit<'_>) -> Result<(), Stop> {
     let mut left = most;
-    each_below(
-        place.dir(),
-        place.name(),
-        Path::new(""),
-        0,
-        &mut left,
-        visit,
-    )
+    each_below(place.dir(), place.name(), Path::new(""), 0, &mut left, visit)
 }
 
 fn each_below(
@@ -362,12 +299,7 @@ fn each_below(
 }
 
 /// Removes everything in a directory, deepest first, while `left` entries last.
-pub(crate) fn empty(
-    at: BorrowedFd<'_>,
-    name: &OsStr,
-    depth: usize,
-    left: &mut usize,
-) -> Result<(), Errno> {
+pub(crate) fn empty(at: BorrowedFd<'_>, name: &OsStr, depth: usize, left: &mut usize) -> Result<(), Errno> {
     let (fd, entries, more) = dir::entries(at, name, *left)?;
     if more || depth > DEPTH_MAX {
         return Err(Errno::OVERFLOW);
@@ -404,11 +336,7 @@ mod tests {
             ("?.rs", "a.rs", true),
         ] {
             let patterns = Patterns::of([pattern]).expect("a readable pattern");
-            assert_eq!(
-                patterns.matches(Path::new(path)),
-                expected,
-                "{pattern} on {path}"
-            );
+            assert_eq!(patterns.matches(Path::new(path)), expected, "{pattern} on {path}");
         }
         assert!(Patterns::of(["!(a)"]).is_err_and(|error| error.to_string().contains("{a,b}")));
     }

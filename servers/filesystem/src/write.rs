@@ -1,10 +1,11 @@
 //! Tools that change something: every one acts on an open directory and a single name in it.
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use schemars::JsonSchema;
@@ -91,10 +92,27 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// Changes to one file take turns, so that of two calls at the same time neither undoes the other's work. Files share
+/// turns by chance; nothing waits while it has one.
+#[derive(Debug, Default)]
+pub(crate) struct Turns([Mutex<()>; 32]);
+
+impl Turns {
+    /// Waits until it is this place's turn.
+    pub(crate) fn take(&self, place: &Place) -> MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        place.path().hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % 32).unwrap_or(0);
+        // The lock guards no data, so a panic elsewhere leaves nothing broken.
+        self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Inner {
     pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, FsError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let failed = |error| FsError::io(error, "open", &place.shown());
+        let _turn = self.turns.take(&place);
         if let Some(meta) = place.meta() {
             self.replaceable(&place, meta.kind)?;
             replace_with(&place, args.content.as_bytes())?;
@@ -111,10 +129,7 @@ impl Inner {
                 result => result.map_err(failed)?,
             }
         }
-        Ok(Answer::new(
-            format!("Successfully wrote to {}", args.path),
-            NoMore {},
-        ))
+        Ok(Answer::new(format!("Successfully wrote to {}", args.path), NoMore {}))
     }
 
     /// Refuses to replace what is not a regular file.
@@ -126,10 +141,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn create_directory(
-        &self,
-        args: &CreateDirectory,
-    ) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn create_directory(&self, args: &CreateDirectory) -> Result<Answer<NoMore>, FsError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let failed = |error| FsError::io(error, "mkdir", &place.shown());
         if place.meta().is_some_and(|meta| meta.kind != Kind::Dir) {
@@ -151,27 +163,17 @@ impl Inner {
                 other => failed(other),
             })?);
         }
-        Ok(Answer::new(
-            format!("Successfully created directory {}", args.path),
-            NoMore {},
-        ))
+        Ok(Answer::new(format!("Successfully created directory {}", args.path), NoMore {}))
     }
 
     pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, FsError> {
         let source = self.resolve(&args.source, Last::Follow)?;
         let Some(meta) = source.meta().copied() else {
-            let both = format!(
-                "{}' -> '{}",
-                source.shown(),
-                self.resolve(&args.destination, Last::Follow)?.shown()
-            );
+            let both = format!("{}' -> '{}", source.shown(), self.resolve(&args.destination, Last::Follow)?.shown());
             return Err(FsError::io(Errno::NOENT, "rename", &both));
         };
         if source.is_root() {
-            return Err(FsError::new(format!(
-                "An allowed directory itself cannot be moved: {}",
-                args.source
-            )));
+            return Err(FsError::new(format!("An allowed directory itself cannot be moved: {}", args.source)));
         }
         if meta.kind == Kind::Dir {
             self.refuse_hidden_content(&source, "move")?;
@@ -182,9 +184,7 @@ impl Inner {
             let words = FsError::io(error, "rename", &format!("{}' -> '{}", shown.0, shown.1));
             match error {
                 Errno::EXIST => already_exists(&args.destination),
-                Errno::XDEV => words.hint(
-                    "Copy the directory with fs_copy, then delete the source with fs_delete.",
-                ),
+                Errno::XDEV => words.hint("Copy the directory with fs_copy, then delete the source with fs_delete."),
                 _ => words,
             }
         };
@@ -196,10 +196,7 @@ impl Inner {
             }
             result => result.map_err(failed)?,
         }
-        Ok(Answer::new(
-            format!("Successfully moved {} to {}", args.source, args.destination),
-            NoMore {},
-        ))
+        Ok(Answer::new(format!("Successfully moved {} to {}", args.source, args.destination), NoMore {}))
     }
 
     /// A place for something new: it must not exist, its directory must.
@@ -223,11 +220,7 @@ impl Inner {
         }
         let (base, belows) = (place.path(), self.belows(place));
         let mut visit = |_: BorrowedFd<'_>, _: &OsStr, rest: &Path, _: Kind| {
-            if self.deny.covers(&base, &belows, rest) {
-                Err(Stop::Denied)
-            } else {
-                Ok(())
-            }
+            if self.deny.covers(&base, &belows, rest) { Err(Stop::Denied) } else { Ok(()) }
         };
         match walk::each_entry(place, self.config.max_scan, &mut visit) {
             Ok(()) => Ok(()),
@@ -248,25 +241,19 @@ impl Inner {
         if let [name] = place.missing() {
             check_new_name(name, self.config.allow_odd_names)?;
         }
-        let (mut file, meta) = dir::open_append(place.dir(), place.name(), true)
-            .map_err(|error| open_failed(&error, &place, "open"))?;
+        let _turn = self.turns.take(&place);
+        let (mut file, meta) =
+            dir::open_append(place.dir(), place.name(), true).map_err(|error| open_failed(&error, &place, "open"))?;
         if meta.links > 1 {
             return Err(FsError::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
                 .hint("Appending would change it under the other names too, which may be outside. Use write_file or edit_file, which give this name a file of its own."));
         }
         let failed = |error: std::io::Error| {
-            FsError::io(
-                Errno::from_io_error(&error).unwrap_or(Errno::IO),
-                "write",
-                &place.shown(),
-            )
+            FsError::io(Errno::from_io_error(&error).unwrap_or(Errno::IO), "write", &place.shown())
         };
         file.write_all(args.content.as_bytes()).map_err(failed)?;
         file.sync_data().map_err(failed)?;
-        Ok(Answer::new(
-            format!("Successfully appended to {}", args.path),
-            NoMore {},
-        ))
+        Ok(Answer::new(format!("Successfully appended to {}", args.path), NoMore {}))
     }
 
     pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, FsError> {
@@ -280,8 +267,9 @@ impl Inner {
             }
             let target = self.new_place(&args.destination)?;
             if target.path().starts_with(source.path()) {
-                return Err(FsError::new("A directory cannot be copied into itself")
-                    .hint("Choose another destination."));
+                return Err(
+                    FsError::new("A directory cannot be copied into itself").hint("Choose another destination.")
+                );
             }
             self.copy_tree(&source, &target, &mut more)?;
         } else {
@@ -297,82 +285,52 @@ impl Inner {
             } else {
                 self.new_place(&args.destination)?
             };
-            copy_file(
-                &source,
-                target.dir(),
-                target.name(),
-                target.meta().is_some(),
-            )
-            .map_err(|error| match error {
+            copy_file(&source, target.dir(), target.name(), target.meta().is_some()).map_err(|error| match error {
                 dir::OpenError::System(Errno::EXIST) => already_exists(&args.destination),
                 error => open_failed(&error, &source, "copy"),
             })?;
             more.files = 1;
         }
-        Ok(Answer::new(
-            format!(
-                "Successfully copied {} to {}",
-                args.source, args.destination
-            ),
-            more,
-        ))
+        Ok(Answer::new(format!("Successfully copied {} to {}", args.source, args.destination), more))
     }
 
-    fn copy_tree(
-        &self,
-        source: &Place,
-        target: &Place,
-        more: &mut CopyMore,
-    ) -> Result<(), FsError> {
+    fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), FsError> {
         let (base, belows) = (source.path(), self.belows(source));
         let (target_base, target_belows) = (target.path(), self.belows(target));
         // The directories created so far on the way to the present entry, outermost first.
         let mut made: Vec<(PathBuf, Arc<OwnedFd>)> = Vec::new();
-        let new_dir = |at: BorrowedFd<'_>, name: &OsStr| {
-            dir::make_dir(at, name).and_then(|()| dir::open_dir(at, name))
-        };
-        let top = new_dir(target.dir(), target.name())
-            .map_err(|error| FsError::io(error, "mkdir", &target.shown()))?;
+        let new_dir = |at: BorrowedFd<'_>, name: &OsStr| dir::make_dir(at, name).and_then(|()| dir::open_dir(at, name));
+        let top = new_dir(target.dir(), target.name()).map_err(|error| FsError::io(error, "mkdir", &target.shown()))?;
         made.push((PathBuf::new(), Arc::new(top)));
-        let mut visit =
-            |at: BorrowedFd<'_>, name: &OsStr, rest: &Path, kind: Kind| -> Result<(), Stop> {
-                let denied = self.deny.covers(&base, &belows, rest)
-                    || self.deny.covers(&target_base, &target_belows, rest);
-                if denied || matches!(kind, Kind::Link | Kind::Other) {
-                    more.skipped += 1;
-                    return if kind == Kind::Dir {
-                        Err(Stop::Prune)
-                    } else {
-                        Ok(())
-                    };
-                }
-                let parent = rest.parent().unwrap_or(Path::new(""));
-                while made.len() > 1 && made.last().is_some_and(|(path, _)| path != parent) {
-                    made.pop();
-                }
-                let into = made
-                    .last()
-                    .map_or_else(|| target.dir(), |(_, fd)| fd.as_fd());
-                if kind == Kind::Dir {
-                    let fd = new_dir(into, name)?;
-                    made.push((rest.to_owned(), Arc::new(fd)));
-                } else {
-                    copy_between(at, name, into, name, false).map_err(|error| match error {
-                        dir::OpenError::System(error) => Stop::System(error),
-                        dir::OpenError::Special => Stop::System(Errno::INVAL),
-                    })?;
-                    more.files += 1;
-                }
-                Ok(())
-            };
+        let mut visit = |at: BorrowedFd<'_>, name: &OsStr, rest: &Path, kind: Kind| -> Result<(), Stop> {
+            let denied = self.deny.covers(&base, &belows, rest) || self.deny.covers(&target_base, &target_belows, rest);
+            if denied || matches!(kind, Kind::Link | Kind::Other) {
+                more.skipped += 1;
+                return if kind == Kind::Dir { Err(Stop::Prune) } else { Ok(()) };
+            }
+            let parent = rest.parent().unwrap_or(Path::new(""));
+            while made.len() > 1 && made.last().is_some_and(|(path, _)| path != parent) {
+                made.pop();
+            }
+            let into = made.last().map_or_else(|| target.dir(), |(_, fd)| fd.as_fd());
+            if kind == Kind::Dir {
+                let fd = new_dir(into, name)?;
+                made.push((rest.to_owned(), Arc::new(fd)));
+            } else {
+                copy_between(at, name, into, name, false).map_err(|error| match error {
+                    dir::OpenError::System(error) => Stop::System(error),
+                    dir::OpenError::Special => Stop::System(Errno::INVAL),
+                })?;
+                more.files += 1;
+            }
+            Ok(())
+        };
         let done = walk::each_entry(source, self.config.max_scan, &mut visit);
         done.map_err(|stop| {
             let words = stop.words(source);
             let text = format!("{} (after {} files)", words.message, more.files);
-            FsError::new(text).hint(format!(
-                "What was copied is in {}; choose a new destination to try again.",
-                target.shown()
-            ))
+            FsError::new(text)
+                .hint(format!("What was copied is in {}; choose a new destination to try again.", target.shown()))
         })
     }
 
@@ -380,22 +338,15 @@ impl Inner {
         let place = self.resolve(&args.path, Last::Keep)?;
         let kind = place.existing("unlink")?.kind;
         if place.is_root() {
-            return Err(FsError::new(format!(
-                "An allowed directory itself cannot be deleted: {}",
-                args.path
-            )));
+            return Err(FsError::new(format!("An allowed directory itself cannot be deleted: {}", args.path)));
         }
         if kind == Kind::Dir && args.recursive {
             self.refuse_hidden_content(&place, "delete")?;
             self.delete_content(&place)?;
         }
         let call = if kind == Kind::Dir { "rmdir" } else { "unlink" };
-        dir::remove(place.dir(), place.name(), kind)
-            .map_err(|error| FsError::io(error, call, &place.shown()))?;
-        Ok(Answer::new(
-            format!("Successfully deleted {}", args.path),
-            NoMore {},
-        ))
+        dir::remove(place.dir(), place.name(), kind).map_err(|error| FsError::io(error, call, &place.shown()))?;
+        Ok(Answer::new(format!("Successfully deleted {}", args.path), NoMore {}))
     }
 
     /// Deletes what is in a directory, deepest first.
@@ -403,9 +354,8 @@ impl Inner {
         let mut left = self.config.max_scan;
         let shown = place.shown();
         walk::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
-            FsError::io(error, "unlink", &shown).hint(
-                "A part of the directory may already be deleted; list it before trying again.",
-            )
+            FsError::io(error, "unlink", &shown)
+                .hint("A part of the directory may already be deleted; list it before trying again.")
         })
     }
 }
@@ -427,12 +377,7 @@ fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), FsError> {
     temp.replace(place.name()).map_err(failed)
 }
 
-fn copy_file(
-    source: &Place,
-    at: BorrowedFd<'_>,
-    name: &OsStr,
-    replace: bool,
-) -> Result<(), dir::OpenError> {
+fn copy_file(source: &Place, at: BorrowedFd<'_>, name: &OsStr, replace: bool) -> Result<(), dir::OpenError> {
     copy_between(source.dir(), source.name(), at, name, replace)
 }
 
@@ -446,8 +391,7 @@ fn copy_between(
 ) -> Result<(), dir::OpenError> {
     let (mut file, meta) = dir::open_file(from, old)?;
     let mut temp = Temp::create(to, new, true)?;
-    std::io::copy(&mut file, temp.file())
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    std::io::copy(&mut file, temp.file()).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     // Set-id bits are a grant to this one file, not to its copies.
     temp.set_mode(meta.mode & 0o777)?;
     if replace {

@@ -1,4 +1,5 @@
 //! Size limits, cursors, configuration and the choice of tools.
+#![cfg(unix)]
 
 mod common;
 
@@ -30,7 +31,10 @@ async fn a_3_gib_file_is_refused_whole_and_read_in_parts() {
     let error = w.error("read_text_file", at(w.path("big"))).await;
     assert!(error.contains("head, tail or fs_read_range"), "{error}");
     let several = w.text("read_multiple_files", json!({"paths": ["big", "small"]})).await;
-    assert!(several.starts_with("big:\n") || several.starts_with("big: Error - File too large") && several.ends_with("small:\nx\n"));
+    assert!(
+        several.starts_with("big:\n")
+            || several.starts_with("big: Error - File too large") && several.ends_with("small:\nx\n")
+    );
     let started = Instant::now();
     assert_eq!(w.text("read_text_file", json!({"path": "big", "head": 2})).await, "first\nsecond");
     assert_eq!(w.text("read_text_file", json!({"path": "big", "tail": 1})).await, "last");
@@ -172,6 +176,45 @@ async fn a_deep_tree_ends() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_looked_into_is_skipped_and_counted() {
+    use std::os::unix::fs::PermissionsExt;
+    // Root may look into everything: then there is nothing to test.
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let w = World::new();
+    for name in ["a/f.txt", "locked/f.txt", "z/f.txt", "secret.txt"] {
+        w.put(name, "needle");
+    }
+    let set = |name: &str, mode| {
+        std::fs::set_permissions(w.path(name), std::fs::Permissions::from_mode(mode)).expect("a mode")
+    };
+    set("locked", 0o000);
+    set("secret.txt", 0o000);
+    for (tool, args, lines, skipped) in [
+        ("search_files", json!({"path": w.at(""), "pattern": "**/*.txt"}), 3, 1),
+        ("fs_search_content", json!({"path": w.at(""), "pattern": "needle"}), 2, 2),
+    ] {
+        let answer = w.call(tool, args).await.expect("an answer");
+        assert_eq!(answer["content"].as_str().expect("text").lines().count(), lines, "{tool}: {answer}");
+        assert_eq!(answer["skipped"], skipped, "{tool}: {answer}");
+    }
+    let tree = w.call("directory_tree", at(w.path(""))).await.expect("a tree");
+    assert_eq!(tree["skipped"], 1);
+    for (tool, args) in [
+        ("read_text_file", at(w.path("secret.txt"))),
+        ("list_directory", at(w.path("locked"))),
+        ("write_file", json!({"path": w.at("locked/new"), "content": ""})),
+    ] {
+        assert!(w.error(tool, args).await.starts_with("EACCES: permission denied"), "{tool}");
+    }
+    // A directory that may be entered but not listed serves what is asked for by name.
+    set("locked", 0o100);
+    assert_eq!(w.text("read_text_file", at(w.path("locked/f.txt"))).await, "needle");
+    set("locked", 0o700);
+}
+
+#[tokio::test]
 async fn without_directories_every_tool_says_how_to_configure_one() {
     let (fs, warnings) = Filesystem::open(Config::default()).expect("no directory is allowed");
     assert!(warnings.is_empty() && !fs.has_directories());
@@ -184,7 +227,10 @@ async fn without_directories_every_tool_says_how_to_configure_one() {
         ("fs_glob", json!({"path": "/", "pattern": "*"})),
     ] {
         let error = call(&fs, tool, args).await.expect_err("nothing is allowed");
-        assert!(error.contains("no allowed directories") && error.contains("mcp-server-filesystem DIR"), "{tool}: {error}");
+        assert!(
+            error.contains("no allowed directories") && error.contains("mcp-server-filesystem DIR"),
+            "{tool}: {error}"
+        );
     }
 }
 
@@ -216,7 +262,11 @@ async fn several_directories_resolve_relative_paths_where_the_file_is() {
     w.link("across", w.outside("ws-evil/s.txt"));
     assert_eq!(w.text("read_text_file", json!({"path": "both.txt"})).await, "first");
     assert_eq!(w.text("read_text_file", json!({"path": "s.txt"})).await, "SECRET");
-    assert_eq!(w.text("read_text_file", json!({"path": "across"})).await, "SECRET", "a link between allowed directories");
+    assert_eq!(
+        w.text("read_text_file", json!({"path": "across"})).await,
+        "SECRET",
+        "a link between allowed directories"
+    );
     w.text("write_file", json!({"path": "new.txt", "content": "x"})).await;
     assert!(w.path("new.txt").exists(), "something new goes to the first");
     let both = w.text("list_allowed_directories", json!({})).await;
@@ -354,7 +404,9 @@ fn the_environment_sets_every_option() {
     };
     assert_eq!(Config::from_env(lookup), Ok(expected));
     assert_eq!(Config::from_env(|_| None), Ok(Config::default()));
-    for (name, value) in [("MCP_FS_READ_ONLY", "maybe"), ("MCP_FS_MAX_SCAN", "-1"), ("MCP_FS_ROOTS", "x"), ("MCP_FS_TOOL_PREFIX", "a b")] {
+    for (name, value) in
+        [("MCP_FS_READ_ONLY", "maybe"), ("MCP_FS_MAX_SCAN", "-1"), ("MCP_FS_ROOTS", "x"), ("MCP_FS_TOOL_PREFIX", "a b")]
+    {
         let error = Config::from_env(|asked| (asked == name).then(|| value.to_owned())).expect_err("a bad value");
         assert!(error.to_string().contains(value), "{error}");
     }
@@ -387,7 +439,12 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
         ("", "nosuch", "", false, false, Err("Unknown tool: nosuch")),
         ("", "", "nosuch", false, false, Err("Unknown tool set: nosuch")),
     ] {
-        let choice = ToolChoice { enable: strings(enable), disable: strings(disable), toolsets: strings(toolsets), ..ToolChoice::default() };
+        let choice = ToolChoice {
+            enable: strings(enable),
+            disable: strings(disable),
+            toolsets: strings(toolsets),
+            ..ToolChoice::default()
+        };
         let chosen = choice.choose(TOOLS, read_only, allow_delete);
         let context = format!("enable={enable} disable={disable} toolsets={toolsets} {read_only} {allow_delete}");
         match (chosen, expected) {

@@ -1,5 +1,6 @@
 //! Our own tools, and where the published ones do more than they did: encodings, line endings, appending, copying,
 //! deleting, ranges, searching inside files.
+#![cfg(unix)]
 
 mod common;
 
@@ -105,10 +106,19 @@ async fn line_endings_are_kept_line_by_line() {
 async fn edits_can_replace_all_and_insist_on_a_count() {
     let w = World::new();
     for (edit, expected) in [
-        (json!({"oldText": "x", "newText": "y"}), Ok(("y x x\n", json!([{"index": 0, "occurrences": 3, "replaced": 1, "ambiguous": true, "ignored_blanks": false}])))),
+        (
+            json!({"oldText": "x", "newText": "y"}),
+            Ok((
+                "y x x\n",
+                json!([{"index": 0, "occurrences": 3, "replaced": 1, "ambiguous": true, "ignored_blanks": false}]),
+            )),
+        ),
         (json!({"oldText": "x", "newText": "y", "replaceAll": true}), Ok(("y y y\n", Value::Null))),
         (json!({"oldText": "x", "newText": "y", "expectedOccurrences": 3}), Ok(("y x x\n", Value::Null))),
-        (json!({"oldText": "x", "newText": "y", "replaceAll": true, "expectedOccurrences": 3}), Ok(("y y y\n", Value::Null))),
+        (
+            json!({"oldText": "x", "newText": "y", "replaceAll": true, "expectedOccurrences": 3}),
+            Ok(("y y y\n", Value::Null)),
+        ),
         (json!({"oldText": "x x x", "newText": "y"}), Ok(("y\n", Value::Null))),
         (json!({"oldText": "x", "newText": "y", "expectedOccurrences": 2}), Err("occurs 3 times")),
         (json!({"oldText": "", "newText": "y"}), Err("oldText of edit 0 is empty")),
@@ -131,6 +141,33 @@ async fn edits_can_replace_all_and_insist_on_a_count() {
     let edit = json!({"oldText": "a \nb ", "newText": "c", "replaceAll": true});
     w.text("edit_file", json!({"path": "f", "edits": [edit]})).await;
     assert_eq!(w.get("f"), "  c\n c\n", "replaceAll also holds for matches that ignore blanks");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_the_same_time_do_not_undo_each_other() {
+    let w = World::new();
+    w.put("f", (0..40).map(|i| format!("line {i};\n")).collect::<String>());
+    let mut calls = Vec::new();
+    for i in 0..40 {
+        for (tool, args) in [
+            (
+                "edit_file",
+                json!({"path": "f", "edits": [{"oldText": format!("line {i};"), "newText": format!("done {i};")}]}),
+            ),
+            ("fs_append", json!({"path": "f", "content": format!("more {i};\n")})),
+        ] {
+            let fs = w.fs.clone();
+            calls.push(tokio::spawn(async move { common::call(&fs, tool, args).await }));
+        }
+    }
+    for call in calls {
+        let answer = call.await.expect("no panic");
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+    let text = w.get("f");
+    for i in 0..40 {
+        assert!(text.contains(&format!("done {i};")) && text.contains(&format!("more {i};")), "{i} in {text}");
+    }
 }
 
 #[tokio::test]
@@ -235,7 +272,9 @@ async fn deleting_needs_permission_and_takes_the_link_not_its_target() {
     }
     assert!(w.error("fs_delete", json!({"path": "d"})).await.starts_with("ENOTEMPTY"));
     assert!(w.error("fs_delete", json!({"path": "nope"})).await.starts_with("ENOENT"));
-    assert!(w.error("fs_delete", json!({"path": w.at(""), "recursive": true})).await.contains("allowed directory itself"));
+    assert!(
+        w.error("fs_delete", json!({"path": w.at(""), "recursive": true})).await.contains("allowed directory itself")
+    );
     w.text("fs_delete", json!({"path": "d", "recursive": true})).await;
     assert!(!w.path("d").exists());
     assert!(w.outside("ws-evil/s.txt").exists(), "nothing behind a link is deleted");
@@ -257,7 +296,10 @@ async fn an_allowed_directory_itself_is_never_moved_or_replaced() {
     ] {
         w.error(tool, args).await;
     }
-    assert_eq!(w.text("create_directory", json!({"path": whole})).await, format!("Successfully created directory {whole}"));
+    assert_eq!(
+        w.text("create_directory", json!({"path": whole})).await,
+        format!("Successfully created directory {whole}")
+    );
 }
 
 fn project() -> World {
@@ -279,9 +321,18 @@ fn project() -> World {
 async fn content_is_found_with_line_and_column() {
     let w = project();
     for (args, expected) in [
-        (json!({"pattern": "needle\\(", "glob": "**/*.rs"}), "src/main.rs:3:5:     needle();\nsrc/main.rs:5:4: fn needle() {}"),
-        (json!({"pattern": "needle(", "literal": true}), "src/main.rs:3:5:     needle();\nsrc/main.rs:5:4: fn needle() {}"),
-        (json!({"pattern": "^NEEDLE", "ignore_case": true, "exclude": ["target", ".*", "**/*.{log,rs}"]}), "src/other.txt:1:1: Needle here"),
+        (
+            json!({"pattern": "needle\\(", "glob": "**/*.rs"}),
+            "src/main.rs:3:5:     needle();\nsrc/main.rs:5:4: fn needle() {}",
+        ),
+        (
+            json!({"pattern": "needle(", "literal": true}),
+            "src/main.rs:3:5:     needle();\nsrc/main.rs:5:4: fn needle() {}",
+        ),
+        (
+            json!({"pattern": "^NEEDLE", "ignore_case": true, "exclude": ["target", ".*", "**/*.{log,rs}"]}),
+            "src/other.txt:1:1: Needle here",
+        ),
         (
             json!({"pattern": "main", "context": 1, "glob": "src/*.rs"}),
             "src/main.rs-1- use a;\nsrc/main.rs:2:4: fn main() {\nsrc/main.rs-3-     needle();",
@@ -355,7 +406,14 @@ async fn resources_are_files_by_uri() {
     ] {
         assert_eq!(shape(w.fs.read_resource(uri.clone()).await).as_deref(), Ok(expected), "{uri}");
     }
-    for uri in [uri("nope"), uri("../ws-evil/s.txt"), uri("%2e%2e/ws-evil/s.txt"), "file://host/etc/passwd".into(), "http://x".into(), uri("%zz")] {
+    for uri in [
+        uri("nope"),
+        uri("../ws-evil/s.txt"),
+        uri("%2e%2e/ws-evil/s.txt"),
+        "file://host/etc/passwd".into(),
+        "http://x".into(),
+        uri("%zz"),
+    ] {
         let error = w.fs.read_resource(uri.clone()).await.expect_err("not readable");
         assert!(error.is_missing(), "{uri}: {error}");
     }

@@ -1,5 +1,6 @@
 //! The fourteen published tools answer what the published server answers: texts measured on it, written as tables.
 //! `BASE/ws` is the allowed directory, `BASE/ws-evil` its forbidden neighbour.
+#![cfg(unix)]
 
 mod common;
 
@@ -15,10 +16,7 @@ fn world() -> World {
     w.put("nl.txt", "\n\n\n");
     w.put("x.png", b"\x89PNG");
     w.put("x.bin", b"\0\x01");
-    w.put(
-        "code.rs",
-        "fn main() {\n    let x = 1;\n    if x {\n        foo();\n    }\n}\n",
-    );
+    w.put("code.rs", "fn main() {\n    let x = 1;\n    if x {\n        foo();\n    }\n}\n");
     w.put("d/e/deep.rs", "fn\n");
     w.put(".hid", "h");
     w.link("lnk", "/etc/passwd");
@@ -31,9 +29,7 @@ fn world() -> World {
 const DIFF: &str = "===================================================================";
 
 fn diff(path: &str, hunks: &str) -> String {
-    format!(
-        "```diff\nIndex: {path}\n{DIFF}\n--- {path}\toriginal\n+++ {path}\tmodified\n{hunks}```\n\n"
-    )
+    format!("```diff\nIndex: {path}\n{DIFF}\n--- {path}\toriginal\n+++ {path}\tmodified\n{hunks}```\n\n")
 }
 
 /// Tool, arguments, text. A text that begins with `!` is an error's first lines.
@@ -44,24 +40,13 @@ async fn check(cases: &[(&str, &str, &str)]) {
         let context = format!("{tool} {args}");
         match (answer, expected.strip_prefix('!')) {
             (Ok(answer), None) => {
-                assert_eq!(
-                    w.shown(answer["content"].as_str().expect("text")),
-                    *expected,
-                    "{context}"
-                );
+                assert_eq!(w.shown(answer["content"].as_str().expect("text")), *expected, "{context}");
                 let fields: Vec<&String> = answer.as_object().expect("an object").keys().collect();
-                assert_eq!(
-                    fields,
-                    ["content"],
-                    "nothing but the published field: {context}"
-                );
+                assert_eq!(fields, ["content"], "nothing but the published field: {context}");
             }
             (Err(error), Some(expected)) => {
                 let error = w.shown(&error);
-                assert!(
-                    error == *expected || error.starts_with(&format!("{expected}\nHint: ")),
-                    "{context}: {error}"
-                );
+                assert!(error == *expected || error.starts_with(&format!("{expected}\nHint: ")), "{context}: {error}");
             }
             (answer, _) => panic!("{context}: {answer:?} instead of {expected:?}"),
         }
@@ -136,14 +121,8 @@ async fn media_is_one_block_by_extension() {
     w.put("s.MP3", "m");
     w.put("a b#.bin", "z");
     for (name, expected) in [
-        (
-            "x.png",
-            json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"}),
-        ),
-        (
-            "s.MP3",
-            json!({"type": "audio", "data": "bQ==", "mimeType": "audio/mpeg"}),
-        ),
+        ("x.png", json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"})),
+        ("s.MP3", json!({"type": "audio", "data": "bQ==", "mimeType": "audio/mpeg"})),
         (
             "a b#.bin",
             json!({"type": "resource", "resource": {
@@ -209,12 +188,7 @@ async fn sizes_are_sorted_and_summed_as_published() {
     w.put("a", "x".repeat(1219));
     w.put("B", "y");
     w.put("c", "zz");
-    let listed = w
-        .text(
-            "list_directory_with_sizes",
-            json!({"path": w.at(""), "sortBy": "size"}),
-        )
-        .await;
+    let listed = w.text("list_directory_with_sizes", json!({"path": w.at(""), "sortBy": "size"})).await;
     let pad = |name: &str, size: &str| format!("[FILE] {name:<30} {size:>10}");
     let expected = [
         &pad("a", "1.19 KB"),
@@ -225,73 +199,40 @@ async fn sizes_are_sorted_and_summed_as_published() {
         "Combined size: 1.19 KB",
     ];
     assert_eq!(listed, expected.join("\n"));
-    let listed = w
-        .text("list_directory_with_sizes", common::at(w.path("")))
-        .await;
+    let listed = w.text("list_directory_with_sizes", common::at(w.path(""))).await;
     let names: Vec<&str> = listed.lines().take(3).map(|line| &line[7..8]).collect();
     assert_eq!(names, ["a", "B", "c"]);
     std::fs::create_dir(w.path("d")).expect("a directory");
-    let listed = w
-        .text("list_directory_with_sizes", common::at(w.path("")))
-        .await;
-    assert!(
-        listed.contains(&format!("[DIR] {:<30} \n", "d")),
-        "{listed:?}"
-    );
+    let listed = w.text("list_directory_with_sizes", common::at(w.path(""))).await;
+    assert!(listed.contains(&format!("[DIR] {:<30} \n", "d")), "{listed:?}");
 }
 
 #[tokio::test]
 async fn info_lists_the_published_lines() {
     use std::os::unix::fs::PermissionsExt;
     let w = world();
-    std::fs::set_permissions(w.path("n.txt"), std::fs::Permissions::from_mode(0o640))
-        .expect("a mode");
+    std::fs::set_permissions(w.path("n.txt"), std::fs::Permissions::from_mode(0o640)).expect("a mode");
     let when = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_219_855);
-    let times = std::fs::FileTimes::new()
-        .set_modified(when)
-        .set_accessed(when);
-    std::fs::File::options()
-        .write(true)
-        .open(w.path("n.txt"))
-        .expect("a file")
-        .set_times(times)
-        .expect("times");
+    let times = std::fs::FileTimes::new().set_modified(when).set_accessed(when);
+    std::fs::File::options().write(true).open(w.path("n.txt")).expect("a file").set_times(times).expect("times");
     for name in ["n.txt", "inlnk"] {
         let info = w.text("get_file_info", common::at(w.path(name))).await;
         let lines: Vec<&str> = info.lines().collect();
         let date = "Sat Nov 21 2026 00:10:55 GMT+0000 (Coordinated Universal Time)";
         assert_eq!(lines[0], "size: 10");
-        assert!(
-            lines[1].starts_with("created: ")
-                && lines[1].ends_with(" GMT+0000 (Coordinated Universal Time)")
-        );
+        assert!(lines[1].starts_with("created: ") && lines[1].ends_with(" GMT+0000 (Coordinated Universal Time)"));
         assert_eq!(lines[2], format!("modified: {date}"));
         assert_eq!(lines[3], format!("accessed: {date}"));
-        assert_eq!(
-            lines[4..],
-            ["isDirectory: false", "isFile: true", "permissions: 640"]
-        );
+        assert_eq!(lines[4..], ["isDirectory: false", "isFile: true", "permissions: 640"]);
     }
 }
 
 #[tokio::test]
 async fn writing_answers_the_published_texts() {
     check(&[
-        (
-            "write_file",
-            r#"{"path":"BASE/ws/new","content":"x"}"#,
-            "Successfully wrote to BASE/ws/new",
-        ),
-        (
-            "write_file",
-            r#"{"path":"n.txt","content":"x"}"#,
-            "Successfully wrote to n.txt",
-        ),
-        (
-            "write_file",
-            r#"{"path":"BASE/ws/inlnk","content":"x"}"#,
-            "Successfully wrote to BASE/ws/inlnk",
-        ),
+        ("write_file", r#"{"path":"BASE/ws/new","content":"x"}"#, "Successfully wrote to BASE/ws/new"),
+        ("write_file", r#"{"path":"n.txt","content":"x"}"#, "Successfully wrote to n.txt"),
+        ("write_file", r#"{"path":"BASE/ws/inlnk","content":"x"}"#, "Successfully wrote to BASE/ws/inlnk"),
         (
             "write_file",
             r#"{"path":"BASE/ws/new/deep/f.txt","content":"x"}"#,
@@ -302,26 +243,10 @@ async fn writing_answers_the_published_texts() {
             r#"{"path":"BASE/ws/d","content":"x"}"#,
             "!EISDIR: illegal operation on a directory, open 'BASE/ws/d'",
         ),
-        (
-            "write_file",
-            r#"{"path":"BASE/ws/dangling","content":"x"}"#,
-            "!symlink target missing: BASE/ws/dangling",
-        ),
-        (
-            "create_directory",
-            r#"{"path":"BASE/ws/a/b/c"}"#,
-            "Successfully created directory BASE/ws/a/b/c",
-        ),
-        (
-            "create_directory",
-            r#"{"path":"BASE/ws/d"}"#,
-            "Successfully created directory BASE/ws/d",
-        ),
-        (
-            "create_directory",
-            r#"{"path":"BASE/ws/n.txt"}"#,
-            "!EEXIST: file already exists, mkdir 'BASE/ws/n.txt'",
-        ),
+        ("write_file", r#"{"path":"BASE/ws/dangling","content":"x"}"#, "!symlink target missing: BASE/ws/dangling"),
+        ("create_directory", r#"{"path":"BASE/ws/a/b/c"}"#, "Successfully created directory BASE/ws/a/b/c"),
+        ("create_directory", r#"{"path":"BASE/ws/d"}"#, "Successfully created directory BASE/ws/d"),
+        ("create_directory", r#"{"path":"BASE/ws/n.txt"}"#, "!EEXIST: file already exists, mkdir 'BASE/ws/n.txt'"),
         (
             "move_file",
             r#"{"source":"BASE/ws/nonl.txt","destination":"BASE/ws/moved.txt"}"#,
@@ -349,11 +274,7 @@ async fn writing_answers_the_published_texts() {
 #[tokio::test]
 async fn a_write_through_an_inner_link_changes_the_target_and_keeps_the_link() {
     let w = world();
-    w.text(
-        "write_file",
-        json!({"path": w.at("inlnk"), "content": "new"}),
-    )
-    .await;
+    w.text("write_file", json!({"path": w.at("inlnk"), "content": "new"})).await;
     assert_eq!(w.get("n.txt"), "new");
     assert!(w.path("inlnk").is_symlink());
 }
@@ -363,97 +284,70 @@ async fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
     for tool in ["write_file", "edit_file"] {
         let w = world();
-        std::fs::set_permissions(w.path("n.txt"), std::fs::Permissions::from_mode(0o751))
-            .expect("a mode");
+        std::fs::set_permissions(w.path("n.txt"), std::fs::Permissions::from_mode(0o751)).expect("a mode");
         let before = std::fs::read_dir(w.path("")).expect("a directory").count();
         let edits = json!([{"oldText": "1", "newText": "one"}]);
-        w.text(
-            tool,
-            json!({"path": w.at("n.txt"), "content": "x", "edits": edits}),
-        )
-        .await;
-        let mode = std::fs::metadata(w.path("n.txt"))
-            .expect("metadata")
-            .permissions()
-            .mode();
+        w.text(tool, json!({"path": w.at("n.txt"), "content": "x", "edits": edits})).await;
+        let mode = std::fs::metadata(w.path("n.txt")).expect("metadata").permissions().mode();
         assert_eq!(mode & 0o7777, 0o751, "{tool}");
-        assert_eq!(
-            std::fs::read_dir(w.path("")).expect("a directory").count(),
-            before,
-            "{tool}"
-        );
+        assert_eq!(std::fs::read_dir(w.path("")).expect("a directory").count(), before, "{tool}");
     }
 }
 
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+#[tokio::test]
+async fn a_write_keeps_owner_and_extended_attributes() {
+    use std::os::unix::fs::MetadataExt;
+    for tool in ["write_file", "edit_file"] {
+        let w = world();
+        let path = w.path("n.txt");
+        let marked = rustix::fs::setxattr(&path, "user.mark", b"kept", rustix::fs::XattrFlags::empty()).is_ok();
+        let owned = rustix::process::geteuid().is_root() && std::os::unix::fs::chown(&path, Some(12), Some(34)).is_ok();
+        let edits = json!([{"oldText": "1", "newText": "one"}]);
+        w.text(tool, json!({"path": "n.txt", "content": "x", "edits": edits})).await;
+        // Not every file system has attributes, and only root may give files away.
+        if marked {
+            let mut value = [0_u8; 16];
+            let length = rustix::fs::getxattr(&path, "user.mark", &mut value[..]).expect("the attribute");
+            assert_eq!(&value[..length], b"kept", "{tool}");
+        }
+        if owned {
+            let meta = std::fs::metadata(&path).expect("metadata");
+            assert_eq!((meta.uid(), meta.gid()), (12, 34), "{tool}");
+        }
+    }
+}
+
+/// A file, its content, pairs of old and new text, the hunks.
+type EditCase<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
+
 fn edits(path: &str, pairs: &[(&str, &str)]) -> String {
-    let edits: Vec<Value> = pairs
-        .iter()
-        .map(|(old, new)| json!({"oldText": old, "newText": new}))
-        .collect();
+    let edits: Vec<Value> = pairs.iter().map(|(old, new)| json!({"oldText": old, "newText": new})).collect();
     json!({"path": format!("BASE/ws/{path}"), "edits": edits, "dryRun": true}).to_string()
 }
 
 #[tokio::test]
 async fn edits_answer_the_published_diffs() {
     let long: String = (0..60).map(|i| format!("line {i}\n")).collect();
-    let cases: &[(&str, &str, &[(&str, &str)], &str)] = &[
-        (
-            "crlf.txt",
-            "a\r\n  b\r\nc\r\n",
-            &[("b", "B")],
-            "@@ -1,3 +1,3 @@\n a\n-  b\n+  B\n c\n",
-        ),
-        (
-            "crlf.txt",
-            "a\r\n  b\r\nc\r\n",
-            &[("b\nc", "X\n  y")],
-            "@@ -1,3 +1,3 @@\n a\n-  b\n-c\n+  X\n+  y\n",
-        ),
-        (
-            "n.txt",
-            "1\n2\n3\n4\n5\n",
-            &[("1", "one")],
-            "@@ -1,5 +1,5 @@\n-1\n+one\n 2\n 3\n 4\n 5\n",
-        ),
+    let cases: &[EditCase<'_>] = &[
+        ("crlf.txt", "a\r\n  b\r\nc\r\n", &[("b", "B")], "@@ -1,3 +1,3 @@\n a\n-  b\n+  B\n c\n"),
+        ("crlf.txt", "a\r\n  b\r\nc\r\n", &[("b\nc", "X\n  y")], "@@ -1,3 +1,3 @@\n a\n-  b\n-c\n+  X\n+  y\n"),
+        ("n.txt", "1\n2\n3\n4\n5\n", &[("1", "one")], "@@ -1,5 +1,5 @@\n-1\n+one\n 2\n 3\n 4\n 5\n"),
         ("n.txt", "1\n2\n3\n4\n5\n", &[], ""),
-        (
-            "n.txt",
-            "1\n1\n",
-            &[("1", "$& $1")],
-            "@@ -1,2 +1,2 @@\n+$& $1\n 1\n-1\n",
-        ),
+        ("n.txt", "1\n1\n", &[("1", "$& $1")], "@@ -1,2 +1,2 @@\n+$& $1\n 1\n-1\n"),
         (
             "x",
             "1\n2\n3",
             &[("3", "4")],
             "@@ -1,3 +1,3 @@\n 1\n 2\n-3\n\\ No newline at end of file\n+4\n\\ No newline at end of file\n",
         ),
-        (
-            "x",
-            "1\n2\n3",
-            &[("3", "3\n")],
-            "@@ -1,3 +1,3 @@\n 1\n 2\n-3\n\\ No newline at end of file\n+3\n",
-        ),
-        (
-            "x",
-            "1\n2\n3\n",
-            &[("1\n2\n3\n", "")],
-            "@@ -1,3 +0,0 @@\n-1\n-2\n-3\n",
-        ),
-        (
-            "x",
-            "1\n2\n",
-            &[("1\n", "1\n"), ("2", "two"), ("two", "zwei")],
-            "@@ -1,2 +1,2 @@\n 1\n-2\n+zwei\n",
-        ),
+        ("x", "1\n2\n3", &[("3", "3\n")], "@@ -1,3 +1,3 @@\n 1\n 2\n-3\n\\ No newline at end of file\n+3\n"),
+        ("x", "1\n2\n3\n", &[("1\n2\n3\n", "")], "@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"),
+        ("x", "1\n2\n", &[("1\n", "1\n"), ("2", "two"), ("two", "zwei")], "@@ -1,2 +1,2 @@\n 1\n-2\n+zwei\n"),
         (
             "x",
             &long,
-            &[
-                ("line 5\n", "line five\n"),
-                ("line 14\n", ""),
-                ("line 40\n", "x\n"),
-            ],
+            &[("line 5\n", "line five\n"), ("line 14\n", ""), ("line 40\n", "x\n")],
             "@@ -2,18 +2,17 @@\n line 1\n line 2\n line 3\n line 4\n-line 5\n+line five\n line 6\n line 7\n line 8\n line 9\n line 10\n line 11\n line 12\n line 13\n-line 14\n line 15\n line 16\n line 17\n line 18\n@@ -37,9 +36,9 @@\n line 36\n line 37\n line 38\n line 39\n-line 40\n+x\n line 41\n line 42\n line 43\n line 44\n",
         ),
     ];
@@ -461,11 +355,7 @@ async fn edits_answer_the_published_diffs() {
         let w = World::new();
         w.put(name, content);
         let text = w.text("edit_file", w.real(&edits(name, pairs))).await;
-        assert_eq!(
-            w.shown(&text),
-            diff(&format!("BASE/ws/{name}"), hunks),
-            "{pairs:?}"
-        );
+        assert_eq!(w.shown(&text), diff(&format!("BASE/ws/{name}"), hunks), "{pairs:?}");
         assert_eq!(w.get(name), *content, "a dry run writes nothing");
     }
 }
@@ -474,14 +364,8 @@ async fn edits_answer_the_published_diffs() {
 async fn a_diff_with_backticks_gets_a_longer_fence() {
     let w = world();
     for (new, fence) in [("```", "````"), ("a````b", "`````"), ("``", "```")] {
-        let text = w
-            .text("edit_file", w.real(&edits("n.txt", &[("3", new)])))
-            .await;
-        assert!(
-            text.starts_with(&format!("{fence}diff\n"))
-                && text.ends_with(&format!("\n{fence}\n\n")),
-            "{text}"
-        );
+        let text = w.text("edit_file", w.real(&edits("n.txt", &[("3", new)]))).await;
+        assert!(text.starts_with(&format!("{fence}diff\n")) && text.ends_with(&format!("\n{fence}\n\n")), "{text}");
     }
 }
 
@@ -494,44 +378,22 @@ async fn an_edit_that_only_matches_without_blanks_is_indented_like_the_file() {
             "    if y {\n        bar();\n            baz();",
             "    if y {\n          bar();\n            baz();\n",
         ),
-        (
-            "let x = 1;\n if x {",
-            "let z = 2;\n if z {\n   q",
-            "    let z = 2;\n    if z {\n   q\n",
-        ),
-        (
-            "if x {\nfoo();\n}",
-            "while x {\n  foo();\n}",
-            "    while x {\n  foo();\n}\n",
-        ),
+        ("let x = 1;\n if x {", "let z = 2;\n if z {\n   q", "    let z = 2;\n    if z {\n   q\n"),
+        ("if x {\nfoo();\n}", "while x {\n  foo();\n}", "    while x {\n  foo();\n}\n"),
     ] {
-        w.put(
-            "code.rs",
-            "fn main() {\n    let x = 1;\n    if x {\n        foo();\n    }\n}\n",
-        );
+        w.put("code.rs", "fn main() {\n    let x = 1;\n    if x {\n        foo();\n    }\n}\n");
         let args = json!({"path": w.at("code.rs"), "edits": [{"oldText": old, "newText": new}]});
         let answer = w.call("edit_file", args).await.expect("an answer");
         assert_eq!(answer["edits"][0]["ignored_blanks"], true);
-        assert!(
-            w.get("code.rs").contains(expected),
-            "{:?}",
-            w.get("code.rs")
-        );
+        assert!(w.get("code.rs").contains(expected), "{:?}", w.get("code.rs"));
     }
 }
 
 #[tokio::test]
 async fn when_one_edit_fails_nothing_is_written() {
     let w = world();
-    let error = w
-        .error(
-            "edit_file",
-            w.real(&edits("n.txt", &[("1", "one"), ("zz", "B")]).replace("true", "false")),
-        )
-        .await;
-    assert!(
-        error.starts_with("Could not find exact match for edit:\nzz\nHint: "),
-        "{error}"
-    );
+    let error =
+        w.error("edit_file", w.real(&edits("n.txt", &[("1", "one"), ("zz", "B")]).replace("true", "false"))).await;
+    assert!(error.starts_with("Could not find exact match for edit:\nzz\nHint: "), "{error}");
     assert_eq!(w.get("n.txt"), "1\n2\n3\n4\n5\n");
 }

@@ -1,13 +1,14 @@
 //! The server on the wire: what clients are told about the tools, and what calls look like as JSON-RPC.
+#![cfg(unix)]
 
 mod common;
 
 use std::collections::BTreeSet;
 
 use common::World;
+use linchpin::Server;
+use linchpin::transport::memory::memory;
 use linchpin_filesystem::{Config, Filesystem, RootsPolicy, TOOLS, ToolPrefix};
-use linchpin_server::Server;
-use linchpin_transport::memory::memory;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
@@ -112,8 +113,12 @@ async fn the_published_tools_are_listed_as_published() {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         assert_eq!(listed(&schema["required"]), names(required), "{name}");
-        let properties: BTreeSet<String> = schema["properties"].as_object().expect("properties").keys().cloned().collect();
-        assert!(properties.is_superset(&names(required)) && properties.is_superset(&names(others)), "{name}: {properties:?}");
+        let properties: BTreeSet<String> =
+            schema["properties"].as_object().expect("properties").keys().cloned().collect();
+        assert!(
+            properties.is_superset(&names(required)) && properties.is_superset(&names(others)),
+            "{name}: {properties:?}"
+        );
         let output = &tool["outputSchema"];
         assert_eq!(output["type"], "object", "{name}");
         assert!(listed(&output["required"]).contains("content"), "{name}: {output}");
@@ -173,6 +178,8 @@ async fn calls_answer_text_and_structure_alike() {
         assert_eq!(result["content"][0]["type"], "text");
         assert_eq!(result["content"][0]["text"], text, "{tool}");
         assert_eq!(result["structuredContent"], json!({"content": text}), "{tool}");
+        let audience = if tool == "write_file" { Value::Null } else { json!(["assistant"]) };
+        assert_eq!(result["content"][0]["annotations"]["audience"], audience, "what files say is marked: {tool}");
         assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{tool}");
         assert!(result.get("isError").is_none_or(|error| error == false), "{tool}");
     }
@@ -180,6 +187,61 @@ async fn calls_answer_text_and_structure_alike() {
     let block = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
     assert_eq!(media["structuredContent"], json!({"content": [block]}));
     assert_eq!(media["content"][0]["data"], "iVBORw==");
+}
+
+#[tokio::test]
+async fn every_structured_answer_fits_its_schema() {
+    let w = World::with(|config| {
+        config.allow_delete = true;
+        config.max_entries = 2;
+    });
+    w.put("n.txt", "1\n2\n2\n");
+    w.put("latin.txt", b"caf\xe9\n");
+    w.put("d/x.png", b"\x89PNG");
+    w.put("d/y.ogg", "o");
+    w.put("d/z.bin", b"\0");
+    let mut client = Client::of(w.fs.clone(), None).await;
+    let tools = client.tools().await;
+    let mut seen = BTreeSet::new();
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "n.txt"})),
+        ("read_text_file", json!({"path": "latin.txt"})),
+        ("read_media_file", json!({"path": "d/x.png"})),
+        ("read_media_file", json!({"path": "d/y.ogg"})),
+        ("read_media_file", json!({"path": "d/z.bin"})),
+        ("read_multiple_files", json!({"paths": ["n.txt", "nope"]})),
+        ("write_file", json!({"path": "w", "content": "x"})),
+        ("edit_file", json!({"path": "n.txt", "edits": [{"oldText": "2", "newText": "3"}]})),
+        ("create_directory", json!({"path": "new/deep"})),
+        ("list_directory", json!({"path": "."})),
+        ("list_directory_with_sizes", json!({"path": ".", "sortBy": "size"})),
+        ("directory_tree", json!({"path": "."})),
+        ("move_file", json!({"source": "w", "destination": "w2"})),
+        ("search_files", json!({"path": ".", "pattern": "**"})),
+        ("get_file_info", json!({"path": "d"})),
+        ("list_allowed_directories", json!({})),
+        ("fs_read_range", json!({"path": "n.txt", "limit": 1})),
+        ("fs_search_content", json!({"path": ".", "pattern": "."})),
+        ("fs_glob", json!({"path": ".", "pattern": "**", "limit": 1})),
+        ("fs_append", json!({"path": "w2", "content": "y"})),
+        ("fs_copy", json!({"source": "d", "destination": "e", "recursive": true})),
+        ("fs_delete", json!({"path": "e", "recursive": true})),
+    ] {
+        let schema = &tools.iter().find(|listed| listed["name"] == tool).expect("listed")["outputSchema"];
+        let result = client.call(tool, arguments.clone()).await;
+        let errors: Vec<String> = jsonschema::validator_for(schema)
+            .expect("a schema")
+            .iter_errors(&result["structuredContent"])
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new(), "{tool} {arguments}: {result}");
+        assert!(
+            result["structuredContent"]["content"] != Value::Null && result.get("isError").is_none(),
+            "{tool}: {result}"
+        );
+        seen.insert(tool);
+    }
+    assert_eq!(seen.len(), TOOLS.len(), "every tool was called");
 }
 
 #[tokio::test]
@@ -259,5 +321,43 @@ async fn a_clients_roots_count_only_for_that_client() {
     let mut client = Client::of(open.clone(), Some(vec![format!("file://{}", w.at(""))])).await;
     assert_eq!(client.call("read_text_file", json!({"path": "y"})).await["content"][0]["text"], "above");
     let text = Client::of(open, None).await.call("read_text_file", json!({"path": "y"})).await;
-    assert!(text["content"][0]["text"].as_str().is_some_and(|text| text.contains("mcp-server-filesystem DIR")), "{text}");
+    assert!(
+        text["content"][0]["text"].as_str().is_some_and(|text| text.contains("mcp-server-filesystem DIR")),
+        "{text}"
+    );
+}
+
+/// The stateless revision: no handshake, everything in `_meta`, questions come back as `input_required`.
+#[tokio::test]
+async fn the_stateless_revision_gets_the_same_answers_and_is_asked_for_roots() {
+    let (open, _) = Filesystem::open(Config { resources: true, ..Config::default() }).expect("opened");
+    let w = World::new();
+    w.put("x", "inside");
+    let (place, stream) = memory();
+    tokio::spawn(open.add_to(Server::new("filesystem", "1.0")).expect("fine").serve(place));
+    let (input, out) = tokio::io::split(stream);
+    let mut client = Client { lines: BufReader::new(input).lines(), out, roots: None, id: 0 };
+    let with_meta = |capabilities: Value, mut params: Value| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": capabilities
+        });
+        params
+    };
+    let call = json!({"name": "read_text_file", "arguments": {"path": "x"}});
+    let refused = client.ask("tools/call", with_meta(json!({}), call.clone())).await;
+    assert_eq!(refused["result"]["isError"], true, "without roots there is nothing to use: {refused}");
+    let asked = client.ask("tools/call", with_meta(json!({"roots": {}}), call.clone())).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let questions = asked["inputRequests"].as_object().expect("questions");
+    let (key, question) = questions.iter().next().expect("one question");
+    assert_eq!(question["method"], "roots/list");
+    let mut again = call;
+    again["inputResponses"] = json!({key: {"roots": [{"uri": format!("file://{}", w.at(""))}]}});
+    if let Some(state) = asked.get("requestState") {
+        again["requestState"] = state.clone();
+    }
+    let answer = client.ask("tools/call", with_meta(json!({"roots": {}}), again)).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"content": "inside"}), "{answer}");
+    let missing = client.ask("resources/read", with_meta(json!({}), json!({"uri": "file:///nope"}))).await;
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
 }

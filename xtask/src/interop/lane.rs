@@ -70,12 +70,7 @@ impl Tools {
                     .join("node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
             ),
         };
-        Ok(Tools {
-            node: tools::node(context)?,
-            suite: tools::npm(context, "suite")?,
-            sets,
-            reference,
-        })
+        Ok(Tools { node: tools::node(context)?, suite: tools::npm(context, "suite")?, sets, reference })
     }
 }
 
@@ -89,18 +84,10 @@ impl Tools {
         let log = context.results("interop")?.join("judge.test.log");
         let finished = process::run(&mut node, &log, Duration::from_secs(60))?;
         let said = |what: &str| {
-            let line = finished
-                .output
-                .lines()
-                .find_map(|line| line.strip_prefix(what));
-            line.and_then(|number| number.trim().parse().ok())
-                .unwrap_or(0)
+            let line = finished.output.lines().find_map(|line| line.strip_prefix(what));
+            line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
         };
-        let mut counts = Counts {
-            passed: said("# pass "),
-            failed: said("# fail "),
-            skipped: 0,
-        };
+        let mut counts = Counts { passed: said("# pass "), failed: said("# fail "), skipped: 0 };
         if !finished.ok || counts.passed == 0 {
             counts.failed = counts.failed.max(1);
             return Ok((counts, format!("\ntests of the judge\n{}", finished.output)));
@@ -118,11 +105,7 @@ pub(super) struct Lane {
 
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {}",
-            self.client.name, self.transport, self.revision
-        )
+        write!(f, "{} {} {}", self.client.name, self.transport, self.revision)
     }
 }
 
@@ -157,11 +140,7 @@ impl Outcome {
     /// A lane that could not be run.
     pub(super) fn broken(why: &str) -> Outcome {
         Outcome {
-            checks: vec![Check {
-                name: "(lane)".to_string(),
-                status: Status::Fail,
-                detail: why.to_string(),
-            }],
+            checks: vec![Check { name: "(lane)".to_string(), status: Status::Fail, detail: why.to_string() }],
             ..Outcome::default()
         }
     }
@@ -207,11 +186,7 @@ impl Lane {
         } else {
             let (port, path) = (free_port()?, self.path());
             let mut command = self.http_server(context, tools, port);
-            running.push(Running::start(
-                &mut command,
-                port,
-                &folder.join("server.log"),
-            )?);
+            running.push(Running::start(&mut command, port, &folder.join("server.log"))?);
             let proxy = free_port()?;
             let mut command = Command::new(&tools.node);
             command
@@ -219,17 +194,10 @@ impl Lane {
                 .arg("http")
                 .arg(&recording)
                 .args([proxy.to_string(), format!("http://127.0.0.1:{port}")]);
-            running.push(Running::start(
-                &mut command,
-                proxy,
-                &folder.join("proxy.log"),
-            )?);
+            running.push(Running::start(&mut command, proxy, &folder.join("proxy.log"))?);
             what["url"] = json!(format!("http://127.0.0.1:{proxy}{path}"));
         }
-        let home = tools
-            .sets
-            .get(self.client.tools)
-            .context("no such tool set")?;
+        let home = tools.sets.get(self.client.tools).context("no such tool set")?;
         let mut driver = match self.client.script.ends_with(".py") {
             true => Command::new(home),
             false => Command::new(&tools.node),
@@ -246,12 +214,9 @@ impl Lane {
         let deadline = Duration::from_secs(LANE_S_MAX);
         let finished = process::run(&mut driver, &folder.join("driver.log"), deadline)?;
         drop(running);
-        let catalog = std::fs::read_to_string(scripts.join("checks.json"))
-            .context("cannot read the catalogue of checks")?;
-        let mut outcome = Outcome {
-            checks: checks(&catalog, &finished.output)?,
-            ..Outcome::default()
-        };
+        let catalog =
+            std::fs::read_to_string(scripts.join("checks.json")).context("cannot read the catalogue of checks")?;
+        let mut outcome = Outcome { checks: checks(&catalog, &finished.output)?, ..Outcome::default() };
         self.judge(tools, &scripts, &folder, &mut outcome)?;
         Ok(outcome)
     }
@@ -297,43 +262,25 @@ impl Lane {
     }
 
     /// Has every recorded server message validated.
-    fn judge(
-        &self,
-        tools: &Tools,
-        scripts: &Path,
-        folder: &Path,
-        outcome: &mut Outcome,
-    ) -> Result<()> {
+    fn judge(&self, tools: &Tools, scripts: &Path, folder: &Path, outcome: &mut Outcome) -> Result<()> {
         let recording = folder.join("recording.jsonl");
         if !recording.exists() {
             outcome.violations.push("nothing was recorded".to_string());
             return Ok(());
         }
         let mut judge = Command::new(&tools.node);
-        judge
-            .arg(scripts.join("judge.mjs"))
-            .arg(&tools.suite)
-            .arg(self.revision)
-            .arg(&recording);
-        let finished = process::run(
-            &mut judge,
-            &folder.join("judge.log"),
-            Duration::from_secs(60),
-        )?;
+        judge.arg(scripts.join("judge.mjs")).arg(&tools.suite).arg(self.revision).arg(&recording);
+        let finished = process::run(&mut judge, &folder.join("judge.log"), Duration::from_secs(60))?;
         let verdict: Value = match serde_json::from_str(&finished.output) {
             Ok(verdict) => verdict,
             Err(_) => bail!("the judge fails:\n{}", finished.output),
         };
         outcome.messages = verdict["messages"].as_u64().unwrap_or(0);
         if outcome.messages == 0 {
-            outcome
-                .violations
-                .push("the server said nothing".to_string());
+            outcome.violations.push("the server said nothing".to_string());
         }
         let found = verdict["violations"].as_array().context("no verdict")?;
-        outcome
-            .violations
-            .extend(found.iter().filter_map(Value::as_str).map(String::from));
+        outcome.violations.extend(found.iter().filter_map(Value::as_str).map(String::from));
         Ok(())
     }
 }
@@ -364,14 +311,8 @@ fn checks(catalog: &str, output: &str) -> Result<Vec<Check>> {
     }
     let mut checks = Vec::new();
     for name in names.iter().filter_map(|entry| entry["name"].as_str()) {
-        let (status, detail) = said
-            .remove(name)
-            .unwrap_or((Status::Fail, "the driver did not report it".to_string()));
-        checks.push(Check {
-            name: name.to_string(),
-            status,
-            detail,
-        });
+        let (status, detail) = said.remove(name).unwrap_or((Status::Fail, "the driver did not report it".to_string()));
+        checks.push(Check { name: name.to_string(), status, detail });
     }
     if let Some(name) = said.keys().next() {
         bail!("a driver reports `{name}`, which is not in the catalogue");
@@ -387,20 +328,14 @@ mod tests {
 
     #[test]
     fn a_check_that_is_not_reported_failed() {
-        let output = "noise\n{\"check\":\"a\",\"status\":\"pass\"}\n{\"check\":\"c\",\"status\":\"skip\",\"detail\":\"why\"}\n";
+        let output =
+            "noise\n{\"check\":\"a\",\"status\":\"pass\"}\n{\"check\":\"c\",\"status\":\"skip\",\"detail\":\"why\"}\n";
         let checks = checks(CATALOG, output).unwrap();
         let statuses: Vec<Status> = checks.iter().map(|check| check.status).collect();
         assert_eq!(statuses, [Status::Pass, Status::Fail, Status::LeftOut]);
-        let outcome = Outcome {
-            checks,
-            messages: 1,
-            violations: Vec::new(),
-        };
+        let outcome = Outcome { checks, messages: 1, violations: Vec::new() };
         // The judge's verdict is one more check.
-        assert_eq!(
-            outcome.counts().to_string(),
-            "2 passed, 1 failed, 0 skipped"
-        );
+        assert_eq!(outcome.counts().to_string(), "2 passed, 1 failed, 0 skipped");
     }
 
     #[test]

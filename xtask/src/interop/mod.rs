@@ -18,13 +18,7 @@ use lane::{Client, Lane, Outcome, Server, Status, Tools};
 const LANES_AT_ONCE: usize = 3;
 
 /// Every revision a client may speak.
-const REVISIONS: &[&str] = &[
-    "2024-11-05",
-    "2025-03-26",
-    "2025-06-18",
-    "2025-11-25",
-    "2026-07-28",
-];
+const REVISIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// The clients, and what each speaks.
 const CLIENTS: &[Client] = &[
@@ -89,11 +83,7 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     if lanes.is_empty() {
         bail!("no client speaks that revision over that transport");
     }
-    let server = if reference {
-        Server::Reference
-    } else {
-        Server::Ours
-    };
+    let server = if reference { Server::Reference } else { Server::Ours };
     Ok(run(context, server, &lanes)?.print())
 }
 
@@ -104,13 +94,7 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 
 fn build(context: &Context) -> Result<()> {
     let status = process::cargo()
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            "linchpin-cli",
-        ])
+        .args(["build", "--release", "--locked", "--package", "linchpin-cli"])
         .current_dir(&context.root)
         .status()
         .context("cargo cannot be started")?;
@@ -130,11 +114,7 @@ fn lanes(reference: bool) -> Vec<Lane> {
                 let is_spoken = transport != "sse" || revision == REVISIONS[0];
                 // The reference server is of the legacy era only.
                 if is_spoken && !(reference && revision == REVISIONS[4]) {
-                    lanes.push(Lane {
-                        client,
-                        transport,
-                        revision,
-                    });
+                    lanes.push(Lane { client, transport, revision });
                 }
             }
         }
@@ -163,35 +143,19 @@ fn run(context: &Context, server: Server, lanes: &[Lane]) -> Result<Report> {
             });
         }
     });
-    let outcomes = outcomes
-        .into_inner()
-        .unwrap_or_else(|poison| poison.into_inner());
+    let outcomes = outcomes.into_inner().unwrap_or_else(|poison| poison.into_inner());
     let mut report = summarise(lanes, &outcomes);
     let (counts, said) = tools.judge_tests(context)?;
     report.counts.add(counts);
     report.text.push_str(&said);
-    std::fs::write(context.results("interop")?.join("report.txt"), &report.text)
-        .context("cannot write the report")?;
+    std::fs::write(context.results("interop")?.join("report.txt"), &report.text).context("cannot write the report")?;
     Ok(report)
 }
 
 /// The tables: lanes, messages by revision, what failed, what was left out.
 fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
-    let mut report = Report {
-        counts: Counts::default(),
-        text: String::new(),
-        skips: Vec::new(),
-    };
-    let heading = [
-        "client",
-        "transport",
-        "revision",
-        "pass",
-        "fail",
-        "left out",
-        "messages",
-        "violations",
-    ];
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let heading = ["client", "transport", "revision", "pass", "fail", "left out", "messages", "violations"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let mut judged: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
     let mut left_out: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -199,19 +163,10 @@ fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
     for (index, outcome) in outcomes {
         let lane = &lanes[*index];
         let count = |status: Status| outcome.checks.iter().filter(|c| c.status == status).count();
-        let numbers = [
-            count(Status::Pass),
-            count(Status::Fail),
-            count(Status::LeftOut),
-        ];
-        let mut row = [lane.client.name, lane.transport, lane.revision]
-            .map(String::from)
-            .to_vec();
+        let numbers = [count(Status::Pass), count(Status::Fail), count(Status::LeftOut)];
+        let mut row = [lane.client.name, lane.transport, lane.revision].map(String::from).to_vec();
         row.extend(numbers.map(|number| number.to_string()));
-        row.extend([
-            outcome.messages.to_string(),
-            outcome.violations.len().to_string(),
-        ]);
+        row.extend([outcome.messages.to_string(), outcome.violations.len().to_string()]);
         rows.push(row);
         let sum = judged.entry(lane.revision).or_default();
         sum.0 += outcome.messages;
@@ -235,28 +190,16 @@ fn summarise(lanes: &[Lane], outcomes: &BTreeMap<usize, Outcome>) -> Report {
         }
     }
     report.text.push_str(&table(&rows));
-    report
-        .text
-        .push_str("\nserver messages judged by the schema of their revision\n");
-    let mut rows = vec![
-        ["revision", "messages", "violations"]
-            .map(String::from)
-            .to_vec(),
-    ];
+    report.text.push_str("\nserver messages judged by the schema of their revision\n");
+    let mut rows = vec![["revision", "messages", "violations"].map(String::from).to_vec()];
     for (revision, (messages, violations)) in &judged {
-        rows.push(vec![
-            revision.to_string(),
-            messages.to_string(),
-            violations.to_string(),
-        ]);
+        rows.push(vec![revision.to_string(), messages.to_string(), violations.to_string()]);
     }
     report.text.push_str(&table(&rows));
     if !left_out.is_empty() {
         report.text.push_str("\nleft out\n");
         for (what, lanes) in &left_out {
-            report
-                .text
-                .push_str(&format!("  {what} ({} lanes)\n", lanes.len()));
+            report.text.push_str(&format!("  {what} ({} lanes)\n", lanes.len()));
         }
     }
     if !problems.is_empty() {
@@ -274,9 +217,7 @@ mod tests {
         let lanes = lanes(false);
         for revision in REVISIONS {
             for transport in ["stdio", "http"] {
-                let found = lanes
-                    .iter()
-                    .any(|lane| lane.revision == *revision && lane.transport == transport);
+                let found = lanes.iter().any(|lane| lane.revision == *revision && lane.transport == transport);
                 assert!(found, "{revision} over {transport}");
             }
         }

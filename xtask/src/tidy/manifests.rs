@@ -30,21 +30,8 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin",
         ]),
     ),
-    (
-        "crates/server",
-        Never(&[
-            "hyper",
-            "hyper-util",
-            "reqwest",
-            "linchpin-transport",
-            "linchpin-client",
-            "linchpin",
-        ]),
-    ),
-    (
-        "crates/transport",
-        Never(&["linchpin-server", "linchpin-client", "linchpin", "reqwest"]),
-    ),
+    ("crates/server", Never(&["hyper", "hyper-util", "reqwest", "linchpin-transport", "linchpin-client", "linchpin"])),
+    ("crates/transport", Never(&["linchpin-server", "linchpin-client", "linchpin", "reqwest"])),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",
@@ -81,11 +68,7 @@ const PRODUCTS: &[&str] = &["servers/", "apps/", "examples/"];
 /// Compares every manifest with the table.
 pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for path in tree
-        .files
-        .iter()
-        .filter(|path| path.ends_with("Cargo.toml"))
-    {
+    for path in tree.files.iter().filter(|path| path.ends_with("Cargo.toml")) {
         let Some(text) = tree.read(path) else {
             continue;
         };
@@ -104,22 +87,14 @@ fn violations(folder: &str, manifest: &str) -> Vec<String> {
     let product = Never(BEHIND_THE_FACADE);
     let rule = match RULES.iter().find(|(name, _)| *name == folder) {
         Some((_, rule)) => rule,
-        None if PRODUCTS
-            .iter()
-            .any(|room| format!("{folder}/").starts_with(room)) =>
-        {
-            &product
-        }
+        None if PRODUCTS.iter().any(|room| format!("{folder}/").starts_with(room)) => &product,
         None => return Vec::new(),
     };
     let allowed = |name: &str| match rule {
         Only(names) => names.contains(&name),
         Never(names) => !names.contains(&name),
     };
-    dependencies
-        .into_iter()
-        .filter(|name| !allowed(name))
-        .collect()
+    dependencies.into_iter().filter(|name| !allowed(name)).collect()
 }
 
 /// The packages in `[dependencies]`, `[build-dependencies]` and their `[target.…]` forms.
@@ -155,16 +130,8 @@ mod tests {
         let cases = [
             ("crates/types", "serde.workspace = true", 0),
             ("crates/types", "base64 = \"1\"", 1),
-            (
-                "crates/proto",
-                "tokio = { version = \"1\", optional = true }",
-                1,
-            ),
-            (
-                "crates/server",
-                "http = { package = \"hyper\", version = \"1\" }",
-                1,
-            ),
+            ("crates/proto", "tokio = { version = \"1\", optional = true }", 1),
+            ("crates/server", "http = { package = \"hyper\", version = \"1\" }", 1),
             ("crates/transport", "linchpin-server.workspace = true", 1),
             ("crates/transport", "hyper = \"1\"", 0),
             ("servers/everything", "linchpin-proto = \"1\"", 1),
@@ -173,18 +140,13 @@ mod tests {
         ];
         for (folder, entry, expected) in cases {
             let manifest = format!("[dependencies]\n{entry}\n");
-            assert_eq!(
-                violations(folder, &manifest).len(),
-                expected,
-                "{folder}: {entry}"
-            );
+            assert_eq!(violations(folder, &manifest).len(), expected, "{folder}: {entry}");
         }
     }
 
     #[test]
     fn dev_dependencies_are_free_and_target_tables_are_not() {
-        let manifest =
-            "[dev-dependencies]\ntokio = \"1\"\n[target.'cfg(unix)'.dependencies]\nhyper = \"1\"\n";
+        let manifest = "[dev-dependencies]\ntokio = \"1\"\n[target.'cfg(unix)'.dependencies]\nhyper = \"1\"\n";
         assert_eq!(violations("crates/proto", manifest), ["hyper"]);
     }
 }

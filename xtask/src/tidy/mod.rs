@@ -28,10 +28,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(place: impl Into<String>, what: impl Into<String>) -> Finding {
-        Finding {
-            place: place.into(),
-            what: what.into(),
-        }
+        Finding { place: place.into(), what: what.into() }
     }
 }
 
@@ -54,38 +51,17 @@ impl Tree<'_> {
 type Rule = (&'static str, fn(&Tree<'_>) -> Vec<Finding>);
 
 const RULES: &[Rule] = &[
-    ("no crate depends on what it must not know", |tree| {
-        manifests::check(tree)
-    }),
-    ("files are at most 800 production lines long", |tree| {
-        rules::each(tree, rules::long_files)
-    }),
-    ("functions are at most 100 lines long", |tree| {
-        rules::each(tree, rules::long_functions)
-    }),
-    (
-        "no todo!, unimplemented!, dbg! or unwrap() outside tests",
-        |tree| rules::each(tree, rules::banned_calls),
-    ),
-    ("only the codecs name an era or compare revisions", |tree| {
-        rules::each(tree, rules::era_words)
-    }),
-    ("no crate touches what its room forbids", |tree| {
-        rules::each(tree, rules::forbidden_words)
-    }),
-    ("the facade only re-exports", |tree| {
-        rules::each(tree, rules::facade)
-    }),
+    ("no crate depends on what it must not know", |tree| manifests::check(tree)),
+    ("files are at most 800 production lines long", |tree| rules::each(tree, rules::long_files)),
+    ("functions are at most 100 lines long", |tree| rules::each(tree, rules::long_functions)),
+    ("no todo!, unimplemented!, dbg! or unwrap() outside tests", |tree| rules::each(tree, rules::banned_calls)),
+    ("only the codecs name an era or compare revisions", |tree| rules::each(tree, rules::era_words)),
+    ("no crate touches what its room forbids", |tree| rules::each(tree, rules::forbidden_words)),
+    ("the facade only re-exports", |tree| rules::each(tree, rules::facade)),
     ("no machine paths in tracked files", docs::machine_paths),
     ("every limit is in docs/LIMITS.md", docs::limits),
-    (
-        "README code is compiled by the facade's doc tests",
-        docs::readme,
-    ),
-    (
-        "docs/REQUIREMENTS.md names proofs that exist",
-        requirements::check,
-    ),
+    ("README code is compiled by the facade's doc tests", docs::readme),
+    ("docs/REQUIREMENTS.md names proofs that exist", requirements::check),
 ];
 
 /// `cargo xtask tidy`.
@@ -98,16 +74,8 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let files = files(&context.root)?;
     let sources = source::production(&context.root, &files)?;
-    let tree = Tree {
-        root: &context.root,
-        files,
-        sources,
-    };
-    let mut report = Report {
-        counts: Counts::default(),
-        text: String::new(),
-        skips: Vec::new(),
-    };
+    let tree = Tree { root: &context.root, files, sources };
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     for (name, rule) in RULES {
         let findings = rule(&tree);
         report.counts.add(Counts::one(findings.is_empty()));
@@ -120,30 +88,21 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     }
     if !requirements::checklist(&tree).is_file() {
         report.counts.skipped += 1;
-        report.skips.push(
-            "docs/REQUIREMENTS.md against the whole checklist: that file is not beside the repository".into(),
-        );
+        report
+            .skips
+            .push("docs/REQUIREMENTS.md against the whole checklist: that file is not beside the repository".into());
     }
     Ok(report)
 }
 
 fn files(root: &Path) -> Result<Vec<String>> {
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "-z",
-        ])
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
         .current_dir(root)
         .output()
         .context("git cannot be started")?;
     if !output.status.success() {
-        bail!(
-            "git cannot list the files:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("git cannot list the files:\n{}", String::from_utf8_lossy(&output.stderr));
     }
     let mut files: Vec<String> = String::from_utf8_lossy(&output.stdout)
         .split('\0')

@@ -51,11 +51,7 @@ struct Row {
 }
 
 impl Row {
-    fn problems(
-        &self,
-        read: &dyn Fn(&str) -> Option<String>,
-        interop: &BTreeSet<String>,
-    ) -> Vec<String> {
+    fn problems(&self, read: &dyn Fn(&str) -> Option<String>, interop: &BTreeSet<String>) -> Vec<String> {
         let proofs: Vec<&str> = self.proof.split(';').map(str::trim).collect();
         let mut kind = "";
         let mut problems = Vec::new();
@@ -72,12 +68,11 @@ impl Row {
                     .split_once('/')
                     .is_none_or(|(scenario, check)| scenario.is_empty() || check.is_empty())
                     .then(|| format!("`{rest}` is not <scenario>/<check id>")),
-                "interop" => (!interop.contains(rest.trim_matches('`')))
-                    .then(|| format!("there is no interop check `{rest}`")),
+                "interop" => {
+                    (!interop.contains(rest.trim_matches('`'))).then(|| format!("there is no interop check `{rest}`"))
+                }
                 "n/a" => None,
-                _ => Some(format!(
-                    "`{proof}` is not a proof (test, conformance, interop, n/a)"
-                )),
+                _ => Some(format!("`{proof}` is not a proof (test, conformance, interop, n/a)")),
             };
             problems.extend(problem);
             if kind == "n/a" {
@@ -104,8 +99,7 @@ fn missing_test(name: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<Str
     };
     let declared = text.match_indices("fn ").any(|(at, _)| {
         let rest = text[at + 3..].trim_start();
-        rest.strip_prefix(function)
-            .is_some_and(|rest| rest.starts_with(['(', '<', ' ']))
+        rest.strip_prefix(function).is_some_and(|rest| rest.starts_with(['(', '<', ' ']))
     });
     (!declared || function.is_empty()).then(|| format!("{path} has no function `{function}`"))
 }
@@ -114,21 +108,12 @@ fn missing_test(name: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<Str
 fn rows(document: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for (line, text) in (1..).zip(document.lines()) {
-        let cells: Vec<&str> = text
-            .trim()
-            .trim_matches('|')
-            .split(" | ")
-            .map(str::trim)
-            .collect();
+        let cells: Vec<&str> = text.trim().trim_matches('|').split(" | ").map(str::trim).collect();
         let [id, _, .., proof] = cells.as_slice() else {
             continue;
         };
         if text.trim_start().starts_with('|') && is_id(id) {
-            rows.push(Row {
-                line,
-                id: id.to_string(),
-                proof: proof.to_string(),
-            });
+            rows.push(Row { line, id: id.to_string(), proof: proof.to_string() });
         }
     }
     rows
@@ -140,10 +125,7 @@ fn is_id(word: &str) -> bool {
     let mut parts = word.split('-');
     let set = parts.next().unwrap_or_default();
     let number = parts.next_back().unwrap_or_default();
-    set.starts_with(|c: char| c.is_ascii_uppercase())
-        && digits(&set[1..])
-        && digits(number)
-        && parts.next().is_some()
+    set.starts_with(|c: char| c.is_ascii_uppercase()) && digits(&set[1..]) && digits(number) && parts.next().is_some()
 }
 
 /// The ids of the checklist that a server must answer.
@@ -162,11 +144,7 @@ fn server_ids(checklist: &str) -> BTreeSet<String> {
 
 fn interop_checks(json: &str) -> BTreeSet<String> {
     let checks: Vec<serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
-    checks
-        .iter()
-        .filter_map(|check| check["name"].as_str())
-        .map(String::from)
-        .collect()
+    checks.iter().filter_map(|check| check["name"].as_str()).map(String::from).collect()
 }
 
 #[cfg(test)]
@@ -174,14 +152,12 @@ mod tests {
     use super::*;
 
     fn problems(proof: &str) -> Vec<String> {
-        let document = format!(
-            "| id | strength | what | proof |\n|---|---|---|---|\n| R26-BASE-001 | MUST | x | {proof} |\n"
-        );
+        let document =
+            format!("| id | strength | what | proof |\n|---|---|---|---|\n| R26-BASE-001 | MUST | x | {proof} |\n");
         let rows = rows(&document);
         assert_eq!(rows.len(), 1);
         let read = |path: &str| {
-            (path == "a/b.rs")
-                .then(|| "mod m { #[test] fn proves_it() {} }\nfn proves_it_too() {}".to_string())
+            (path == "a/b.rs").then(|| "mod m { #[test] fn proves_it() {} }\nfn proves_it_too() {}".to_string())
         };
         rows[0].problems(&read, &BTreeSet::from(["call-text".to_string()]))
     }

@@ -9,46 +9,22 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 100;
 
 /// Where an era may be named: the file that decides, the two codecs, and the list of revisions.
-const ERA_ROOMS: &[&str] = &[
-    "crates/proto/src/era.rs",
-    "crates/proto/src/legacy/",
-    "crates/proto/src/modern/",
-    "crates/types/src/version.rs",
-];
+const ERA_ROOMS: &[&str] =
+    &["crates/proto/src/era.rs", "crates/proto/src/legacy/", "crates/proto/src/modern/", "crates/types/src/version.rs"];
 
 /// What a crate's code must not mention: the folder, the paths or words, and why.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     (
         "crates/types/src/",
-        &[
-            "tokio",
-            "std::fs",
-            "std::net",
-            "std::thread",
-            "Instant",
-            "SystemTime",
-            "async",
-        ],
+        &["tokio", "std::fs", "std::net", "std::thread", "Instant", "SystemTime", "async"],
         "the words have no behaviour: no I/O, no clock, no tasks",
     ),
     (
         "crates/proto/src/",
-        &[
-            "tokio",
-            "std::fs",
-            "std::net",
-            "std::thread",
-            "Instant::now",
-            "SystemTime",
-            "async",
-        ],
+        &["tokio", "std::fs", "std::net", "std::thread", "Instant::now", "SystemTime", "async"],
         "the grammar is deterministic: no sockets, no tasks, no clock of its own",
     ),
-    (
-        "crates/server/src/",
-        &["hyper", "StatusCode", "std::net"],
-        "the server API knows nothing of HTTP",
-    ),
+    ("crates/server/src/", &["hyper", "StatusCode", "std::net"], "the server API knows nothing of HTTP"),
 ];
 
 /// Applies a rule about one file to all of them.
@@ -82,16 +58,10 @@ pub(super) fn long_functions(source: &Source) -> Vec<Finding> {
 /// Calls that must not be in production code.
 pub(super) fn banned_calls(source: &Source) -> Vec<Finding> {
     const BANNED: &[(&str, &str)] = &[
-        (
-            "todo!",
-            "do it, or say in the documentation that it is not there",
-        ),
+        ("todo!", "do it, or say in the documentation that it is not there"),
         ("unimplemented!", "do it, or return an error"),
         ("dbg!", "use tracing"),
-        (
-            ".unwrap()",
-            "return an error, or `expect` with why it cannot fail",
-        ),
+        (".unwrap()", "return an error, or `expect` with why it cannot fail"),
     ];
     let mut found = Vec::new();
     for (line, text) in source.code.lines().enumerate() {
@@ -115,8 +85,7 @@ pub(super) fn era_words(source: &Source) -> Vec<Finding> {
         .words()
         .filter(|(_, word)| matches!(*word, "Legacy" | "Modern") || is_revision(word))
         .map(|(line, word)| {
-            let what =
-                format!("`{word}`: ask a method of `Era` or `Revision` instead of naming one");
+            let what = format!("`{word}`: ask a method of `Era` or `Revision` instead of naming one");
             Finding::new(format!("{}:{line}", source.path), what)
         })
         .collect()
@@ -126,13 +95,7 @@ pub(super) fn era_words(source: &Source) -> Vec<Finding> {
 fn is_revision(word: &str) -> bool {
     let pattern = "V0000_00_00";
     word.len() == pattern.len()
-        && word.chars().zip(pattern.chars()).all(|(c, kind)| {
-            if kind == '0' {
-                c.is_ascii_digit()
-            } else {
-                c == kind
-            }
-        })
+        && word.chars().zip(pattern.chars()).all(|(c, kind)| if kind == '0' { c.is_ascii_digit() } else { c == kind })
 }
 
 /// Paths and words that the crate's room forbids.
@@ -150,11 +113,7 @@ pub(super) fn forbidden_words(source: &Source) -> Vec<Finding> {
         }
     }
     if source.path.starts_with("crates/transport/src/") {
-        for (line, string) in source
-            .strings
-            .iter()
-            .filter(|(_, string)| is_method(string))
-        {
+        for (line, string) in source.strings.iter().filter(|(_, string)| is_method(string)) {
             let place = format!("{}:{line}", source.path);
             let what = format!("\"{string}\": a transport moves bytes and knows no method");
             found.push(Finding::new(place, what));
@@ -180,9 +139,7 @@ fn is_method(string: &str) -> bool {
     ];
     match string.split_once('/') {
         Some((group, name)) => {
-            let letters = name
-                .chars()
-                .all(|c| c.is_ascii_alphabetic() || "_/".contains(c));
+            let letters = name.chars().all(|c| c.is_ascii_alphabetic() || "_/".contains(c));
             GROUPS.contains(&group) && !name.is_empty() && letters
         }
         None => matches!(string, "initialize" | "ping"),
@@ -191,16 +148,7 @@ fn is_method(string: &str) -> bool {
 
 /// Items in the facade that are more than a re-export.
 pub(super) fn facade(source: &Source) -> Vec<Finding> {
-    const CODE: &[&str] = &[
-        "fn",
-        "struct",
-        "enum",
-        "trait",
-        "impl",
-        "const",
-        "static",
-        "macro_rules",
-    ];
+    const CODE: &[&str] = &["fn", "struct", "enum", "trait", "impl", "const", "static", "macro_rules"];
     if !source.path.starts_with("crates/linchpin/src/") {
         return Vec::new();
     }
@@ -246,10 +194,7 @@ mod tests {
     fn an_era_is_named_only_where_it_may_be() {
         let text = "match era { Era::Legacy => a, _ => b }\nif v == V2025_11_25 {}\n// Modern\nlegacy_peer(Modernise)";
         let path = "crates/transport/src/http.rs";
-        let expected = [
-            "crates/transport/src/http.rs:1",
-            "crates/transport/src/http.rs:2",
-        ];
+        let expected = ["crates/transport/src/http.rs:1", "crates/transport/src/http.rs:2"];
         assert_eq!(lines(era_words, path, text), expected);
         for room in ERA_ROOMS {
             assert!(lines(era_words, room, text).is_empty(), "{room}");
@@ -263,10 +208,7 @@ mod tests {
         assert!(lines(long_files, "a.rs", &long).is_empty());
         let tests = format!("{long}#[cfg(test)]\nmod tests {{\n{long}}}\n");
         assert!(lines(long_files, "a.rs", &tests).is_empty());
-        assert_eq!(
-            lines(long_files, "a.rs", &format!("{long}fn b() {{}}")),
-            ["a.rs"]
-        );
+        assert_eq!(lines(long_files, "a.rs", &format!("{long}fn b() {{}}")), ["a.rs"]);
     }
 
     #[test]
@@ -283,30 +225,21 @@ mod tests {
             ("crates/proto/src/a.rs", "fn f(now: Instant) {}", 0),
             ("crates/types/src/a.rs", "async fn f() {}", 1),
             ("crates/types/src/a.rs", "let is_async = 1;", 0),
-            (
-                "crates/transport/src/a.rs",
-                "if method == \"tools/call\" {}",
-                1,
-            ),
+            ("crates/transport/src/a.rs", "if method == \"tools/call\" {}", 1),
             ("crates/transport/src/a.rs", "if path == \"/mcp\" {}", 0),
             ("crates/transport/src/a.rs", "// \"tools/call\"", 0),
             ("crates/server/src/a.rs", "method == \"tools/call\"", 0),
             ("crates/server/src/a.rs", "use hyper::Body;", 1),
         ];
         for (path, text, expected) in cases {
-            assert_eq!(
-                lines(forbidden_words, path, text).len(),
-                expected,
-                "{path}: {text}"
-            );
+            assert_eq!(lines(forbidden_words, path, text).len(), expected, "{path}: {text}");
         }
     }
 
     #[test]
     fn the_facade_may_re_export_and_nothing_else() {
         let path = "crates/linchpin/src/lib.rs";
-        let good =
-            "//! fn main() {}\npub use linchpin_server::*;\npub mod prelude { pub use a::b; }";
+        let good = "//! fn main() {}\npub use linchpin_server::*;\npub mod prelude { pub use a::b; }";
         assert!(lines(facade, path, good).is_empty());
         assert_eq!(lines(facade, path, "pub fn serve() {}").len(), 1);
         assert!(lines(facade, "crates/server/src/lib.rs", "pub fn serve() {}").is_empty());

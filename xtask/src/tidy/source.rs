@@ -6,15 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 /// Folders with production code; `fuzz/` and the peers under `bench/` are workspaces of their own.
-const ROOMS: &[&str] = &[
-    "crates/",
-    "servers/",
-    "apps/",
-    "conformance/",
-    "bench/server/",
-    "examples/",
-    "xtask/",
-];
+const ROOMS: &[&str] = &["crates/", "servers/", "apps/", "conformance/", "bench/server/", "examples/", "xtask/"];
 
 /// One production file.
 #[derive(Debug)]
@@ -40,12 +32,7 @@ impl Source {
             // A blanked-out test leaves no quote on the line the string began on.
             .filter(|(line, _)| lines.get(line - 1).is_some_and(|code| code.contains('"')))
             .collect();
-        Source {
-            path: path.to_string(),
-            lines: text.lines().count() - test_lines,
-            code,
-            strings,
-        }
+        Source { path: path.to_string(), lines: text.lines().count() - test_lines, code, strings }
     }
 
     /// The identifiers and numbers of the code, each with its line number from 1.
@@ -64,15 +51,11 @@ pub(super) fn production(root: &Path, files: &[String]) -> Result<Vec<Source>> {
     for path in files {
         let in_room = ROOMS.iter().any(|room| path.starts_with(room));
         if in_room && path.ends_with(".rs") && !is_test_path(path) {
-            let text = std::fs::read_to_string(root.join(path))
-                .with_context(|| format!("cannot read {path}"))?;
+            let text = std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
             texts.push((path.clone(), text));
         }
     }
-    let tests: BTreeSet<String> = texts
-        .iter()
-        .flat_map(|(path, text)| test_files(path, &mask(text).code))
-        .collect();
+    let tests: BTreeSet<String> = texts.iter().flat_map(|(path, text)| test_files(path, &mask(text).code)).collect();
     Ok(texts
         .into_iter()
         .filter(|(path, _)| !tests.iter().any(|test| path.starts_with(test.as_str())))
@@ -115,10 +98,7 @@ struct Masked {
 /// Blanks out comments and the contents of literals; every other character keeps its place.
 fn mask(text: &str) -> Masked {
     let chars: Vec<char> = text.chars().collect();
-    let mut masked = Masked {
-        code: String::with_capacity(text.len()),
-        strings: Vec::new(),
-    };
+    let mut masked = Masked { code: String::with_capacity(text.len()), strings: Vec::new() };
     let mut at = 0;
     let mut line = 1;
     while at < chars.len() {
@@ -190,9 +170,7 @@ fn token_end(chars: &[char], at: usize) -> Token {
         // A lifetime has no closing quote right after one character or an escape.
         '\'' if next(1) == '\\' || next(2) == '\'' => quoted(chars, at + 1, '\''),
         c if c.is_alphanumeric() || c == '_' => {
-            let length = chars[at..]
-                .iter()
-                .position(|&c| !c.is_alphanumeric() && c != '_');
+            let length = chars[at..].iter().position(|&c| !c.is_alphanumeric() && c != '_');
             Token::Other(length.map_or(chars.len(), |length| at + length))
         }
         _ => Token::Other(at + 1),
@@ -221,10 +199,7 @@ fn quoted(chars: &[char], inner: usize, close: char) -> Token {
         at += if chars[at] == '\\' { 2 } else { 1 };
     }
     let end = at.min(chars.len());
-    Token::Literal {
-        inner: (inner, end),
-        outer: (end + 1).min(chars.len()),
-    }
+    Token::Literal { inner: (inner, end), outer: (end + 1).min(chars.len()) }
 }
 
 /// A raw string whose hashes begin at `hashes`; `None` for a raw identifier.
@@ -234,22 +209,10 @@ fn raw(chars: &[char], hashes: usize) -> Option<Token> {
     if chars.get(inner - 1) != Some(&'"') {
         return None;
     }
-    let closes = |at: usize| {
-        chars[at] == '"'
-            && chars[at + 1..]
-                .iter()
-                .take(count)
-                .filter(|&&c| c == '#')
-                .count()
-                == count
-    };
-    let end = (inner..chars.len())
-        .find(|&at| closes(at))
-        .unwrap_or(chars.len());
-    Some(Token::Literal {
-        inner: (inner, end),
-        outer: (end + 1 + count).min(chars.len()),
-    })
+    let closes =
+        |at: usize| chars[at] == '"' && chars[at + 1..].iter().take(count).filter(|&&c| c == '#').count() == count;
+    let end = (inner..chars.len()).find(|&at| closes(at)).unwrap_or(chars.len());
+    Some(Token::Literal { inner: (inner, end), outer: (end + 1 + count).min(chars.len()) })
 }
 
 /// Blanks out every item behind a test attribute, and counts the lines that leaves empty.
@@ -258,17 +221,9 @@ fn blank_tests(code: &str) -> (String, usize) {
     let mut code = code.to_string();
     let mut lines = 0;
     let mut from = 0;
-    while let Some(start) = MARKS
-        .iter()
-        .filter_map(|mark| code[from..].find(mark))
-        .min()
-        .map(|offset| from + offset)
-    {
+    while let Some(start) = MARKS.iter().filter_map(|mark| code[from..].find(mark)).min().map(|offset| from + offset) {
         let end = item_end(&code, start);
-        let blanked: String = code[start..end]
-            .chars()
-            .map(|c| if c == '\n' { '\n' } else { ' ' })
-            .collect();
+        let blanked: String = code[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
         // Blanks are as long in characters, not in bytes, so the end is counted anew.
         from = start + blanked.len();
         lines += blanked.matches('\n').count() + 1;
@@ -303,15 +258,9 @@ pub(super) fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let line_of = |at: usize| 1 + code[..at].matches('\n').count();
     let mut found = Vec::new();
     for (start, _) in code.match_indices("fn ") {
-        let alone = code[..start]
-            .chars()
-            .next_back()
-            .is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '#');
-        let name: String = code[start + 3..]
-            .trim_start()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
+        let alone = code[..start].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '#');
+        let name: String =
+            code[start + 3..].trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         if !alone || name.is_empty() {
             continue;
         }
@@ -370,10 +319,7 @@ mod tests {
         let names: Vec<String> = functions(&source.code).into_iter().map(|f| f.0).collect();
         assert_eq!(names, ["a", "c"]);
         assert_eq!(source.strings, [(6, "q".to_string())]);
-        let source = Source::new(
-            "x.rs",
-            "#[cfg(test)]\nuse a::{b, c};\n#[test]\nfn t() { d }\nfn e() {}",
-        );
+        let source = Source::new("x.rs", "#[cfg(test)]\nuse a::{b, c};\n#[test]\nfn t() { d }\nfn e() {}");
         let words: Vec<&str> = source.words().map(|(_, word)| word).collect();
         assert_eq!(words, ["fn", "e"]);
     }
@@ -381,14 +327,8 @@ mod tests {
     #[test]
     fn a_test_module_in_its_own_file_is_found_from_where_it_is_declared() {
         let code = "#[cfg(test)]\nmod tests;\n#[cfg(test)] mod inline { }\nmod other;";
-        assert_eq!(
-            test_files("crates/a/src/lib.rs", code),
-            ["crates/a/src/tests.rs", "crates/a/src/tests/"]
-        );
-        assert_eq!(
-            test_files("crates/a/src/b.rs", code)[0],
-            "crates/a/src/b/tests.rs"
-        );
+        assert_eq!(test_files("crates/a/src/lib.rs", code), ["crates/a/src/tests.rs", "crates/a/src/tests/"]);
+        assert_eq!(test_files("crates/a/src/b.rs", code)[0], "crates/a/src/b/tests.rs");
     }
 
     #[test]

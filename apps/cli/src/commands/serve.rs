@@ -17,10 +17,14 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 fn filesystem(args: FilesystemArgs) -> Result<(), Failure> {
     let config = config(&args).map_err(Failure::new)?;
     let command = command("filesystem", &flags(&args), &config.directories);
-    let filesystem = Filesystem::open(config).map_err(|e| {
+    let (filesystem, warnings) = Filesystem::open(config).map_err(|e| {
         Failure::new(e).hint("name directories that exist: linchpin serve filesystem DIR…")
     })?;
-    let server = Server::new("linchpin-filesystem", env!("CARGO_PKG_VERSION")).title("File system").with(filesystem);
+    for warning in warnings {
+        eprintln!("{warning}");
+    }
+    let server = Server::new("linchpin-filesystem", env!("CARGO_PKG_VERSION")).title("File system");
+    let server = filesystem.add_to(server).map_err(Failure::new)?;
     args.place.run(server, &Card { name: "filesystem", command })
 }
 

@@ -267,6 +267,7 @@ mod tests {
             ("data:  a\n\n", "message| a|"),
             ("data\n\n", "message||"),
             ("data:\ndata:\n\n", "message|\n|"),
+            ("data: a\r\ndata: b\r\n\r\n", "message|a\nb|"),
             ("data: a\r\n\r\ndata: b\r\r", "message|a| message|b|"),
             ("\u{feff}data: a\n\n", "message|a|"),
             ("\n\u{feff}data: a\n\n", ""),

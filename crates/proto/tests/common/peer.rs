@@ -30,7 +30,7 @@ pub(crate) enum Op {
     Finish(u8),
     /// A running call asks the client something.
     Ask(u8),
-    /// A call that was cancelled ends, or asks, all the same.
+    /// A call that was cancelled asks something all the same, and ends.
     Late(u8),
     /// The connection ends.
     Close,
@@ -161,15 +161,11 @@ impl Peer {
                 self.running.push(call);
             }
             Op::Late(n) if !self.cancelled.is_empty() => {
-                let id = self.cancelled[usize::from(*n) % self.cancelled.len()].clone();
-                // A driver drops cancelled calls; that a late one is noticed is a second line of defence, and only as
-                // long as the client has not used the id again.
-                if !self.running.iter().any(|call| call.id == id) {
-                    let ask = self.ask();
-                    assert!(self.engine.ask(&id, ask).is_none(), "nothing is sent for a cancelled request");
-                    let (may_send, frames) = self.engine.finish(&id);
-                    assert!(!may_send && frames.is_empty(), "nothing is sent for a cancelled request");
-                }
+                let id = self.cancelled.swap_remove(usize::from(*n) % self.cancelled.len());
+                let ask = self.ask();
+                assert!(self.engine.ask(&id, ask).is_none(), "nothing is sent for a cancelled request");
+                let (may_send, frames) = self.engine.finish(&id);
+                assert!(!may_send && frames.is_empty(), "nothing is sent for a cancelled request");
             }
             Op::Finish(_) | Op::Ask(_) | Op::Late(_) => {}
             Op::Close => self.close(),
@@ -186,6 +182,7 @@ impl Peer {
         for call in self.running.drain(..) {
             assert!(call.cancel.is_none_or(|flag| flag.0.load(Ordering::Relaxed) == 1), "each call is ended once");
         }
+        self.cancelled.clear();
         self.closed = true;
         self.check();
         assert_eq!(self.engine.asked(), 0, "no question is left");
@@ -193,8 +190,9 @@ impl Peer {
     }
 
     fn check(&self) {
-        assert_eq!(self.engine.running(), self.running.len(), "the engine's table and ours agree");
-        assert!(self.running.len() <= CALLS_MAX);
+        let known = self.running.len() + self.cancelled.len();
+        assert_eq!(self.engine.running(), known, "the engine's table and ours agree");
+        assert!(known <= CALLS_MAX);
         let asks = self.asks.lock().unwrap();
         assert!(asks.iter().all(|answers| *answers <= 1), "a question is answered once");
         assert_eq!(self.engine.asked(), asks.iter().filter(|answers| **answers == 0).count(), "open questions");
@@ -235,7 +233,8 @@ impl Peer {
             Event::Nothing => return,
             Event::Call(request) => {
                 assert!(request.caller.wire().defines(request.method), "{} is not of this era", request.method);
-                assert!(!self.running.iter().any(|call| call.id == request.id), "an id is used once at a time");
+                let taken = self.running.iter().map(|call| &call.id).chain(&self.cancelled).any(|id| *id == request.id);
+                assert!(!taken, "an id is used once at a time");
                 assert_eq!(request.caller.session().is_none(), request.caller.wire().stateless);
                 let cancel = (!self.received.len().is_multiple_of(3)).then(|| Arc::new(Flag(AtomicUsize::new(0))));
                 if let Some(cancel) = &cancel {

@@ -9,11 +9,17 @@ use linchpin_types::error::code;
 
 /// The header that names a session.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header that names the protocol version.
+pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A response of one JSON document.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<HttpBody> {
-    let mut response = Response::new(HttpBody::full(body));
+    document(status, HttpBody::full(body))
+}
+
+fn document(status: StatusCode, body: HttpBody) -> Response<HttpBody> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -21,7 +27,8 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<HttpB
 
 /// A finished answer with its status.
 pub(crate) fn reply(status: u16, reply: Reply) -> Response<HttpBody> {
-    json(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), reply.into_frame())
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    document(status, HttpBody::reply(reply))
 }
 
 /// A refusal that is the transport's own. `why` says what to send instead.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use linchpin_proto::Reply;
 use linchpin_proto::http::sse;
 use std::convert::Infallible;
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct HttpBody(Kind);
 
 enum Kind {
     Full(Option<Bytes>),
+    /// Three chunks, the middle one shared with other responses.
+    Shared(Box<[Bytes; 3]>, usize),
     Stream(Box<Stream<dyn Source>>),
 }
 
@@ -30,6 +33,14 @@ impl HttpBody {
     /// These bytes.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> HttpBody {
         HttpBody(Kind::Full(Some(bytes.into()).filter(|b: &Bytes| !b.is_empty())))
+    }
+
+    /// A whole answer. What it shares with others is not copied.
+    pub(crate) fn reply(reply: Reply) -> HttpBody {
+        match reply.into_parts() {
+            (frame, None) => HttpBody::full(frame),
+            (head, Some((shared, tail))) => HttpBody(Kind::Shared(Box::new([head, shared, tail]), 0)),
+        }
     }
 
     /// The events of `source`, with a comment whenever it was quiet for `keep_alive_ms` (never when that is 0).
@@ -64,6 +75,11 @@ impl http_body::Body for HttpBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.0 {
             Kind::Full(bytes) => return Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Kind::Shared(parts, at) => {
+                let part = parts.get_mut(*at).map(std::mem::take);
+                *at += 1;
+                return Poll::Ready(part.map(|b| Ok(Frame::data(b))));
+            }
             Kind::Stream(stream) => match stream.source.poll_bytes(cx) {
                 Poll::Ready(Some(bytes)) => {
                     stream.keep_alive.sent();
@@ -80,12 +96,13 @@ impl http_body::Body for HttpBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Full(None))
+        matches!(self.0, Kind::Full(None) | Kind::Shared(_, 3..))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Kind::Shared(parts, _) => SizeHint::with_exact(parts.iter().map(|b| b.len() as u64).sum()),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -95,6 +112,7 @@ impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             Kind::Full(_) => "HttpBody::Full",
+            Kind::Shared(..) => "HttpBody::Shared",
             Kind::Stream(_) => "HttpBody::Stream",
         })
     }

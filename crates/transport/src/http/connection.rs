@@ -12,7 +12,7 @@ use linchpin_proto::Limits;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -34,12 +34,15 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
         let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
         builder.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
         builder.max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
-        drive(builder.serve_connection(io, service), pulse, all).await
+        drop(limits);
+        // In a box of its own, so that the many connections of the other kind need no room for it.
+        Box::pin(Driven::new(builder.serve_connection(io, service), pulse, all)).await
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.header_read_timeout(None);
         builder.max_header_size(limits.header_bytes_max);
-        drive(builder.serve_connection(io, service), pulse, all).await
+        drop(limits);
+        Driven::new(builder.serve_connection(io, service), pulse, all).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
@@ -65,23 +68,40 @@ async fn is_h2(tcp: &TcpStream) -> io::Result<bool> {
     }
 }
 
-/// Polls a connection until it ends, or is told to.
-async fn drive<C: Connection>(connection: C, pulse: Arc<Pulse>, all: Arc<Connections>) -> hyper::Result<()> {
-    let mut connection = pin!(connection);
-    let mut entered = None;
-    let mut draining = false;
-    std::future::poll_fn(|cx| {
-        let entered = entered.get_or_insert_with(|| all.enter(cx.waker().clone(), pulse.clone()));
-        if pulse.doomed.load(Ordering::Relaxed) || entered.all.phase() == Phase::Over {
+pin_project_lite::pin_project! {
+    /// Polls a connection until it ends, or is told to. Written by hand because an `async fn` would hold the connection
+    /// twice, once as an argument and once pinned, and there are many of them.
+    struct Driven<C> {
+        #[pin]
+        connection: C,
+        pulse: Arc<Pulse>,
+        all: Arc<Connections>,
+        entered: Option<Entered>,
+        draining: bool,
+    }
+}
+
+impl<C> Driven<C> {
+    fn new(connection: C, pulse: Arc<Pulse>, all: Arc<Connections>) -> Driven<C> {
+        Driven { connection, pulse, all, entered: None, draining: false }
+    }
+}
+
+impl<C: Connection> Future for Driven<C> {
+    type Output = hyper::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        let mut this = self.project();
+        this.entered.get_or_insert_with(|| this.all.enter(cx.waker().clone(), this.pulse.clone()));
+        let phase = this.all.phase();
+        if this.pulse.doomed.load(Ordering::Relaxed) || phase == Phase::Over {
             return Poll::Ready(Ok(()));
         }
-        if !draining && entered.all.phase() == Phase::Draining {
-            draining = true;
-            connection.as_mut().graceful_shutdown();
+        if phase == Phase::Draining && !std::mem::replace(this.draining, true) {
+            this.connection.as_mut().graceful_shutdown();
         }
-        connection.as_mut().poll(cx)
-    })
-    .await
+        this.connection.poll(cx)
+    }
 }
 
 trait Connection: Future<Output = hyper::Result<()>> {
@@ -204,7 +224,11 @@ impl AsyncWrite for Watched {
         self.wrote(result)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.tcp).poll_write_vectored(cx, bytes);
         self.wrote(result)
     }
@@ -336,7 +360,8 @@ impl Entry {
         let requests = pulse.requests.load(Ordering::Relaxed);
         let writes = pulse.writes.load(Ordering::Relaxed);
         let wrote = std::mem::replace(&mut self.writes, writes) != writes;
-        let active = std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
+        let active =
+            std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
         let partial = pulse.partial.load(Ordering::Relaxed) && !pulse.h2;
         let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
         self.stalled_ms = more(self.stalled_ms, !wrote && pulse.stalled.load(Ordering::Relaxed));

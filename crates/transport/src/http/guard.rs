@@ -49,11 +49,11 @@ impl Guard {
         if self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin)) {
             return true;
         }
-        let rest = strip_prefix_ignore_case(origin, b"http://").or_else(|| strip_prefix_ignore_case(origin, b"https://"));
+        let rest =
+            strip_prefix_ignore_case(origin, b"http://").or_else(|| strip_prefix_ignore_case(origin, b"https://"));
         let (Some(authority), Some(host), true) = (rest, host, self.same_host) else { return false };
         // Either the page came from this very host, whose name was just found on the list, or both are this machine.
-        authority.eq_ignore_ascii_case(host)
-            || (is_loopback(host) && is_loopback(authority))
+        authority.eq_ignore_ascii_case(host) || (is_loopback(host) && is_loopback(authority))
     }
 }
 
@@ -68,23 +68,29 @@ fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Re
     // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
     let authority = uri.authority().map(|a| a.as_str().as_bytes());
     let host = authority.or(header).ok_or("the Host header is missing")?;
-    let fine = |h: &[u8]| allowed.iter().any(|a| matches_host(h, a.as_bytes()));
-    if fine(host) && header.is_none_or(fine) { Ok(host) } else { Err(FOREIGN) }
+    let fine = |h: &[u8]| is_among(h, allowed.iter().map(|a| a.as_bytes()));
+    let both = fine(host) && (authority.is_none() || header.is_none_or(fine));
+    if both { Ok(host) } else { Err(FOREIGN) }
 }
 
-fn matches_host(host: &[u8], allowed: &[u8]) -> bool {
-    host.eq_ignore_ascii_case(allowed) || hostname(host).is_some_and(|name| name.eq_ignore_ascii_case(allowed))
+/// Whether a host, with or without its port, is one of these.
+fn is_among<'a>(host: &[u8], mut allowed: impl Iterator<Item = &'a [u8]>) -> bool {
+    let name = hostname(host).unwrap_or_default();
+    // The length tells most of them apart at once.
+    let same = |a: &[u8], b: &[u8]| a.len() == b.len() && a.eq_ignore_ascii_case(b);
+    allowed.any(|a| !a.is_empty() && (same(a, name) || same(a, host)))
 }
 
 fn is_loopback(authority: &[u8]) -> bool {
-    LOOPBACK.iter().any(|name| matches_host(authority, name.as_bytes()))
+    is_among(authority, LOOPBACK.iter().map(|name| name.as_bytes()))
 }
 
 /// The host without its port; `None` when what follows it is no port.
 fn hostname(authority: &[u8]) -> Option<&[u8]> {
     let end = match authority.first() {
         Some(b'[') => authority.iter().position(|b| *b == b']')? + 1,
-        _ => authority.iter().position(|b| *b == b':').unwrap_or(authority.len()),
+        // Ports are short, so the colon is looked for from the end; a second one is part of no name that is allowed.
+        _ => authority.iter().rposition(|b| *b == b':').unwrap_or(authority.len()),
     };
     let (name, port) = authority.split_at(end);
     let fine = match port {
@@ -144,7 +150,12 @@ mod tests {
 
     #[test]
     fn lists_replace_the_defaults_and_any_host_never_trusts_a_matching_origin() {
-        let listed = Guard::new(false, Some(&["mcp.example:443".into(), "b.example".into()]), &[], Some(&["https://app.example/".into()]));
+        let listed = Guard::new(
+            false,
+            Some(&["mcp.example:443".into(), "b.example".into()]),
+            &[],
+            Some(&["https://app.example/".into()]),
+        );
         assert!(check(&listed, "mcp.example:443", "https://app.example"));
         assert!(!check(&listed, "mcp.example:80", "") && check(&listed, "b.example:80", ""));
         assert!(!check(&listed, "localhost", "") && !check(&listed, "b.example", "https://b.example"));

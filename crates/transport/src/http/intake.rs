@@ -17,7 +17,8 @@ const UNSUPPORTED: StatusCode = StatusCode::UNSUPPORTED_MEDIA_TYPE;
 
 /// Checks what a POST says about its body.
 pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
-    if !headers.get(CONTENT_TYPE).is_some_and(|v| is_type(v.as_bytes(), b"application/json")) {
+    let is_json = |v: &[u8]| v == b"application/json" || is_type(v, b"application/json");
+    if !headers.get(CONTENT_TYPE).is_some_and(|v| is_json(v.as_bytes())) {
         return Err((UNSUPPORTED, "send the message as `Content-Type: application/json`"));
     }
     match headers.get(CONTENT_ENCODING) {
@@ -29,6 +30,10 @@ pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// Checks that a POST's sender takes either form of answer. A missing header means anything, as HTTP has it.
 pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    // What every client library sends needs no reading.
+    if headers.get(ACCEPT).is_some_and(|v| v.as_bytes() == b"application/json, text/event-stream") {
+        return Ok(());
+    }
     if accepts(headers, b"application/json") && accepts(headers, b"text/event-stream") {
         return Ok(());
     }
@@ -76,7 +81,12 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// The whole body. It is refused as soon as it is known to be too long, and when it takes too long to arrive.
-    pub(crate) fn poll<B>(&mut self, mut body: Pin<&mut B>, limits: &Limits, cx: &mut Context<'_>) -> Poll<Result<Bytes, Refusal>>
+    pub(crate) fn poll<B>(
+        &mut self,
+        mut body: Pin<&mut B>,
+        limits: &Limits,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Bytes, Refusal>>
     where
         B: Body<Data = Bytes>,
     {
@@ -97,11 +107,15 @@ impl Intake {
                         return Poll::Ready(Ok(self.take()));
                     }
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err((StatusCode::BAD_REQUEST, "the body could not be read"))),
+                Poll::Ready(Some(Err(_))) => {
+                    return Poll::Ready(Err((StatusCode::BAD_REQUEST, "the body could not be read")));
+                }
                 Poll::Ready(None) => return Poll::Ready(Ok(self.take())),
                 Poll::Pending => {
                     // Usually the body arrived with the head, and no timer is ever set.
-                    let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(Duration::from_millis(limits.body_read_ms_max))));
+                    let deadline = self
+                        .deadline
+                        .get_or_insert_with(|| Box::pin(sleep(Duration::from_millis(limits.body_read_ms_max))));
                     return deadline.as_mut().poll(cx).map(|()| Err(TOO_SLOW));
                 }
             }

@@ -60,7 +60,7 @@ impl From<std::net::TcpListener> for Address {
     }
 }
 
-/// A place to serve at. See [`http`].
+/// A place to serve at. See [`http()`].
 pub struct Http {
     addr: Address,
     options: HttpOptions,
@@ -163,6 +163,7 @@ impl Http {
         };
         let places = limits.connections_max.clamp(1, u32::MAX as usize >> 4);
         let (gate, all) = (Arc::new(Semaphore::new(places)), Arc::new(Connections::default()));
+        let _end = End { app: app.clone(), all: all.clone() };
         accept(listener, shutdown, &app, &gate, &all, &deadlines).await;
         tracing::debug!("no new connections; waiting for running requests");
         service.close();
@@ -170,9 +171,20 @@ impl Http {
         all.set_phase(Phase::Draining);
         let everyone = gate.acquire_many(places as u32);
         let _ = tokio::time::timeout(Duration::from_millis(limits.drain_ms_max), everyone).await;
-        all.set_phase(Phase::Over);
-        app.close_sessions();
         Ok(())
+    }
+}
+
+/// Ends what is still there, also when serving is given up by dropping it.
+struct End {
+    app: HttpService,
+    all: Arc<Connections>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.all.set_phase(Phase::Over);
+        self.app.close_sessions();
     }
 }
 
@@ -221,7 +233,8 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
             Err(error) => {
                 tracing::debug!(%error, "could not accept a connection");
                 // Out of file descriptors, say: without a pause this would spin until some are free.
-                let transient = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset].contains(&error.kind());
+                let transient =
+                    [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset].contains(&error.kind());
                 tokio::time::sleep(Duration::from_millis(if transient { 0 } else { 100 })).await;
             }
         }

@@ -11,7 +11,7 @@
 //! This module owns bytes, statuses, connections, sessions and replay. It names no MCP method and no era: which message
 //! belongs where is decided by `linchpin_proto`, and this module acts on the outcome.
 //!
-//! Two ways in: [`http`] listens itself, and [`HttpExt::into_service`] gives a [`tower_service::Service`] that mounts
+//! Two ways in: [`http()`] listens itself, and [`HttpExt::into_service`] gives a [`tower_service::Service`] that mounts
 //! beside other routes. Request bodies with a `Content-Encoding` are refused; answers are not compressed.
 
 mod answer;
@@ -63,10 +63,10 @@ pub struct HttpOptions {
     pub sse_2024: bool,
     /// After how many milliseconds a client should come back to a stream that broke. Default 1,000.
     pub retry_ms: u64,
-    /// How long a connection without a request stays open, in milliseconds. Default 75,000. Only for [`http`].
+    /// How long a connection without a request stays open, in milliseconds. Default 75,000. Only for [`http()`].
     pub idle_ms_max: u64,
     /// How long a client may take no byte of an answer that waits, in milliseconds. Default 30,000. Then its connection
-    /// is closed. Only for [`http`].
+    /// is closed. Only for [`http()`].
     pub write_ms_max: u64,
 }
 

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
 use linchpin_proto::frame::{self, Frame, Kind};
 use linchpin_proto::http::rules::{self, Admit};
-use linchpin_proto::{AskError, Door, Engine, Event, Exchange, Id, Message, Reply, ReplyKind, Request, Started, Step, Wire};
+use linchpin_proto::{
+    AskError, Door, Engine, Event, Exchange, Id, Message, Reply, ReplyKind, Request, Started, Step, Wire,
+};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -70,7 +72,9 @@ pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Co
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
-        Ok(Frame::One(message)) => match rules::admit(&message, &head.headers, &|tool| shared.service.header_params(tool)) {
+        Ok(Frame::One(message)) => match rules::admit(&message, &head.headers, &|tool| {
+            shared.service.header_params(tool)
+        }) {
             Err(reply) => Next::Answer(refused(reply)),
             Ok(Admit::Request(request)) => alone(shared, head, request, cx),
             Ok(Admit::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => open(shared, head, message, cx),
@@ -144,7 +148,7 @@ impl Source for Alone {
                 Step::Pause(_) => {}
                 Step::Done(reply) => {
                     self.exchange = None;
-                    return Poll::Ready(Some(event(reply.frame())));
+                    return Poll::Ready(Some(event(&reply.frame())));
                 }
                 Step::Cancelled => self.exchange = None,
             }
@@ -198,7 +202,9 @@ impl Opening {
                 Step::Notify(_) | Step::Pause(_) => {}
                 Step::Cancelled => return Poll::Ready(withheld()),
                 Step::Done(reply) => {
-                    let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else { return Poll::Ready(withheld()) };
+                    let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else {
+                        return Poll::Ready(withheld());
+                    };
                     return Poll::Ready(opened(shared, engine, place, self.principal.take(), &self.id, reply));
                 }
             }
@@ -206,7 +212,14 @@ impl Opening {
     }
 }
 
-fn opened(shared: &Shared, mut engine: Engine, place: Place, principal: Option<Arc<str>>, id: &Id, reply: Reply) -> Response<HttpBody> {
+fn opened(
+    shared: &Shared,
+    mut engine: Engine,
+    place: Place,
+    principal: Option<Arc<str>>,
+    id: &Id,
+    reply: Reply,
+) -> Response<HttpBody> {
     engine.finish(id);
     let wire = engine.session().map(|s| s.wire());
     if matches!(reply.kind(), ReplyKind::Error(_)) {
@@ -259,7 +272,13 @@ enum Took {
     Running(Id, Box<dyn Exchange>),
 }
 
-fn take(shared: &Shared, session: &Arc<HttpSession>, message: Message, door: impl FnOnce() -> Door, cx: &mut Context<'_>) -> Took {
+fn take(
+    shared: &Shared,
+    session: &Arc<HttpSession>,
+    message: Message,
+    door: impl FnOnce() -> Door,
+    cx: &mut Context<'_>,
+) -> Took {
     let event = session.engine().receive(message);
     match event {
         Event::Call(request) => {
@@ -326,10 +345,10 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
 }
 
 fn array(replies: &[Reply]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2 + replies.iter().map(|r| r.frame().len() + 1).sum::<usize>());
+    let mut out = Vec::with_capacity(2 + replies.iter().map(|r| r.frame_len() + 1).sum::<usize>());
     for reply in replies {
         out.push(if out.is_empty() { b'[' } else { b',' });
-        out.extend_from_slice(reply.frame());
+        reply.write_to(&mut out);
     }
     out.push(b']');
     out
@@ -376,7 +395,7 @@ impl InSession {
             stream.prime(&session, pause.unwrap_or(shared.retry_ms));
         }
         for reply in self.replies.take().unwrap_or_default() {
-            stream.push(&session, reply.frame(), false);
+            stream.push(&session, &reply.frame(), false);
         }
         if let Some((frame, notice)) = first {
             stream.push(&session, &frame, notice);

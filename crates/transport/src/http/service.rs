@@ -15,7 +15,6 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
-use linchpin_proto::http::rules;
 use linchpin_proto::{Id, Limits, Service};
 use std::convert::Infallible;
 use std::fmt;
@@ -66,7 +65,8 @@ impl HttpService {
     pub(crate) fn bound(service: Arc<dyn Service>, options: &HttpOptions, bound: &[String]) -> HttpService {
         let limits = service.limits().clone();
         let sessions = Arc::new(Sessions::new(limits.clone()));
-        let guard = Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
+        let guard =
+            Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
         let path = options.path.as_deref().map(Box::from);
         let retry_ms = options.retry_ms;
         #[cfg(feature = "sse")]
@@ -208,7 +208,8 @@ impl Shared {
         let head = Head { headers, extensions };
         match (route, method) {
             (Route::Mcp, Method::POST) => {
-                let checked = intake::check_body_headers(&head.headers).and_then(|()| intake::check_post_accept(&head.headers));
+                let checked =
+                    intake::check_body_headers(&head.headers).and_then(|()| intake::check_post_accept(&head.headers));
                 match checked {
                     Ok(()) => State::Intake(head, Intake::default(), Purpose::Mcp),
                     Err((status, why)) => State::Answer(answer::refuse(status, None, why)),
@@ -246,7 +247,13 @@ impl Shared {
         if self.path.as_deref().is_none_or(|p| p == path) { Route::Mcp } else { Route::Unknown }
     }
 
-    fn received(self: &Arc<Self>, head: Head, purpose: Purpose, body: Result<Bytes, intake::Refusal>, cx: &mut Context<'_>) -> State {
+    fn received(
+        self: &Arc<Self>,
+        head: Head,
+        purpose: Purpose,
+        body: Result<Bytes, intake::Refusal>,
+        cx: &mut Context<'_>,
+    ) -> State {
         let body = match body {
             Ok(body) => body,
             Err((status, why)) => return State::Answer(answer::refuse(status, None, why)),
@@ -275,18 +282,27 @@ impl Shared {
         let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
         // Somebody else's session looks as if it did not exist.
         let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
-            return refuse(StatusCode::NOT_FOUND, "there is no such session, or it has ended; start a new one with `initialize`");
+            return refuse(
+                StatusCode::NOT_FOUND,
+                "there is no such session, or it has ended; start a new one with `initialize`",
+            );
         };
-        let Some(version) = headers.get(rules::PROTOCOL_VERSION) else {
+        let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
             // Revisions before the header do without it, and later ones are known from `initialize`.
             return Ok(session);
         };
         let version = version.to_str().unwrap_or_default().trim();
-        let (wire, known) = (session.wire(), header_version(version));
-        if known == HeaderVersion::Unknown {
-            return refuse(StatusCode::BAD_REQUEST, "the MCP-Protocol-Version header names no version that this server speaks");
+        let wire = session.wire();
+        if version == wire.revision.as_str() {
+            return Ok(session);
         }
-        if wire.version_header && version != wire.revision.as_str() {
+        if header_version(version) == HeaderVersion::Unknown {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "the MCP-Protocol-Version header names no version that this server speaks",
+            );
+        }
+        if wire.version_header {
             let why = format!("MCP-Protocol-Version differs from the session's; send {}", wire.revision.as_str());
             return refuse(StatusCode::BAD_REQUEST, &why);
         }
@@ -295,7 +311,7 @@ impl Shared {
 
     /// GET: the stream of a session, or one of its streams again.
     fn listen(&self, head: &Head) -> Response<HttpBody> {
-        let version = head.headers.get(rules::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        let version = head.headers.get(answer::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
         if !head.headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim)) {
             return answer::method_not_allowed("POST");
         }

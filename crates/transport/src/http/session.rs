@@ -34,7 +34,13 @@ struct Streams {
 
 impl HttpSession {
     /// A session whose engine is open. `None` when it is not.
-    pub(crate) fn new(key: u128, principal: Option<Arc<str>>, engine: Engine, limits: Arc<Limits>, epoch: Instant) -> Option<HttpSession> {
+    pub(crate) fn new(
+        key: u128,
+        principal: Option<Arc<str>>,
+        engine: Engine,
+        limits: Arc<Limits>,
+        epoch: Instant,
+    ) -> Option<HttpSession> {
         let wire = engine.session()?.wire();
         let session = HttpSession {
             key,

@@ -79,7 +79,12 @@ impl Sessions {
     }
 
     /// Opens a session. `None` when there is no randomness, or the engine has no session.
-    pub(crate) fn open(self: &Arc<Self>, place: Place, principal: Option<Arc<str>>, engine: Engine) -> Option<Arc<HttpSession>> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        place: Place,
+        principal: Option<Arc<str>>,
+        engine: Engine,
+    ) -> Option<Arc<HttpSession>> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok()?;
         let key = u128::from_ne_bytes(bytes);
@@ -223,7 +228,13 @@ mod tests {
         for key in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
             assert_eq!(key_of(id_of(key).as_bytes()), Some(key));
         }
-        for bad in ["", "0", "0123456789ABCDEF0123456789abcdef", "0123456789abcdef0123456789abcdefa", "+123456789abcdef0123456789abcdef"] {
+        for bad in [
+            "",
+            "0",
+            "0123456789ABCDEF0123456789abcdef",
+            "0123456789abcdef0123456789abcdefa",
+            "+123456789abcdef0123456789abcdef",
+        ] {
             assert_eq!(key_of(bad.as_bytes()), None, "{bad}");
         }
     }

@@ -32,6 +32,8 @@ struct Inner {
     /// Events in order; their numbers are not contiguous once some were dropped.
     events: VecDeque<Event>,
     last: u32,
+    /// The newest event that had to go although somebody may still ask for it.
+    lost: u32,
     /// The last event the current reader took.
     sent: u32,
     /// Grows with every takeover; whoever holds an older number has lost the stream.
@@ -137,7 +139,11 @@ impl EventStream {
         }
         let first = inner.events.front()?;
         let fine = over || first.notice || first.seq <= inner.sent;
-        fine.then(|| inner.events.pop_front().map_or(0, |e| e.bytes.len()))
+        let event = if fine { inner.events.pop_front() } else { None }?;
+        if !event.notice {
+            inner.lost = event.seq;
+        }
+        Some(event.bytes.len())
     }
 
     /// The bytes of all events.
@@ -159,10 +165,16 @@ impl EventStream {
     }
 
     /// Becomes the stream's reader, after the event `after`; whoever read before loses the stream. `None` when no such
-    /// event was ever sent.
-    pub(crate) fn attach(self: &Arc<Self>, session: &Arc<HttpSession>, after: u32, feed: Option<Arc<Feed>>) -> Option<Reader> {
+    /// event was ever sent, or when nothing is left of what came after it.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        session: &Arc<HttpSession>,
+        after: u32,
+        feed: Option<Arc<Feed>>,
+    ) -> Option<Reader> {
         let mut inner = self.lock();
-        if after > inner.last {
+        let gone = inner.ended.is_some() && inner.events.is_empty() && after < inner.lost;
+        if after > inner.last || gone {
             return None;
         }
         inner.holder += 1;
@@ -188,7 +200,7 @@ impl EventStream {
             Poll::Pending => {}
             Poll::Ready(Some(Out::Notice(frame))) => self.push(session, &frame, true),
             Poll::Ready(Some(Out::Question(frame))) => self.push(session, &frame, false),
-            Poll::Ready(Some(Out::Answer(reply))) => self.push(session, reply.frame(), false),
+            Poll::Ready(Some(Out::Answer(reply))) => self.push(session, &reply.frame(), false),
             Poll::Ready(Some(Out::Pause(ms))) => self.pause(session, ms),
             Poll::Ready(None) => self.end(session.now()),
         }

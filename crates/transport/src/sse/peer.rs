@@ -5,7 +5,9 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::{rules, sse};
-use linchpin_proto::{Change, Door, Engine, Event, Exchange, Feed, Id, Limits, Message, Request, Service, Started, Step};
+use linchpin_proto::{
+    Change, Door, Engine, Event, Exchange, Feed, Id, Limits, Message, Request, Service, Started, Step,
+};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,7 +55,11 @@ impl Peer {
     pub(crate) fn receive(&self, shared: &Shared, head: Head, body: Bytes) -> Response<HttpBody> {
         let inner = &self.0;
         if inner.outbox().events.len() > inner.limits.queue_messages_max + inner.limits.calls_per_peer_max {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, None, "too many messages wait on the session's stream; read them first");
+            return refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                None,
+                "too many messages wait on the session's stream; read them first",
+            );
         }
         let parts = match frame::read(body, &inner.limits) {
             Ok(Frame::One(message)) => {
@@ -62,14 +68,18 @@ impl Peer {
             }
             Ok(Frame::Batch(parts)) if inner.engine().batches() => parts,
             Ok(Frame::Batch(_)) => {
-                return refuse(StatusCode::BAD_REQUEST, None, "batches are not part of this protocol revision; send each message alone");
+                return refuse(
+                    StatusCode::BAD_REQUEST,
+                    None,
+                    "batches are not part of this protocol revision; send each message alone",
+                );
             }
             Err(reply) => return crate::http::reply(rules::status(reply.kind(), None), reply),
         };
         for part in parts {
             match frame::message(part, &inner.limits) {
                 Ok(message) => inner.take(shared, message, head.copy().door()),
-                Err(reply) => inner.push(reply.frame(), false),
+                Err(reply) => inner.push(&reply.frame(), false),
             }
         }
         accepted()
@@ -178,7 +188,7 @@ impl Inner {
                 let (inner, service) = (self.clone(), shared.service.clone());
                 tokio::spawn(async move { inner.call(&*service, *request, door).await });
             }
-            Event::Reply(reply) => self.push(reply.frame(), false),
+            Event::Reply(reply) => self.push(&reply.frame(), false),
             Event::Cancel(cancel, withdrawals) => {
                 withdrawals.iter().for_each(|frame| self.push(frame, false));
                 if let Some(cancel) = cancel {
@@ -194,9 +204,10 @@ impl Inner {
     async fn call(&self, service: &dyn Service, request: Request, door: Door) {
         let running = Unfinished { inner: self, id: request.id.clone() };
         let mut input = Some((request, door));
-        let started = poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
+        let started =
+            poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
         match started {
-            Some(Started::Done(reply)) => running.finish(Some(reply.frame())),
+            Some(Started::Done(reply)) => running.finish(Some(&reply.frame())),
             Some(Started::Running(exchange)) => running.run(exchange).await,
             None => {}
         }
@@ -233,7 +244,7 @@ impl Unfinished<'_> {
                 }
                 // There is no way to come back to this transport's stream.
                 Step::Pause(_) => {}
-                Step::Done(reply) => return self.finish(Some(reply.frame())),
+                Step::Done(reply) => return self.finish(Some(&reply.frame())),
                 Step::Cancelled => return self.finish(None),
             }
         }

@@ -112,11 +112,16 @@ impl Service for Fake {
         }
         let args = request.params.arguments.map(|a| request.text(a)).unwrap_or("{}");
         let args: serde_json::Value = serde_json::from_str(args).unwrap();
-        let mut words: Vec<String> = args["do"].as_str().unwrap_or_default().split_whitespace().rev().map(String::from).collect();
+        let mut words: Vec<String> =
+            args["do"].as_str().unwrap_or_default().split_whitespace().rev().map(String::from).collect();
         if request.method == Method::SubscriptionsListen {
             words = vec!["hear".into(), "note".into()];
         }
-        let text = if request.method == Method::ToolsCall { name.clone() } else { request.caller.wire().revision.as_str().to_owned() };
+        let text = if request.method == Method::ToolsCall {
+            name.clone()
+        } else {
+            request.caller.wire().revision.as_str().to_owned()
+        };
         let mut play = Play {
             reply: Some(self.finish(&request, &text)),
             feed: self.hub.open(Filter { tools: true, ..Filter::default() }, 100_000),
@@ -146,7 +151,11 @@ impl Service for Fake {
 
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
         (tool == "mirrored").then(|| {
-            let param = HeaderParam { header: "mcp-param-do".into(), path: ["do".into()].into(), kind: HeaderParamKind::String };
+            let param = HeaderParam {
+                header: "mcp-param-do".into(),
+                path: ["do".into()].into(),
+                kind: HeaderParamKind::String,
+            };
             Arc::from([param])
         })
     }

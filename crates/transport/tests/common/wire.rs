@@ -48,6 +48,11 @@ impl Server {
         tokio::time::timeout(PATIENCE, self.ended).await.expect("the server ends").unwrap().unwrap();
     }
 
+    /// Drops the serving future.
+    pub fn abort(self) {
+        self.ended.abort();
+    }
+
     pub fn begin_stop(&mut self) {
         let _ = self.stop.take().map(|s| s.send(()));
     }
@@ -186,12 +191,16 @@ impl Conn {
 pub const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 pub fn initialize(revision: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+    )
 }
 
 /// A call inside a session.
 pub fn call(id: &str, tool: &str, words: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"do":"{words}"}}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"do":"{words}"}}}}}}"#
+    )
 }
 
 /// A POST with the usual headers, then `headers`, then `body`. A header given without a value is left out.
@@ -200,7 +209,11 @@ pub fn post(headers: &[(&str, &str)], body: &str) -> String {
 }
 
 pub fn post_to(path: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let usual = [("host", "localhost"), ("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let usual = [
+        ("host", "localhost"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
     let length = body.len().to_string();
     request("POST", path, &[&usual[..], &[("content-length", length.as_str())]].concat(), headers) + body
 }

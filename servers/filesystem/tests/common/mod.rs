@@ -23,10 +23,7 @@ impl World {
             std::fs::create_dir(base.path().join(name)).expect("a directory");
         }
         std::fs::write(base.path().join("ws-evil/s.txt"), "SECRET").expect("a file");
-        let mut config = Config {
-            directories: vec![text(&base.path().join("ws"))],
-            ..Config::default()
-        };
+        let mut config = Config { directories: vec![text(&base.path().join("ws"))], ..Config::default() };
         change(&mut config);
         let (fs, warnings) = Filesystem::open(config).expect("the directory can be opened");
         assert_eq!(warnings, Vec::<String>::new());
@@ -40,11 +37,7 @@ impl World {
 
     /// The same as text.
     pub(crate) fn at(&self, name: &str) -> String {
-        if name.is_empty() {
-            text(&self.base.path().join("ws"))
-        } else {
-            text(&self.path(name))
-        }
+        if name.is_empty() { text(&self.base.path().join("ws")) } else { text(&self.path(name)) }
     }
 
     /// A path beside the allowed directory.

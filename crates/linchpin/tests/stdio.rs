@@ -1,0 +1,105 @@
+//! A real process: the example `hello` over its standard input and output.
+
+#![cfg(all(unix, feature = "stdio"))]
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    fn start() -> Process {
+        let program = program();
+        let mut command = Command::new(&program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        Process { child, input, lines: BufReader::new(output).lines() }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.input.as_mut().expect("open").write_all(format!("{message}\n").as_bytes()).await.expect("it reads");
+    }
+
+    /// The next line of standard output, which must be a message; `None` at its end.
+    async fn next(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("in time").expect("a line")?;
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("not a message, {e}: {line}"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        Some(message)
+    }
+
+    /// Everything left on standard output, then how the process ended and what it said on standard error.
+    async fn end(mut self) -> (Vec<Value>, bool, String) {
+        let mut left = Vec::new();
+        while let Some(message) = self.next().await {
+            left.push(message);
+        }
+        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("a status");
+        let mut said = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut said).await.expect("text");
+        (left, status.success(), said)
+    }
+}
+
+/// The example. Cargo builds it beside the tests, one folder up, unless it was told to build this test alone.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("this test is a file");
+    let profile = test.parent().and_then(|p| p.parent()).expect("target/<profile>/deps");
+    let program = profile.join("examples/hello");
+    if !program.exists() {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = std::process::Command::new(cargo);
+        build.args(["build", "--quiet", "--locked", "-p", "linchpin", "--example", "hello", "--target-dir"]);
+        build.arg(profile.parent().expect("target/<profile>"));
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo runs").success(), "the example can be built");
+    }
+    program
+}
+
+fn call(id: u64, tool: &str, arguments: Value) -> Value {
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments, "_meta": meta } })
+}
+
+#[tokio::test]
+async fn a_process_writes_nothing_but_messages_and_ends_with_its_input() {
+    let mut process = Process::start();
+    process.send(call(1, "greet", json!({ "name": "Ada" }))).await;
+    assert_eq!(process.next().await.expect("an answer")["result"]["content"][0]["text"], "Hello, Ada!");
+    process.input.as_mut().expect("open").write_all(b"no message\n").await.expect("it reads");
+    assert_eq!(process.next().await.expect("an answer")["error"]["code"], -32700);
+    process.send(call(2, "wait", json!({ "ms": 100 }))).await;
+    process.input = None;
+    let (left, success, said) = process.end().await;
+    assert_eq!(left.len(), 1, "the running call was waited for: {left:?}");
+    assert_eq!((left[0]["id"].as_u64(), &left[0]["result"]["content"][0]["text"]), (Some(2), &json!("waited")));
+    assert!(success && said.is_empty(), "{said}");
+}
+
+#[tokio::test]
+async fn sigterm_ends_a_process_cleanly_after_its_running_calls() {
+    let mut process = Process::start();
+    process.send(call(1, "greet", json!({ "name": "Ada" }))).await;
+    process.next().await.expect("an answer");
+    process.send(call(2, "wait", json!({ "ms": 300 }))).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let id = process.child.id().expect("it runs").to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.expect("kill runs").success());
+    let (left, success, said) = process.end().await;
+    assert_eq!(left.iter().map(|m| m["id"].as_u64()).collect::<Vec<_>>(), [Some(2)], "{left:?}");
+    assert!(success, "{said}");
+}

@@ -1,0 +1,54 @@
+//! `#[offer]` where it does not belong.
+//@ names: `#[offer]` stands on the `impl` block whose methods are offered
+//@ names: `#[offer]` stands on a type's own methods
+//@ names: a server outlives what its state would borrow
+//@ names: nothing is offered: mark methods with
+//@ names: a loose argument cannot use `T`; put the arguments into a struct of your own
+//@ names: `#[offer]` knows one option: `crate = path`
+//@ names: `#[tool]` stands on an `async fn`
+
+use linchpin::prelude::*;
+
+#[offer]
+struct Nothing;
+
+trait Speaks {
+    fn speak(&self) -> String;
+}
+
+#[offer]
+impl Speaks for Nothing {
+    fn speak(&self) -> String {
+        String::new()
+    }
+}
+
+struct Empty;
+
+#[offer]
+impl Empty {}
+
+struct Borrows<'a>(&'a str);
+
+#[offer]
+impl Borrows<'_> {
+    #[tool]
+    async fn text(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
+struct Holds<T>(T);
+
+#[offer(krate = linchpin)]
+impl<T> Holds<T> {
+    #[tool]
+    const NAME: &'static str = "held";
+
+    #[tool]
+    async fn put(&self, more: Vec<T>) -> String {
+        more.len().to_string()
+    }
+}
+
+fn main() {}

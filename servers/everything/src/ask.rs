@@ -1,0 +1,221 @@
+//! Tools that ask the client in the middle of a call: forms, URLs, models, roots.
+
+use crate::{Effects, Everything, tool};
+use linchpin::prelude::*;
+use linchpin::proto::Wire;
+use linchpin::server::{Accepted, UrlAnswer};
+use linchpin::types::elicit::{ElicitAction, ElicitResult};
+use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
+use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Adds the tools.
+pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
+    server
+        .tool(
+            tool("get-roots-list", "Roots", "Lists the roots the client works in. Needs a client with roots.", Effects::Reads).alias("listRoots"),
+            roots,
+        )
+        .tool(
+            tool(
+                "trigger-elicitation-request",
+                "Form",
+                "Asks the user to fill in a form with every kind of field. Needs a client with elicitation.",
+                Effects::Acts,
+            )
+            .alias("startElicitation"),
+            form,
+        )
+        .tool(
+            tool(
+                "trigger-url-elicitation",
+                "Open a URL",
+                "Asks the user to open a URL. Needs a client with elicitation by URL. With `errorPath`, the first call for a URL in a \
+                 session fails with the error that sends the user there (sessions of 2025-11-25 only); a second one goes on.",
+                Effects::ActsOutside,
+            ),
+            open_url,
+        )
+        .tool(
+            tool(
+                "trigger-sampling-request",
+                "Sampling",
+                "Asks the client's model. Needs a client with sampling.",
+                Effects::ActsOutside,
+            )
+            .alias("sampleLLM"),
+            sample,
+        )
+        .tool(
+            tool(
+                "everything_two_questions",
+                "Two questions",
+                "Asks two questions, one after the other, and runs a step between them only once.",
+                Effects::Acts,
+            ),
+            two_questions,
+        )
+}
+
+async fn roots(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
+    let roots = cx.roots("roots").await?;
+    let lines = roots
+        .iter()
+        .enumerate()
+        .map(|(i, root)| format!("\n{}. {}: {}", i + 1, root.name.as_deref().unwrap_or("unnamed"), root.uri));
+    Ok(format!("The client has {} roots.{}", roots.len(), lines.collect::<String>()))
+}
+
+/// A form with every kind of field that `wire` can carry.
+fn every_field(wire: &Wire) -> Value {
+    let choices = ["First", "Second", "Third"];
+    let titled: Vec<Value> =
+        choices.iter().map(|c| json!({ "const": c.to_lowercase(), "title": format!("{c} choice") })).collect();
+    let mut form = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "title": "Name", "description": "Your name", "minLength": 1, "maxLength": 100 },
+            "check": { "type": "boolean", "title": "Agree", "description": "Whether you agree", "default": false },
+            "firstLine": { "type": "string", "title": "First line", "description": "The first line of a song", "default": "Once upon a time" },
+            "email": { "type": "string", "title": "E-mail", "description": "An e-mail address", "format": "email" },
+            "homepage": { "type": "string", "title": "Home page", "description": "A URL", "format": "uri" },
+            "birthdate": { "type": "string", "title": "Birth date", "description": "A date", "format": "date" },
+            "integer": { "type": "integer", "title": "Whole number", "description": "From 1 to 100", "minimum": 1, "maximum": 100, "default": 42 },
+            "number": { "type": "number", "title": "Number", "description": "From 0 to 1000", "minimum": 0, "maximum": 1000, "default": 2.5 },
+            "untitledSingleSelectEnum": { "type": "string", "title": "One of three", "enum": choices, "default": "First" },
+            "untitledMultipleSelectEnum": {
+                "type": "array", "title": "Some of three", "minItems": 1, "maxItems": 3,
+                "items": { "type": "string", "enum": choices }, "default": ["First"]
+            },
+            "titledSingleSelectEnum": { "type": "string", "title": "One of three, with titles", "oneOf": titled, "default": "first" },
+            "titledMultipleSelectEnum": {
+                "type": "array", "title": "Some of three, with titles", "minItems": 1, "maxItems": 3,
+                "items": { "anyOf": titled }, "default": ["first"]
+            },
+            "legacyTitledEnum": {
+                "type": "string", "title": "One of three, the old way", "enum": ["a", "b", "c"],
+                "enumNames": ["Choice A", "Choice B", "Choice C"], "default": "a"
+            }
+        },
+        "required": ["name"]
+    });
+    if !wire.icons
+        && let Some(fields) = form["properties"].as_object_mut()
+    {
+        // Lists of choices came with the revision that brought icons; the SDK would refuse the whole form.
+        fields.retain(|_, field| field["type"] != "array");
+    }
+    form
+}
+
+async fn form(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
+    let schema = every_field(Wire::of(cx.revision()));
+    let ElicitResult { action, content, .. } =
+        cx.form_raw("form", "Please fill in this form; only the name is needed.", schema).await?;
+    Ok(match action {
+        ElicitAction::Accept => {
+            let fields = content.unwrap_or_default();
+            let lines = fields
+                .iter()
+                .map(|(name, value)| format!("\n- {name}: {}", serde_json::to_string(value).unwrap_or_default()));
+            format!("The user sent the form:{}", lines.collect::<String>())
+        }
+        ElicitAction::Decline => "The user declined to fill in the form.".into(),
+        ElicitAction::Cancel => "The user closed the form.".into(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OpenUrl {
+    /// The URL to open, beginning with `https://` or `http://`.
+    url: String,
+    /// What to tell the user.
+    #[serde(default = "please")]
+    message: String,
+    /// The id in the error of `errorPath`. Default: a random one.
+    elicitation_id: Option<String>,
+    /// Whether to send the user there by an error.
+    #[serde(default)]
+    error_path: bool,
+}
+
+fn please() -> String {
+    "Please open this page.".into()
+}
+
+async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
+    if !["https://", "http://"].iter().any(|scheme| q.url.starts_with(scheme)) {
+        return Err(Error::tool("`url` must begin with https:// or http://"));
+    }
+    if q.error_path
+        && cx.caps().elicitation_url
+        && Wire::of(cx.revision()).icons
+        && let Some(peer) = cx.peer()
+        && s.sessions.first_time(&peer, &q.url)
+    {
+        let id = q.elicitation_id.unwrap_or_else(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
+        let elicitation = json!({ "mode": "url", "message": q.message, "url": q.url, "elicitationId": id });
+        let data = json!({ "elicitations": [elicitation] });
+        return Err(Error::protocol_with(URL_ELICITATION_REQUIRED, "open the page, then call again", data));
+    }
+    let answer: UrlAnswer = cx.ask_url("url", &q.message, &q.url).await?;
+    Ok(match answer {
+        Accepted::Yes(()) => "The user agreed to open the page.",
+        Accepted::Declined => "The user declined to open the page.",
+        Accepted::Cancelled => "The user closed the question.",
+    }
+    .into())
+}
+
+/// A URL must be opened first. The code belongs to revision 2025-11-25 alone.
+const URL_ELICITATION_REQUIRED: i32 = -32042;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Sample {
+    /// What to ask the model.
+    prompt: String,
+    /// How long the answer may be, in tokens.
+    #[serde(default = "hundred")]
+    #[schemars(range(min = 1))]
+    max_tokens: u64,
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+async fn sample(_: &Everything, cx: &Cx, q: Sample) -> Result<String> {
+    let request = CreateMessageRequestParams {
+        messages: vec![SamplingMessage::user(q.prompt)],
+        system_prompt: Some("You answer a server that tries out its client.".into()),
+        max_tokens: q.max_tokens,
+        ..Default::default()
+    };
+    let answer = cx.sample("answer", request).await?;
+    let text: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
+    Ok(format!("The model {} said: {}", answer.model, text.join("\n")))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    /// Your name.
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Color {
+    /// Your favourite colour.
+    color: String,
+}
+
+async fn two_questions(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
+    let user: Name = cx.ask("name", "What is your name?").await?;
+    // Without `once` each round would draw another number, because the handler runs again from its start.
+    let draw = async { Ok(RandomState::new().build_hasher().finish() % 1_000) };
+    let number = cx.once("number", draw).await?;
+    let favourite: Color =
+        cx.ask("color", &format!("{}, your number is {number}. What is your favourite colour?", user.name)).await?;
+    Ok(format!("{} has the number {number} and likes {}.", user.name, favourite.color))
+}

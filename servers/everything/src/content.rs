@@ -1,0 +1,276 @@
+//! Tools that answer by themselves: text, numbers, images, audio, resources, structured content, progress.
+
+use crate::{Effects, Everything, offers, tool};
+use linchpin::prelude::*;
+use linchpin::types::content::{Annotations, Icon, Role};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// A picture of 16 by 16 pixels, in base64.
+pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAYAAAAf8/9hAAAAKUlEQVR42mNgoBWQz3/9HxlTpJkkQ3ApJtqQYWAAxYFIlWgcNWCoGQAAWjueAUzf/LAAAAAASUVORK5CYII=";
+/// A twentieth of a second of a quiet tone, WAV in base64.
+const WAV: &str = "UklGRrQBAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YZABAACAjZmip6ejmo6Bc2deWFhcZHB9i5ehpqeknJGDdmlfWVhbYm16iJWfpqelnpOGeGthWlhaYWt4hpOepaemn5WIem1iW1hZX2l2g5GcpKemoZeLfXBkXFhYXmdzgY6ao6enopmNf3JmXVhYXGVxfoyYoaeno5uPgnRoXllYW2NufImWoKanpJ2ShXdqYFlYWmFseYeUnqWopZ6Uh3lsYVpYWWBqd4WSnaSnpqCWiXxuY1tYWV5odIKPm6Onp6GYjH5xZVxYWF1mcoCNmaKnp6OajoFzZ15YWFxkcH2Ll6Gmp6SckYN2aV9ZWFtibXqIlZ+mp6Wek4Z4a2FaWFpha3iGk56lp6aflYh6bWJbWFlfaXaDkZykp6ahl4t9cGRcWFheZ3OBjpqjp6eimY2AcmZdWFhcZXF+jJihp6ejm4+CdGheWVhbY258iZagpqeknZKFd2pgWVhaYWx5h5SepailnpSHeWxhWlhZYGp3hZKdpKemoJaJfG5jW1hZXmh0go+bo6enoZiMfnFlXFhYXWZy";
+
+/// The server's icon.
+pub(crate) fn icon() -> Icon {
+    Icon {
+        src: format!("data:image/png;base64,{PNG}"),
+        mime_type: Some("image/png".into()),
+        sizes: vec!["16x16".into()],
+        theme: None,
+    }
+}
+
+/// Adds the tools.
+pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
+    let reads = |name: &str, title: &str, description: &str| tool(name, title, description, Effects::Reads);
+    let server = server
+        .tool(reads("echo", "Echo", "Repeats a message."), |q: Echo| async move { format!("Echo: {}", q.message) })
+        .tool(
+            reads(
+                "get-annotated-message",
+                "Annotated message",
+                "Answers with content whose annotations say whom it is for and how much it matters.",
+            )
+            .alias("annotatedMessage"),
+            annotated,
+        )
+        .tool(
+            reads(
+                "get-env",
+                "Environment",
+                "Lists the names of the server's environment variables. Values are not shown.",
+            )
+            .alias("printEnv"),
+            env,
+        )
+        .tool(
+            reads(
+                "get-resource-links",
+                "Resource links",
+                "Answers with links to texts (even numbers) and binary data (odd numbers).",
+            )
+            .alias("getResourceLinks"),
+            links,
+        )
+        .tool(
+            reads("get-resource-reference", "Resource reference", "Answers with a resource inside the answer.")
+                .alias("getResourceReference"),
+            reference,
+        )
+        .tool(
+            reads(
+                "get-structured-content",
+                "Structured content",
+                "Answers with made-up weather that programs can read.",
+            )
+            .alias("structuredContent"),
+            |q: Place| async move { Json(q.location.weather()) },
+        )
+        .tool(reads("get-sum", "Sum", "Adds two numbers.").alias("add"), |q: Sum| async move {
+            format!("The sum of {} and {} is {}.", q.a, q.b, q.a + q.b)
+        })
+        .tool(
+            reads("get-tiny-image", "Tiny image", "Answers with a picture.").alias("getTinyImage").icon(icon()),
+            |_: NoArgs| async {
+                vec![
+                    Content::text("Here is a picture:"),
+                    Content::image(PNG, "image/png"),
+                    Content::text("It shows a linchpin."),
+                ]
+            },
+        )
+        .tool(
+            reads(
+                "trigger-long-running-operation",
+                "Long operation",
+                "Takes its time and reports progress if asked to.",
+            )
+            .alias("longRunningOperation"),
+            long_operation,
+        )
+        .tool(reads("everything_tiny_audio", "Tiny audio", "Answers with a short tone."), |_: NoArgs| async {
+            vec![Content::text("Here is a tone:"), Content::audio(WAV, "audio/wav")]
+        })
+        .tool(
+            reads(
+                "everything_mirrored_argument",
+                "Mirrored argument",
+                "Has an argument that clients repeat in the HTTP header `Mcp-Param-Region`.",
+            ),
+            |q: Mirrored| async move { format!("The region is {}.", q.region) },
+        );
+    // Off until the options or the program that mounts this say otherwise.
+    server.tools().disable("get-env");
+    server
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// The message to repeat.
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sum {
+    /// The first number.
+    a: f64,
+    /// The second number.
+    b: f64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Mirrored {
+    /// Any word.
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Error,
+    Success,
+    Debug,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Annotated {
+    /// Which kind of message.
+    message_type: Kind,
+    /// Whether to add a picture.
+    #[serde(default)]
+    include_image: bool,
+}
+
+fn mark(audience: &[Role], priority: f64) -> Annotations {
+    Annotations { audience: audience.to_vec(), priority: Some(priority), last_modified: None }
+}
+
+async fn annotated(q: Annotated) -> Vec<Content> {
+    let (text, marks) = match q.message_type {
+        Kind::Error => ("Error: something went wrong (not really)", mark(&[Role::User, Role::Assistant], 1.0)),
+        Kind::Success => ("Success: it worked", mark(&[Role::User], 0.7)),
+        Kind::Debug => ("Debug: 42 things were looked at", mark(&[Role::Assistant], 0.3)),
+    };
+    let mut answer = vec![Content::text(text).with_annotations(marks)];
+    if q.include_image {
+        answer.push(Content::image(PNG, "image/png").with_annotations(mark(&[Role::User], 0.5)));
+    }
+    answer
+}
+
+async fn env(_: NoArgs) -> Result<String> {
+    // Names only: a value may be a secret, and whoever calls this may not be who started the server.
+    let names = std::env::vars_os().map(|(name, _)| (name.to_string_lossy().into_owned(), Value::from("(redacted)")));
+    Ok(serde_json::to_string_pretty(&names.collect::<Map<_, _>>())?)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Links {
+    /// How many links.
+    #[serde(default = "three")]
+    #[schemars(range(min = 1, max = 10))]
+    count: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+async fn links(q: Links) -> Vec<Content> {
+    let text = Content::text(format!("{} links to resources of this server:", q.count));
+    std::iter::once(text).chain((1..=q.count).map(offers::link)).collect()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Reference {
+    /// Text or binary data.
+    #[serde(default)]
+    resource_type: offers::Type,
+    /// Which resource.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    resource_id: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+async fn reference(q: Reference) -> Vec<Content> {
+    let resource = offers::dynamic(q.resource_type, q.resource_id);
+    let uri = resource.uri().to_owned();
+    vec![
+        Content::text(format!("Resource {} is in this answer:", q.resource_id)),
+        Content::resource(resource),
+        Content::text(format!("It can also be read at {uri}.")),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum City {
+    #[serde(rename = "New York")]
+    NewYork,
+    Chicago,
+    #[serde(rename = "Los Angeles")]
+    LosAngeles,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// Where.
+    location: City,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Weather {
+    /// In degrees Celsius.
+    temperature: f64,
+    /// In words.
+    conditions: &'static str,
+    /// In percent.
+    humidity: f64,
+}
+
+impl City {
+    fn weather(&self) -> Weather {
+        let (temperature, conditions, humidity) = match self {
+            City::NewYork => (11.0, "Cloudy", 74.0),
+            City::Chicago => (4.5, "Light rain", 82.0),
+            City::LosAngeles => (23.0, "Sunny", 48.0),
+        };
+        Weather { temperature, conditions, humidity }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LongOperation {
+    /// How long it takes, in seconds.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 0.0, max = 300.0))]
+    duration: f64,
+    /// In how many steps.
+    #[serde(default = "five")]
+    #[schemars(range(min = 1, max = 1000))]
+    steps: u32,
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+fn five() -> u32 {
+    5
+}
+
+async fn long_operation(_: &Everything, cx: &Cx, q: LongOperation) -> String {
+    for step in 1..=q.steps {
+        tokio::time::sleep(Duration::from_secs_f64(q.duration / f64::from(q.steps))).await;
+        cx.progress_with(step.into(), Some(q.steps.into()), &format!("Step {step} of {}", q.steps));
+    }
+    format!("Long running operation completed. Duration: {} seconds, Steps: {}.", q.duration, q.steps)
+}

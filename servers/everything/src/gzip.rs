@@ -1,0 +1,176 @@
+//! `gzip-file-as-resource`: compresses what a `data:` URL holds. It never opens a connection or a file.
+
+use crate::{Effects, Everything, tool};
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use linchpin::prelude::*;
+use std::io::Write;
+
+/// Sloppy writers leave the padding of `data:` URLs out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+const MIME: &str = "application/gzip";
+const NAME_CHARS_MAX: usize = 100;
+
+/// Adds the tool, and the template its links lead to.
+pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
+    let description = "Compresses what a `data:` URL holds (without one: this server's README) and answers with the result, or with \
+                       a link that can be read until the session ends.";
+    server.tool(tool("gzip-file-as-resource", "Gzip", description, Effects::ActsOnce).alias("zip"), gzip).resource(
+        Resource::new("demo://resource/session/{name}")
+            .name("Session resource")
+            .title("Session resource")
+            .description("What `gzip-file-as-resource` made in this session.")
+            .mime_type(MIME),
+        read,
+    )
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Output {
+    #[default]
+    ResourceLink,
+    Resource,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Gzip {
+    /// What to call the result: letters, digits, `.`, `_` and `-`.
+    #[serde(default = "readme")]
+    name: String,
+    /// A `data:` URL of what to compress. Other URLs are refused: this server has no network client.
+    data: Option<String>,
+    /// A link to the result, or the result itself.
+    #[serde(default)]
+    output_type: Output,
+}
+
+fn readme() -> String {
+    "README.md.gz".into()
+}
+
+async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<Content>> {
+    let name_ok = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if q.name.is_empty() || q.name.len() > NAME_CHARS_MAX || !q.name.chars().all(name_ok) {
+        return Err(Error::tool(format!("`name` must be 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` or `-`")));
+    }
+    let plain = match &q.data {
+        Some(url) => decode(url, s.options.gzip_bytes_max)?,
+        None => include_bytes!("../README.md").to_vec(),
+    };
+    let zipped = compress(&plain)?;
+    let about = format!("{} bytes, {} when compressed", plain.len(), zipped.len());
+    let uri = format!("demo://resource/session/{}", q.name);
+    match (q.output_type, cx.peer()) {
+        (Output::ResourceLink, Some(peer)) => {
+            s.sessions.keep(&peer, &q.name, zipped)?;
+            let mut link = linchpin::types::content::ResourceLink { uri, name: q.name, ..Default::default() };
+            link.mime_type = Some(MIME.into());
+            link.description = Some(about);
+            Ok(vec![Content::ResourceLink(link)])
+        }
+        (Output::ResourceLink, None) => {
+            let why =
+                format!("{about}. Links end with the session and this request has none, so here is the result itself:");
+            Ok(vec![Content::text(why), embedded(uri, &zipped)])
+        }
+        (Output::Resource, _) => Ok(vec![embedded(uri, &zipped)]),
+    }
+}
+
+fn embedded(uri: String, bytes: &[u8]) -> Content {
+    Content::resource(ResourceContents::blob(uri, BASE64.encode(bytes)).with_mime_type(MIME))
+}
+
+fn compress(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
+
+/// What a `data:` URL holds. Anything else is refused with a sentence that says why.
+fn decode(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(Error::tool("`data` must be a `data:` URL, for example data:,Hello"));
+    };
+    if !scheme.eq_ignore_ascii_case("data") {
+        let scheme: String = scheme.chars().take(20).collect();
+        return Err(Error::tool(format!(
+            "this server fetches nothing: `{scheme}:` URLs are refused; put the content in a `data:` URL"
+        )));
+    }
+    let Some((kind, data)) = rest.split_once(',') else {
+        return Err(Error::tool("the `data:` URL has no comma before its content"));
+    };
+    // Neither decoding makes it longer, so the length is checked before anything is copied.
+    let base64 = kind.trim_end().to_ascii_lowercase().ends_with(";base64");
+    let least = if base64 { data.len() / 4 * 3 } else { data.len() / 3 };
+    let too_long = || Error::tool(format!("the content is longer than the limit of {bytes_max} bytes"));
+    if least > bytes_max.saturating_add(2) {
+        return Err(too_long());
+    }
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
+    let bytes = match base64 {
+        true => BASE64.decode(bytes).map_err(|e| Error::tool(format!("the content is not base64: {e}")))?,
+        false => bytes,
+    };
+    if bytes.len() > bytes_max { Err(too_long()) } else { Ok(bytes) }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ByName {
+    name: String,
+}
+
+async fn read(s: &Everything, cx: &Cx, at: ByName) -> Result<Vec<u8>> {
+    let kept = cx.peer().and_then(|peer| s.sessions.kept(&peer, &at.name));
+    kept.map(|bytes| bytes.to_vec()).ok_or_else(Error::not_found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn only_data_urls_are_decoded_and_within_the_limit() {
+        let cases: [(&str, std::result::Result<&[u8], &str>); 12] = [
+            ("data:,Hello%20there", Ok(b"Hello there")),
+            ("data:text/plain;base64,SGVsbG8=", Ok(b"Hello")),
+            ("DATA:;Base64,SGVsbG8", Ok(b"Hello")),
+            ("data:;base64,SGVs%62G8=", Ok(b"Hello")),
+            ("data:,0123456789abcdef", Ok(b"0123456789abcdef")),
+            ("data:,0123456789abcdefg", Err("longer than the limit")),
+            ("data:;base64,QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=", Err("longer than the limit")),
+            ("data:;base64,***", Err("not base64")),
+            ("data:nothing", Err("no comma")),
+            ("http://127.0.0.1/latest/meta-data", Err("`http:` URLs are refused")),
+            ("file:///etc/passwd", Err("`file:` URLs are refused")),
+            ("hello", Err("must be a `data:` URL")),
+        ];
+        for (url, want) in cases {
+            match (decode(url, 16), want) {
+                (Ok(got), Ok(want)) => assert_eq!(got, want, "{url}"),
+                (Err(got), Err(want)) => assert!(got.to_string().contains(want), "{url}: {got}"),
+                (got, want) => panic!("{url}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_compressed_can_be_decompressed() {
+        let plain = vec![b'a'; 10_000];
+        let zipped = compress(&plain).unwrap();
+        assert!(zipped.len() < 100);
+        let mut back = Vec::new();
+        flate2::read::GzDecoder::new(&zipped[..]).read_to_end(&mut back).unwrap();
+        assert_eq!(back, plain);
+    }
+}

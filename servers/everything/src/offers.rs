@@ -1,0 +1,203 @@
+//! Resources and prompts.
+
+use crate::{Everything, INSTRUCTIONS};
+use linchpin::prelude::*;
+use linchpin::server::Completion;
+
+/// Adds them.
+pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
+    prompts(templates(documents(server)))
+}
+
+/// Text or binary data.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+pub(crate) enum Type {
+    #[default]
+    Text,
+    Blob,
+}
+
+/// A resource made up for its number.
+pub(crate) fn dynamic(kind: Type, id: u32) -> ResourceContents {
+    let uri = uri(kind, id);
+    match kind {
+        Type::Text => ResourceContents::text(uri, format!("Resource {id}: a text made up for this number."))
+            .with_mime_type("text/plain"),
+        Type::Blob => {
+            use base64::Engine as _;
+            let bytes = format!("Resource {id}: bytes made up for this number.");
+            let blob = base64::engine::general_purpose::STANDARD.encode(bytes);
+            ResourceContents::blob(uri, blob).with_mime_type("application/octet-stream")
+        }
+    }
+}
+
+fn uri(kind: Type, id: u32) -> String {
+    match kind {
+        Type::Text => format!("demo://resource/dynamic/text/{id}"),
+        Type::Blob => format!("demo://resource/dynamic/blob/{id}"),
+    }
+}
+
+/// A link to a resource: a text for even numbers, binary data for odd ones.
+pub(crate) fn link(id: u32) -> Content {
+    let (kind, word, mime) = match id % 2 {
+        0 => (Type::Text, "Text", "text/plain"),
+        _ => (Type::Blob, "Blob", "application/octet-stream"),
+    };
+    Content::ResourceLink(linchpin::types::content::ResourceLink {
+        uri: uri(kind, id),
+        name: format!("{word} Resource {id}"),
+        description: Some(format!("Made up for the number {id}")),
+        mime_type: Some(mime.into()),
+        ..Default::default()
+    })
+}
+
+/// The static documents: file name and text.
+const DOCUMENTS: [(&str, &str); 7] = [
+    (
+        "architecture.md",
+        "# Architecture\n\nOne process, no state but that of its sessions. Handlers are plain async functions.\n",
+    ),
+    (
+        "extension.md",
+        "# Extension\n\nMount `Everything` on a server of your own with `Server::with`, and add what you like beside it.\n",
+    ),
+    (
+        "features.md",
+        "# Features\n\nTools, prompts, resources, templates, completions, subscriptions, logs, progress, forms, sampling, roots.\n",
+    ),
+    (
+        "how-it-works.md",
+        "# How it works\n\nEach tool shows one feature. The same code serves clients with sessions and requests that stand alone.\n",
+    ),
+    ("instructions.md", INSTRUCTIONS),
+    ("startup.md", "# Start\n\n    linchpin serve everything\n"),
+    (
+        "structure.md",
+        "# Structure\n\n`content` answers, `ask` asks, `session` lasts, `gzip` compresses, `offers` holds resources and prompts.\n",
+    ),
+];
+
+/// The URIs of the static documents.
+pub(crate) fn static_uris() -> impl Iterator<Item = String> {
+    DOCUMENTS.iter().map(|(name, _)| document_uri(name))
+}
+
+fn document_uri(name: &str) -> String {
+    format!("demo://resource/static/document/{name}")
+}
+
+fn documents(server: Server<Everything>) -> Server<Everything> {
+    DOCUMENTS.iter().fold(server, |server, &(name, text)| {
+        let document =
+            Resource::new(document_uri(name)).name(name).title(name).description(format!("About this server: {name}"));
+        server
+            .resource(document.mime_type("text/markdown").size(text.len() as u64), move |_: NoArgs| async move { text })
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ById {
+    resource_id: u32,
+}
+
+/// Those of `choices` that begin with what was typed, without regard to case.
+fn beginning<T: ToString>(typed: &Completion, choices: impl IntoIterator<Item = T>) -> Vec<String> {
+    let begins = |choice: &String| choice.to_lowercase().starts_with(&typed.value.to_lowercase());
+    choices.into_iter().map(|choice| choice.to_string()).filter(begins).collect()
+}
+
+fn numbers(typed: &Completion) -> Vec<String> {
+    beginning(typed, 1..=20)
+}
+
+fn templates(server: Server<Everything>) -> Server<Everything> {
+    let template = |kind: &str, name: &str, description: &str| {
+        Resource::new(format!("demo://resource/dynamic/{kind}/{{resourceId}}"))
+            .name(name)
+            .title(name)
+            .description(description)
+            .complete("resourceId", |typed| async move { numbers(&typed) })
+    };
+    let text = template("text", "Dynamic Text Resource", "A text made up for a whole number.").mime_type("text/plain");
+    let blob = template("blob", "Dynamic Blob Resource", "Binary data made up for a whole number.")
+        .mime_type("application/octet-stream");
+    server
+        .resource(text, |at: ById| async move { dynamic(Type::Text, at.resource_id) })
+        .resource(blob, |at: ById| async move { dynamic(Type::Blob, at.resource_id) })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CityState {
+    /// The name of a city.
+    city: String,
+    /// The state it is in.
+    state: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Lead {
+    /// The department.
+    department: String,
+    /// Who is to lead it; depends on the department.
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct About {
+    /// Text or Blob.
+    resource_type: Type,
+    /// The number of the resource.
+    resource_id: u32,
+}
+
+/// Departments and who works there.
+const TEAMS: [(&str, [&str; 3]); 4] = [
+    ("Engineering", ["Alice", "Bob", "Charlie"]),
+    ("Marketing", ["Grace", "Henry", "Iris"]),
+    ("Sales", ["David", "Eve", "Frank"]),
+    ("Support", ["John", "Kim", "Lee"]),
+];
+
+/// People of the department that was chosen; everybody while none is.
+fn people(typed: &Completion) -> Vec<String> {
+    let chosen = typed.context.get("department");
+    let teams = TEAMS.iter().filter(|(department, _)| chosen.is_none_or(|chosen| chosen == department));
+    beginning(typed, teams.flat_map(|(_, names)| *names))
+}
+
+fn prompts(server: Server<Everything>) -> Server<Everything> {
+    let prompt = |name: &str, title: &str, description: &str| Prompt::new(name, description).title(title);
+    server
+        .prompt(prompt("simple-prompt", "Simple", "A prompt without arguments."), |_: NoArgs| async {
+            "This is a simple prompt without arguments."
+        })
+        .prompt(
+            prompt("args-prompt", "Arguments", "A prompt with an argument that is needed and one that is not."),
+            |q: CityState| async move {
+                let place = q.state.map_or(q.city.clone(), |state| format!("{}, {state}", q.city));
+                format!("What's the weather like in {place}?")
+            },
+        )
+        .prompt(
+            prompt("completable-prompt", "Team", "A prompt whose second argument is completed according to the first.")
+                .complete("department", |typed: Completion| async move {
+                    beginning(&typed, TEAMS.map(|(department, _)| department))
+                })
+                .complete("name", |typed: Completion| async move { people(&typed) }),
+            |q: Lead| async move { format!("Please make {} the head of the {} team.", q.name, q.department) },
+        )
+        .prompt(
+            prompt("resource-prompt", "Resource", "A prompt with a resource in it.")
+                .complete("resourceType", |typed: Completion| async move { beginning(&typed, ["Text", "Blob"]) })
+                .complete("resourceId", |typed: Completion| async move { numbers(&typed) }),
+            |q: About| async move {
+                let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
+                vec![Message::user(text), Message::user(Content::resource(dynamic(q.resource_type, q.resource_id)))]
+            },
+        )
+}

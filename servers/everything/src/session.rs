@@ -1,0 +1,201 @@
+//! What belongs to one session and ends with it: simulated logs, simulated updates, stored results.
+
+use crate::{Effects, Everything, Options, offers, tool};
+use linchpin::prelude::*;
+use linchpin::server::{Handle, Peer};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// Results kept for one session.
+const KEPT_MAX: usize = 8;
+/// Bytes kept for all sessions together.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+/// URLs one session was sent to by an error.
+const SENT_MAX: usize = 64;
+
+/// What sessions left here, by [`Peer::key`]. Those that ended are forgotten at the next look.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<usize, Session>>);
+
+#[derive(Debug)]
+struct Session {
+    /// Held so that the key is not given out again while the entry exists.
+    peer: Peer,
+    logging: Option<Running>,
+    updates: Option<Running>,
+    kept: BTreeMap<String, Arc<[u8]>>,
+    sent_to: BTreeSet<String>,
+}
+
+/// A task that ends when this is dropped.
+#[derive(Debug)]
+struct Running(AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Session>> {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, session| session.peer.is_open());
+        sessions
+    }
+
+    fn with<R>(&self, peer: &Peer, f: impl FnOnce(&mut Session) -> R) -> R {
+        let empty = || Session {
+            peer: peer.clone(),
+            logging: None,
+            updates: None,
+            kept: BTreeMap::new(),
+            sent_to: BTreeSet::new(),
+        };
+        f(self.lock().entry(peer.key()).or_insert_with(empty))
+    }
+
+    /// Keeps a result for reading later.
+    pub(crate) fn keep(&self, peer: &Peer, name: &str, bytes: Vec<u8>) -> Result<()> {
+        let all: usize = self.lock().values().flat_map(|session| session.kept.values()).map(|bytes| bytes.len()).sum();
+        if all + bytes.len() > KEPT_BYTES_MAX {
+            return Err(Error::tool(
+                "too much is kept for all sessions together; ask for outputType `resource` instead",
+            ));
+        }
+        self.with(peer, |session| {
+            if session.kept.len() >= KEPT_MAX && !session.kept.contains_key(name) {
+                return Err(Error::tool(format!("a session can keep {KEPT_MAX} results; use one of the names again")));
+            }
+            session.kept.insert(name.to_owned(), bytes.into());
+            Ok(())
+        })
+    }
+
+    /// A result kept for this session.
+    pub(crate) fn kept(&self, peer: &Peer, name: &str) -> Option<Arc<[u8]>> {
+        self.lock().get(&peer.key())?.kept.get(name).cloned()
+    }
+
+    /// Whether this session is sent to `url` for the first time.
+    pub(crate) fn first_time(&self, peer: &Peer, url: &str) -> bool {
+        self.with(peer, |session| session.sent_to.len() < SENT_MAX && session.sent_to.insert(url.to_owned()))
+    }
+}
+
+/// Adds the tools.
+pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
+    let (handle, other) = (server.handle(), server.handle());
+    server
+        .tool(
+            tool(
+                "toggle-simulated-logging",
+                "Simulated logging",
+                "Starts sending log messages of all levels to this session, or stops it.",
+                Effects::Acts,
+            ),
+            toggle_logging,
+        )
+        .tool(
+            tool(
+                "toggle-subscriber-updates",
+                "Simulated updates",
+                "Starts announcing updates of the resources this session subscribed to, or stops it.",
+                Effects::Acts,
+            ),
+            move |s: &Everything, cx: &Cx, _: NoArgs| {
+                let answer = toggle_updates(s, cx, &handle);
+                async move { answer }
+            },
+        )
+        .tool(
+            tool(
+                "everything_toggle_extra",
+                "Extra tool",
+                "Adds the tool `everything_extra` to what the server offers everybody, or takes it away.",
+                Effects::Acts,
+            ),
+            move |_: NoArgs| {
+                let answer = toggle_extra(&other);
+                async move { answer }
+            },
+        )
+}
+
+async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
+    let Some(peer) = cx.peer() else {
+        // Where requests stand alone, logs belong to the request and only come if it asks for them.
+        for level in LoggingLevel::ALL {
+            log(cx, level);
+        }
+        return "This request stands alone: one message of each level was logged on it, if it asked for logs.".into();
+    };
+    s.sessions.with(&peer, |session| match session.logging.take() {
+        Some(_) => "Simulated logging stopped.".into(),
+        None => {
+            session.logging =
+                Some(Running(tokio::spawn(simulate_logs(peer.clone(), s.options.clone())).abort_handle()));
+            format!(
+                "Simulated logging started: a message every {} ms, at the levels that the session lets through.",
+                s.options.log_ms
+            )
+        }
+    })
+}
+
+fn log(cx: &Cx, level: LoggingLevel) {
+    cx.log_as(level, Some("everything"), format!("A simulated message of level {level}"));
+}
+
+async fn simulate_logs(peer: Peer, options: Options) {
+    // Every level comes once in eight messages, in an order that looks arbitrary.
+    for at in (0..LoggingLevel::ALL.len()).cycle() {
+        let level = LoggingLevel::ALL[at * 5 % LoggingLevel::ALL.len()];
+        if !peer.log(level, Some("everything"), format!("A simulated message of level {level}")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(options.log_ms.max(10))).await;
+    }
+}
+
+fn toggle_updates(s: &Everything, cx: &Cx, handle: &Handle) -> String {
+    let Some(peer) = cx.peer() else {
+        for uri in offers::static_uris() {
+            handle.resource_updated(&uri);
+        }
+        return "This request stands alone: one update of each static resource was announced to whoever listens."
+            .into();
+    };
+    s.sessions.with(&peer, |session| match session.updates.take() {
+        Some(_) => "Simulated updates stopped.".into(),
+        None => {
+            session.updates =
+                Some(Running(tokio::spawn(simulate_updates(peer.clone(), s.options.clone())).abort_handle()));
+            format!(
+                "Simulated updates started: every {} ms for each resource the session subscribed to.",
+                s.options.update_ms
+            )
+        }
+    })
+}
+
+async fn simulate_updates(peer: Peer, options: Options) {
+    while peer.is_open() {
+        for uri in peer.subscriptions() {
+            peer.resource_updated(&uri);
+        }
+        tokio::time::sleep(Duration::from_millis(options.update_ms.max(10))).await;
+    }
+}
+
+fn toggle_extra(handle: &Handle) -> Result<&'static str> {
+    let tools = handle.tools();
+    if tools.remove("everything_extra") {
+        return Ok("Taken away.");
+    }
+    let extra = tool("everything_extra", "Extra", "Is only there sometimes.", Effects::Reads);
+    tools.insert(extra, |_: NoArgs| async { "Here for now." })?;
+    Ok("Added.")
+}
