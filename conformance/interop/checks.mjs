@@ -6,7 +6,7 @@
 //   complete(ref, argument, context) ping() level(l)
 //   subscribe(uri) unsubscribe(uri) listen(filter)     close()
 //   version() serverName() canDo(feature)
-//   seen.logs seen.updated                             what arrived so far
+//   seen.logs seen.updated seen.toolsChanged           what arrived so far
 //   answers.elicit(params) answers.sample(params)      what to answer with, set by the checks
 
 import assert from "node:assert/strict";
@@ -279,6 +279,19 @@ const CHECKS = {
     await until(() => client.seen.updated.includes(uri), UPDATE_MS_MAX, "an update");
     await client.call("toggle-subscriber-updates", {});
     await stream.close();
+  },
+  async "list-changed"(client, lane) {
+    if (lane.reference) leaveOut("the reference has no tool that changes the list");
+    const stream = lane.modern ? await client.listen({ toolsListChanged: true }) : null;
+    const has = async () => (await client.tools()).some((tool) => tool.name === "everything_extra");
+    const before = await has();
+    for (const expected of [!before, before]) {
+      const told = client.seen.toolsChanged;
+      await client.call("everything_toggle_extra", {});
+      await until(() => client.seen.toolsChanged > told, UPDATE_MS_MAX, "a change");
+      assert.equal(await has(), expected);
+    }
+    await stream?.close();
   },
   async parallel(client) {
     const slow = { duration: 0.5, steps: 2 };

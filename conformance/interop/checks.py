@@ -307,6 +307,22 @@ async def listen(client, lane):
     await client.listen(uri, UPDATE_S_MAX)
 
 
+async def list_changed(client, lane):
+    if lane.get("reference"):
+        raise LeftOut("the reference has no tool that changes the list")
+
+    async def has():
+        return "everything_extra" in [tool["name"] for tool in await client.tools()]
+
+    async with client.told_of_tools():
+        before = await has()
+        for expected in [not before, before]:
+            told = client.tools_changed
+            await client.call("everything_toggle_extra", {})
+            await until(lambda: client.tools_changed > told, UPDATE_S_MAX, "a change")
+            assert await has() == expected
+
+
 async def parallel(client, lane):
     async def one(index):
         if index % 10 == 0:
@@ -351,6 +367,7 @@ CHECKS = [
     roots,
     subscribe,
     listen,
+    list_changed,
     parallel,
 ]
 

@@ -17,6 +17,8 @@ import vm from "node:vm";
 
 /** How long a server may take to end after its input ended, in milliseconds. */
 const EXIT_MS_MAX = 5_000;
+/** An answer may cross a cancellation on the wire; after this many milliseconds it did not. */
+const CROSSING_MS_MAX = 250;
 
 /** The object literals in the suite's bundle that are schemas, by revision. */
 export function schemasIn(bundle) {
@@ -204,6 +206,7 @@ export class Judge {
 /** Reads a recording and judges what the server said in it. */
 export function judge(records, judgeOne, revision) {
   const asked = new Map();
+  const cancelled = new Map();
   const verdict = { revision, messages: 0, violations: [] };
   const blamed = new Map();
   // The same thing said about every member of a list is said once, with the first as evidence.
@@ -218,6 +221,9 @@ export function judge(records, judgeOne, revision) {
     const key = (link, id) => `${link} ${JSON.stringify(id)}`;
     if (entry.from === "client" && entry.message !== undefined) {
       for (const message of [entry.message].flat()) {
+        if (message?.method === "notifications/cancelled") {
+          cancelled.set(key(scope, message.params?.requestId), entry.at);
+        }
         if (typeof message?.method !== "string" || !("id" in message)) continue;
         asked.set(key(scope, message.id), message.method);
         asked.set(key(entry.link, message.id), message.method);
@@ -235,6 +241,12 @@ export function judge(records, judgeOne, revision) {
     const methodOf = (id) => asked.get(key(entry.link, id)) ?? asked.get(key(scope, id));
     verdict.messages += [entry.message].flat().length;
     for (const what of judgeOne.violations(entry.message, methodOf)) blame(what, entry.message);
+    const stopped = cancelled.get(key(scope, entry.message?.id));
+    // The answer of a stopped listen stream is the one that is allowed.
+    const isAnswer = entry.message?.method === undefined && methodOf(entry.message?.id) !== "subscriptions/listen";
+    if (stopped !== undefined && isAnswer && entry.at - stopped > CROSSING_MS_MAX) {
+      blame("a cancelled request is answered", entry.message);
+    }
     const version = entry.message?.result?.protocolVersion;
     if (version && methodOf(entry.message.id) === "initialize" && version !== revision) {
       blame(`${revision} was asked for and ${version} negotiated`, entry.message);

@@ -72,6 +72,24 @@ for (const [revision, method, answer, what] of refused) {
   });
 }
 
+test("an answer may cross a cancellation and must not follow it", () => {
+  const one = new Judge(require, schemas["2025-11-25"]);
+  const link = "stdio-1";
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+  const answered = (at) =>
+    judge(
+      [
+        { at: 0, from: "client", link, message: { jsonrpc: "2.0", id: 1, method: "ping" } },
+        { at: 100, from: "client", link, message: cancel },
+        { at, from: "server", link, message: { jsonrpc: "2.0", id: 1, result: {} } },
+      ],
+      one,
+      "2025-11-25",
+    ).violations.length;
+  assert.equal(answered(110), 0);
+  assert.equal(answered(2_000), 1);
+});
+
 test("what is no message, and an end that is not clean, are found", () => {
   const one = new Judge(require, schemas["2025-11-25"]);
   const exit = (fields) => ({

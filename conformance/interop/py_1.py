@@ -22,6 +22,7 @@ class Face:
     def __init__(self):
         self.logs = []
         self.updated = []
+        self.tools_changed = 0
         self.answer_elicit = None
         self.answer_sample = None
         self.session = None
@@ -36,6 +37,8 @@ class Face:
         inner = getattr(message, "root", None)
         if isinstance(inner, types.ResourceUpdatedNotification):
             self.updated.append(str(inner.params.uri))
+        if isinstance(inner, types.ToolListChangedNotification):
+            self.tools_changed += 1
 
     async def on_elicit(self, context, params):
         action, content = self.answer_elicit(wire(params))
@@ -108,6 +111,11 @@ class Face:
 
     async def unsubscribe(self, uri):
         await self.session.unsubscribe_resource(AnyUrl(uri))
+
+    @asynccontextmanager
+    async def told_of_tools(self):
+        """A legacy session is told of changed tools without asking."""
+        yield
 
 
 @asynccontextmanager

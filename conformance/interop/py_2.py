@@ -24,6 +24,7 @@ class Face:
     def __init__(self):
         self.logs = []
         self.updated = []
+        self.tools_changed = 0
         self.answer_elicit = None
         self.answer_sample = None
         self.client = None
@@ -36,6 +37,8 @@ class Face:
     async def on_message(self, message):
         if isinstance(message, types.ResourceUpdatedNotification):
             self.updated.append(str(message.params.uri))
+        if isinstance(message, types.ToolListChangedNotification):
+            self.tools_changed += 1
 
     async def on_elicit(self, context, params):
         action, content = self.answer_elicit(wire(params))
@@ -115,6 +118,15 @@ class Face:
             event = await asyncio.wait_for(anext(aiter(subscription)), seconds)
             assert str(event.uri) == uri, event
         await self.call("toggle-subscriber-updates", {})
+
+    @asynccontextmanager
+    async def told_of_tools(self):
+        """Until it ends, the server tells of changed tools; a legacy session is told anyway."""
+        if self.client.protocol_version < "2026":
+            yield
+            return
+        async with self.client.listen(tools_list_changed=True):
+            yield
 
 
 @asynccontextmanager

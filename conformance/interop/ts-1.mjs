@@ -36,11 +36,12 @@ run(async (lane) => {
     { name: "interop-ts-1", version: "1" },
     { capabilities: capabilities(lane.revision) },
   );
-  const seen = { logs: [], updated: [] };
+  const seen = { logs: [], updated: [], toolsChanged: 0 };
   const answers = {};
   let negotiated;
   client.setNotificationHandler(types.LoggingMessageNotificationSchema, ({ params }) => void seen.logs.push(params));
   client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, ({ params }) => void seen.updated.push(params.uri));
+  client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => void seen.toolsChanged++);
   if (lane.revision >= "2025-06-18") {
     client.setRequestHandler(types.ElicitRequestSchema, async ({ params }) => answers.elicit(params));
   }

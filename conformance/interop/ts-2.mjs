@@ -26,10 +26,11 @@ run(async (lane) => {
       versionNegotiation: { mode: lane.modern ? { pin: lane.revision } : "legacy" },
     },
   );
-  const seen = { logs: [], updated: [] };
+  const seen = { logs: [], updated: [], toolsChanged: 0 };
   const answers = {};
   client.setNotificationHandler("notifications/message", ({ params }) => void seen.logs.push(params));
   client.setNotificationHandler("notifications/resources/updated", ({ params }) => void seen.updated.push(params.uri));
+  client.setNotificationHandler("notifications/tools/list_changed", () => void seen.toolsChanged++);
   if (lane.revision >= "2025-06-18") {
     client.setRequestHandler("elicitation/create", async ({ params }) => answers.elicit(params));
   }

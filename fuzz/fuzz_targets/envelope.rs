@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
                 request.string(request.params.name);
             }
             Err(reply) => {
-                let frame: serde_json::Value = serde_json::from_slice(reply.frame()).expect("an answer is JSON");
+                let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).expect("an answer is JSON");
                 if let Kind::Request { id, .. } = &message.kind {
                     let id: serde_json::Value = serde_json::from_str(id.as_json()).unwrap_or_default();
                     assert!(id.is_null() || frame["id"] == id);

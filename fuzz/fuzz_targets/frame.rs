@@ -7,12 +7,12 @@ use linchpin_proto::{Limits, Reply, Span};
 use serde_json::Value;
 
 fn refused(reply: &Reply) {
-    let frame: Value = serde_json::from_slice(reply.frame()).expect("an answer is JSON");
+    let frame: Value = serde_json::from_slice(&reply.frame()).expect("an answer is JSON");
     assert!(frame["error"]["code"].is_i64());
 }
 
 fn check(message: &Message) {
-    let whole = std::str::from_utf8(message.frame()).expect("a message is UTF-8");
+    let whole: &str = message.frame();
     serde_json::from_str::<serde::de::IgnoredAny>(whole).expect("a message is JSON");
     let is_json = |span: Span| {
         assert!(span.start < span.end && span.end as usize <= whole.len());

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    message: String,
+    message: Text,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ struct Blob {
     size: usize,
 }
 
-async fn echo(q: Echo) -> String {
+async fn echo(q: Echo) -> Text {
     q.message
 }
 

@@ -116,7 +116,7 @@ pub mod prelude {
     #[cfg(feature = "server")]
     pub use linchpin_server::{
         Answer, Content, Cx, Error, IntoReply, Json, Markdown, Message, NoArgs, Offer, Prompt, Resource, Result,
-        Server, Structured, Tool,
+        Server, Structured, Text, Tool,
     };
     #[cfg(feature = "http")]
     pub use linchpin_transport::http::{HttpExt, http};

@@ -75,10 +75,13 @@ async fn arguments_that_do_not_fit_are_explained_with_path_expectation_and_near_
 
 #[tokio::test]
 async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refused() {
-    let with = |schema: Value| Server::new("x", "1").tool(Tool::new("t", "").input_schema(schema), |q: Value| async move { q.to_string() });
+    let with = |schema: Value| {
+        Server::new("x", "1").tool(Tool::new("t", "").input_schema(schema), |q: Value| async move { q.to_string() })
+    };
     // What a tuple is called differs between the dialects; without a name the newer one holds.
     let tuple = |dialect: Option<&str>, word: &str| {
-        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "array", word: [{ "type": "string" }] } } });
+        let mut schema =
+            json!({ "type": "object", "properties": { "a": { "type": "array", word: [{ "type": "string" }] } } });
         if let Some(dialect) = dialect {
             schema["$schema"] = dialect.into();
         }
@@ -574,4 +577,38 @@ async fn a_layer_that_panics_is_caught_and_one_that_drops_the_call_cancels_it() 
     assert!(failed(&peer.call("slow", json!({})).await).contains("stopped unexpectedly"));
     until("it was dropped", || alive.load(Ordering::SeqCst) == 0).await;
     peer.alive().await;
+}
+
+#[tokio::test]
+async fn a_session_can_be_told_something_after_its_call_is_over() {
+    let peers = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = peers.clone();
+    let server = Server::new("x", "1")
+        .resource("a:b", |_: NoArgs| async { "x" })
+        .tool("keep", move |_: NoArgs| async { "kept" });
+    let server = server.layer(move |call: Call, next: Next| {
+        kept.lock().unwrap().extend(call.cx().peer());
+        next.run(call)
+    });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    peer.call("keep", json!({})).await;
+    peer.ask("resources/subscribe", json!({ "uri": "a:b" })).await;
+    let session = peers.lock().unwrap()[0].clone();
+    assert!(session.is_open() && session.log(LoggingLevel::Warning, Some("later"), "still here"));
+    assert_eq!(
+        peer.said("notifications/message").await["params"],
+        json!({ "level": "warning", "logger": "later", "data": "still here" })
+    );
+    assert!(session.log(LoggingLevel::Debug, None, "below its level"));
+    assert_eq!(session.subscriptions().len(), 1);
+    assert!(session.resource_updated("a:b") && session.resource_updated("a:c"));
+    assert_eq!(peer.said("notifications/resources/updated").await["params"]["uri"], "a:b");
+    peer.quiet().await;
+    peer.end().await;
+    assert_eq!(peer.line().await, None);
+    until("the session is gone", || !session.is_open()).await;
+    assert!(!session.log(LoggingLevel::Emergency, None, "nobody"));
+    // A client that stands alone has no session.
+    let all = peers.lock().unwrap().len();
+    assert_eq!(all, 1);
 }

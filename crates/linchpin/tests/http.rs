@@ -42,7 +42,11 @@ impl Shop {
 
 async fn start() -> SocketAddr {
     let (ready, addr) = tokio::sync::oneshot::channel();
-    let server = Server::new("shop", "1").state(Shop).tool("query", Shop::query).tool("buy", Shop::buy).tool("count", Shop::count);
+    let server = Server::new("shop", "1")
+        .state(Shop)
+        .tool("query", Shop::query)
+        .tool("buy", Shop::buy)
+        .tool("count", Shop::count);
     tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
     addr.await.expect("it listens")
 }
@@ -71,7 +75,8 @@ impl Response {
 /// One POST on a connection of its own.
 async fn post(addr: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Response {
     let mut tcp = TcpStream::connect(addr).await.expect("it listens");
-    let mut request = format!("POST /mcp HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\ncontent-type: application/json\r\n");
+    let mut request =
+        format!("POST /mcp HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\ncontent-type: application/json\r\n");
     request += "accept: application/json, text/event-stream\r\n";
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
@@ -107,7 +112,8 @@ async fn alone(addr: SocketAddr, capabilities: Value, params: Value, headers: &[
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = common::MODERN.into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
     let name = params["name"].as_str().unwrap_or_default().to_owned();
-    let mut all = vec![("mcp-protocol-version", common::MODERN), ("mcp-method", "tools/call"), ("mcp-name", name.as_str())];
+    let mut all =
+        vec![("mcp-protocol-version", common::MODERN), ("mcp-method", "tools/call"), ("mcp-name", name.as_str())];
     all.extend(headers);
     post(addr, &all, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await
 }
@@ -116,7 +122,8 @@ async fn alone(addr: SocketAddr, capabilities: Value, params: Value, headers: &[
 async fn every_revision_is_served_at_one_address() {
     let addr = start().await;
     for revision in common::LEGACY {
-        let hello = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+        let hello =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
         let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
         assert_eq!((r.status, &r.messages()[0]["result"]["protocolVersion"]), (200, &json!(revision)));
         let session = r.header("mcp-session-id").expect("a session").to_owned();
@@ -160,11 +167,17 @@ async fn a_question_takes_a_round_and_a_missing_capability_its_status() {
     let r = alone(addr, json!({}), json!({ "name": "buy" }), &[]).await;
     assert_eq!(r.status, 400);
     let error = r.messages()[0]["error"].clone();
-    assert_eq!((&error["code"], &error["data"]["requiredCapabilities"]), (&json!(-32021), &json!({ "elicitation": {} })));
+    assert_eq!(
+        (&error["code"], &error["data"]["requiredCapabilities"]),
+        (&json!(-32021), &json!({ "elicitation": {} }))
+    );
     let caps = json!({ "elicitation": { "form": {} } });
     let asked = alone(addr, caps.clone(), json!({ "name": "buy" }), &[]).await;
     let result = asked.messages()[0]["result"].clone();
-    assert_eq!((asked.status, asked.header("content-type"), &result["resultType"]), (200, Some("application/json"), &json!("input_required")));
+    assert_eq!(
+        (asked.status, asked.header("content-type"), &result["resultType"]),
+        (200, Some("application/json"), &json!("input_required"))
+    );
     let again = json!({ "name": "buy", "requestState": result["requestState"],
         "inputResponses": { "sure": { "action": "accept", "content": { "yes": true } } } });
     // A connection of its own: nothing is remembered between the rounds.

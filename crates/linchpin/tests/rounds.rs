@@ -91,6 +91,32 @@ impl Desk {
         cx.sample("thought", request).await.map(|_| String::new())
     }
 
+    async fn many_blocks(&self, cx: &Cx, q: Topic) -> Result<String> {
+        let audio = q.topic.map(|_| json!({ "type": "audio", "data": "AAAA", "mimeType": "audio/wav" }));
+        let second = audio.unwrap_or_else(|| json!({ "type": "text", "text": "two" }));
+        let message = json!({ "role": "user", "content": [{ "type": "text", "text": "one" }, second] });
+        let messages = vec![serde_json::from_value(message)?];
+        let request = CreateMessageRequestParams { messages, max_tokens: 10, ..Default::default() };
+        cx.sample("thought", request).await.map(|a| a.model)
+    }
+
+    async fn form_of_all(&self, cx: &Cx, q: Topic) -> Result<String> {
+        let sizes = json!({ "type": "array", "items": { "type": "string", "enum": ["s", "l"] } });
+        let mut schema = json!({ "type": "object", "properties": {
+            "name": { "type": "string", "title": "Name", "minLength": 1, "maxLength": 9, "format": "email", "default": "a@b" },
+            "age": { "type": "integer", "minimum": 0, "maximum": 150, "default": 30 },
+            "part": { "type": "number", "default": 0.5 },
+            "sure": { "type": "boolean", "default": true },
+            "color": { "type": "string", "oneOf": [{ "const": "r", "title": "Red" }, { "const": "b", "title": "Blue" }] },
+            "plain": { "type": "string", "enum": ["x", "y"] }
+        } });
+        if q.topic.is_some() {
+            schema["properties"]["sizes"] = sizes;
+        }
+        let answer = cx.form_raw("all", "Everything?", schema).await?;
+        Ok(serde_json::to_string(&answer.content)?)
+    }
+
     async fn places(&self, cx: &Cx, _: Topic) -> Result<String> {
         Ok(cx.roots("roots").await?.into_iter().map(|r| r.uri).collect::<Vec<_>>().join(" "))
     }
@@ -112,6 +138,8 @@ fn server() -> Server<Desk> {
         .tool("bad_url", Desk::bad_url)
         .tool("think", Desk::think)
         .tool("unbalanced", Desk::unbalanced)
+        .tool("many_blocks", Desk::many_blocks)
+        .tool("form_of_all", Desk::form_of_all)
         .tool("places", Desk::places)
         .resource("desk://page", Desk::page)
         .prompt("brief", Desk::page)
@@ -423,7 +451,7 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     })
     .await;
     match started {
-        Started::Done(reply) => serde_json::from_slice(reply.frame()).expect("JSON"),
+        Started::Done(reply) => serde_json::from_slice(&reply.frame()).expect("JSON"),
         Started::Running(_) => panic!("it waits for nothing"),
     }
 }
@@ -526,5 +554,74 @@ async fn questions_of_parallel_calls_find_their_own_way() {
         assert_eq!(text(&peer.answer(b).await), "Hello B, 0");
         peer.reply(&qa, accept(json!({ "name": "A" }))).await;
         assert_eq!(text(&peer.answer(a).await), "Hello A, 0");
+    }
+}
+
+#[tokio::test]
+async fn sampling_is_fitted_to_what_the_revision_has() {
+    for revision in LEGACY {
+        let mut peer = peer(server(), revision).await;
+        peer.start("many_blocks", json!({})).await;
+        let messages = peer.said("sampling/createMessage").await["params"]["messages"].clone();
+        let text = |t: &str| json!({ "type": "text", "text": t });
+        let expected = match revision {
+            "2025-11-25" => json!([{ "role": "user", "content": [text("one"), text("two")] }]),
+            _ => json!([{ "role": "user", "content": text("one") }, { "role": "user", "content": text("two") }]),
+        };
+        assert_eq!(messages, expected, "{revision}");
+        let id = peer.start("many_blocks", json!({ "topic": "audio" })).await;
+        if revision == "2024-11-05" {
+            assert!(failed(&peer.answer(id).await).contains("no audio"));
+        } else {
+            peer.said("sampling/createMessage").await;
+        }
+        let id = peer.start("login", json!({})).await;
+        if revision == "2025-11-25" {
+            peer.said("elicitation/create").await;
+        } else {
+            assert!(failed(&peer.answer(id).await).contains("URL"), "{revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn forms_are_fitted_to_what_the_revision_has() {
+    for revision in ["2025-06-18", "2025-11-25", MODERN] {
+        let mut peer = peer(server(), revision).await;
+        let id = peer.start("form_of_all", json!({})).await;
+        let schema = match peer.modern() {
+            true => peer.answer(id).await["result"]["inputRequests"]["all"]["params"]["requestedSchema"].clone(),
+            false => peer.said("elicitation/create").await["params"]["requestedSchema"].clone(),
+        };
+        let first = revision == "2025-06-18";
+        for field in ["name", "age", "part"] {
+            assert_eq!(schema["properties"][field].get("default").is_some(), !first, "{revision} {field}: {schema}");
+        }
+        assert_eq!(schema["properties"]["sure"]["default"], true, "{revision}");
+        assert_eq!(schema["properties"]["name"]["maxLength"], 9);
+        let color = &schema["properties"]["color"];
+        assert_eq!(color.get("oneOf").is_some(), !first, "{revision}: {color}");
+        if first {
+            assert_eq!((&color["enum"], &color["enumNames"]), (&json!(["r", "b"]), &json!(["Red", "Blue"])));
+        }
+        let id = peer.start("form_of_all", json!({ "topic": "lists" })).await;
+        if first {
+            assert!(failed(&peer.answer(id).await).contains("`sizes`"));
+        } else if peer.modern() {
+            assert_eq!(wanted(&peer.answer(id).await), ["all"]);
+        } else {
+            peer.said("elicitation/create").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_a_session_a_step_simply_runs() {
+    let mut peer = peer(server(), "2025-11-25").await;
+    for n in 1..3 {
+        let id = peer.start("once", json!({})).await;
+        let question = peer.said("elicitation/create").await;
+        peer.reply(&question, accept(json!({ "yes": true }))).await;
+        assert_eq!(text(&peer.answer(id).await), format!("ticket {n}, true"));
     }
 }

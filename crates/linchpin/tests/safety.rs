@@ -106,7 +106,13 @@ async fn a_call_past_its_deadline_is_dropped_and_answered() {
 #[tokio::test]
 async fn calls_in_flight_are_bounded_for_each_peer_and_in_all() {
     let gauge = Gauge::default();
-    let service = service(server(&gauge).limits(|l| (l.calls_per_peer_max, l.calls_max) = (2, 3)));
+    let ran = Gauge::default();
+    let counter = ran.clone();
+    let server = server(&gauge).tool("count", move |_: NoArgs| {
+        std::mem::forget(counter.enter());
+        async { "counted" }
+    });
+    let service = service(server.limits(|l| (l.calls_per_peer_max, l.calls_max) = (2, 3)));
     let mut one = Peer::of(service.clone(), "2025-11-25", json!({})).await;
     let mut two = Peer::of(service, MODERN, json!({})).await;
     one.start("sleep", json!({ "ms": 60_000 })).await;
@@ -119,11 +125,14 @@ async fn calls_in_flight_are_bounded_for_each_peer_and_in_all() {
     let refused = two.call("sleep", json!({ "ms": 1 })).await;
     assert_eq!(code(&refused), -32603);
     assert!(refused["error"]["message"].as_str().unwrap().contains("limit of 3"), "{refused}");
-    // A call that is ready at once takes no place, and a place that is free again can be taken.
-    assert_eq!(text(&two.call("add", json!({ "a": 1, "b": 1 })).await), "2");
+    let counted = two.call("count", json!({})).await;
+    assert_eq!((code(&counted), ran.now()), (-32603, 0), "refused before it runs, so that it can be tried again");
+    two.alive().await;
+    // A place that is free again can be taken.
     one.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } })).await;
     until("one was dropped", || gauge.now() == 2).await;
     assert_eq!(text(&two.call("sleep", json!({ "ms": 1 })).await), "slept");
+    assert_eq!((text(&two.call("count", json!({})).await), ran.now()), ("counted", 1));
 }
 
 #[tokio::test]

@@ -103,3 +103,88 @@ async fn sigterm_ends_a_process_cleanly_after_its_running_calls() {
     assert_eq!(left.iter().map(|m| m["id"].as_u64()).collect::<Vec<_>>(), [Some(2)], "{left:?}");
     assert!(success, "{said}");
 }
+
+#[tokio::test]
+async fn sigterm_ends_a_process_whose_output_nobody_reads() {
+    let mut process = Process::start();
+    let name = "x".repeat(100_000);
+    let mut input = process.input.take().expect("open");
+    // More answers than a pipe holds, and none is read.
+    let flood = tokio::spawn(async move {
+        for id in 0..100 {
+            let line = format!("{}\n", call(id, "greet", json!({ "name": name })));
+            if input.write_all(line.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+        input
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let id = process.child.id().expect("it runs").to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.expect("kill runs").success());
+    let status = tokio::time::timeout(PATIENCE, process.child.wait()).await.expect("it ends").expect("a status");
+    assert!(status.success(), "{status}");
+    drop(flood.await);
+}
+
+#[tokio::test]
+async fn a_process_whose_client_is_gone_ends_without_complaint() {
+    let mut process = Process::start();
+    process.send(call(1, "greet", json!({ "name": "Ada" }))).await;
+    process.next().await.expect("an answer");
+    let Process { mut child, mut input, lines } = process;
+    drop(lines);
+    let line =
+        format!("{}\n{}\n", call(2, "wait", json!({ "ms": 60_000 })), call(3, "greet", json!({ "name": "Ada" })));
+    input.as_mut().expect("open").write_all(line.as_bytes()).await.expect("it reads");
+    let status = tokio::time::timeout(Duration::from_secs(2), child.wait()).await.expect("at once").expect("a status");
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).await.expect("text");
+    assert!(status.success() && said.is_empty(), "{status}: {said}");
+}
+
+#[tokio::test]
+async fn a_unix_socket_serves_many_clients_and_lets_in_only_its_user() {
+    use linchpin::prelude::*;
+    use linchpin::transport::unix::unix;
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = std::env::temp_dir().join(format!("linchpin-unix-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("socket");
+    let server = || Server::new("socket", "1").tool("greet", |_: NoArgs| async { "hello" });
+    let serving = tokio::spawn(server().serve(unix(&path)));
+    let mut clients = Vec::new();
+    while clients.len() < 3 {
+        match tokio::net::UnixStream::connect(&path).await {
+            Ok(stream) => clients.push(stream),
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+    let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let taken = server().serve(unix(&path)).await.expect_err("one server a socket").to_string();
+    assert!(taken.contains("another server"), "{taken}");
+    for (n, mut client) in (0..).zip(clients) {
+        client.write_all(format!("{}\n", call(n, "greet", json!({}))).as_bytes()).await.expect("it reads");
+        let mut line = String::new();
+        let mut reader = BufReader::new(&mut client);
+        tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await.expect("in time").expect("a line");
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(
+            answer["result"]["content"][0]["text"], "hello",
+            "the end of one client is not the end of the others"
+        );
+    }
+    serving.abort();
+    let _ = serving.await;
+    // What a server that was killed left behind is replaced; a file that is no socket is not touched.
+    let file = folder.join("file");
+    std::fs::write(&file, "precious").expect("a file");
+    let refused = server().serve(unix(&file)).await.expect_err("no socket").to_string();
+    assert!(
+        refused.contains("not a socket") && std::fs::read_to_string(&file).expect("still there") == "precious",
+        "{refused}"
+    );
+    std::fs::remove_dir_all(&folder).expect("a folder");
+}

@@ -139,7 +139,13 @@ pub struct Caller(Source);
 #[derive(Clone)]
 enum Source {
     Session(Arc<Session>),
-    Request { wire: &'static Wire, frame: ByteString, capabilities: Span, info: Option<Span>, log: Option<LoggingLevel> },
+    Request {
+        wire: &'static Wire,
+        frame: ByteString,
+        capabilities: Span,
+        info: Option<Span>,
+        log: Option<LoggingLevel>,
+    },
 }
 
 impl Caller {

@@ -140,13 +140,12 @@ impl Request {
 
 /// Decodes a value that must be a string.
 pub(crate) fn string(frame: &str, span: Span) -> Option<Cow<'_, str>> {
-    let text = span.of(frame);
-    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(text).ok().map(Cow::Owned) } else { Some(inner.into()) }
+    read_str(span.of(frame))
 }
 
 /// A frame: one message, or a batch of them.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once; a box would cost every message an allocation")]
 pub enum Frame {
     /// One message.
     One(Message),
@@ -246,7 +245,8 @@ fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
         return Err(Reply::error(None, code::INVALID_REQUEST, "the message is longer than 4 GiB", None));
     }
     // Checked once; every later look at a part of the message is free.
-    ByteString::try_from(frame).map_err(|_| Reply::error(None, code::PARSE_ERROR, "the message is not valid UTF-8", None))
+    ByteString::try_from(frame)
+        .map_err(|_| Reply::error(None, code::PARSE_ERROR, "the message is not valid UTF-8", None))
 }
 
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {

@@ -3,8 +3,8 @@
 use crate::era::Wire;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
-use linchpin_types::error::code;
 use bytes::Bytes;
+use linchpin_types::error::code;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io;

@@ -26,7 +26,12 @@ impl Replay {
         let text = match json.get("error") {
             None => std::str::from_utf8(frame).unwrap().to_owned(),
             Some(error) => {
-                let data = error.get("data").map(|data| format!(" {data}")).unwrap_or_default();
+                // Sorted, because the order of members depends on features that other crates switch on.
+                let sorted = |data: &serde_json::Value| match data.as_object() {
+                    Some(members) => serde_json::to_string(&members.iter().collect::<std::collections::BTreeMap<_, _>>()).unwrap(),
+                    None => data.to_string(),
+                };
+                let data = error.get("data").map(|data| format!(" {}", sorted(data))).unwrap_or_default();
                 format!(
                     "error {} id={}{data}",
                     error["code"],
@@ -39,12 +44,12 @@ impl Replay {
 
     fn client(&mut self, json: &str) {
         match frame::read(json.to_owned().into(), &self.limits) {
-            Err(reply) => self.frame(reply.frame()),
+            Err(reply) => self.frame(&reply.frame()),
             Ok(Frame::One(message)) => self.message(message),
             Ok(Frame::Batch(parts)) if self.engine.batches() => {
                 for part in parts {
                     match frame::message(part, &self.limits) {
-                        Err(reply) => self.frame(reply.frame()),
+                        Err(reply) => self.frame(&reply.frame()),
                         Ok(message) => self.message(message),
                     }
                 }
@@ -56,7 +61,7 @@ impl Replay {
     fn message(&mut self, message: Message) {
         match self.engine.receive(message) {
             Event::Nothing => self.line("nothing"),
-            Event::Reply(reply) => self.frame(reply.frame()),
+            Event::Reply(reply) => self.frame(&reply.frame()),
             Event::Notified(_, name, params) => self.line(format!("notified {} {params}", name.as_str())),
             Event::Call(request) => {
                 let token =
@@ -89,7 +94,7 @@ impl Replay {
                 let (may_send, frames) = self.engine.finish(&request.id);
                 frames.iter().for_each(|frame| self.frame(frame));
                 match may_send {
-                    true => self.frame(answer(&request).frame()),
+                    true => self.frame(&answer(&request).frame()),
                     false => self.line("may not send"),
                 }
             }

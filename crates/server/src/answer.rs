@@ -85,6 +85,12 @@ impl IntoReply for Cow<'static, str> {
     }
 }
 
+impl IntoReply for crate::text::Text {
+    fn into_reply(self, out: ResultWriter) -> Reply {
+        text(out, &self, ReplyKind::Complete)
+    }
+}
+
 impl IntoReply for () {
     fn into_reply(self, mut out: ResultWriter) -> Reply {
         out.key("content");

@@ -11,7 +11,9 @@ use linchpin_proto::{Ask, AskError, fit};
 use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use linchpin_types::root::{ListRootsResult, Root};
-use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult, SamplingMessage};
+use linchpin_types::sample::{
+    CreateMessageRequestParams, CreateMessageResult, SamplingMessage, SamplingMessageContentBlock,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -122,6 +124,10 @@ impl Cx {
             return Err(Error::tool("the client's protocol revision has no tools in sampling"));
         }
         balanced(&request.messages).map_err(Error::tool)?;
+        let audio = |m: &SamplingMessage| m.content.iter().any(|b| matches!(b, SamplingMessageContentBlock::Audio(_)));
+        if !self.caller().wire().audio && request.messages.iter().any(audio) {
+            return Err(Error::tool("the client's protocol revision has no audio"));
+        }
         let mut params = serde_json::to_value(&request)?;
         if !self.caller().wire().icons {
             one_block_each(&mut params);
@@ -225,7 +231,7 @@ impl Cx {
 
 /// Checks that each use of a tool is followed at once by its result, and that results stand alone in their message.
 fn balanced(messages: &[SamplingMessage]) -> Result<(), String> {
-    use linchpin_types::sample::SamplingMessageContentBlock as Block;
+    use SamplingMessageContentBlock as Block;
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         let results: Vec<&str> = message
@@ -248,14 +254,16 @@ fn balanced(messages: &[SamplingMessage]) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err("sampling: the last use of a tool has no result".into()) }
 }
 
-/// Earlier revisions allow one content block a message, not a list.
+/// Earlier revisions allow one content block a message, not a list: each further block becomes a message of its own.
 fn one_block_each(params: &mut Value) {
     let Some(messages) = params["messages"].as_array_mut() else { return };
-    for message in messages {
-        if let Some(first) =
-            message["content"].as_array_mut().filter(|blocks| !blocks.is_empty()).map(|blocks| blocks.swap_remove(0))
-        {
-            message["content"] = first;
-        }
-    }
+    let said = std::mem::take(messages);
+    messages.extend(said.into_iter().flat_map(|message| {
+        let blocks = match &message["content"] {
+            Value::Array(blocks) => blocks.clone(),
+            one => vec![one.clone()],
+        };
+        let role = message["role"].clone();
+        blocks.into_iter().map(move |block| json!({ "role": role, "content": block }))
+    }));
 }

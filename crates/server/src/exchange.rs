@@ -19,6 +19,12 @@ use tokio::time::Sleep;
 pub(crate) fn launch(core: &Arc<Core>, request: &Request, call: Call, task: &mut Context<'_>) -> Started {
     let Call { mut future, cx } = call;
     let about = About { id: request.id.clone(), wire: request.caller.wire(), method: request.method };
+    // Refused before it runs: half a call could not be tried again. Threads that pass here together may exceed the limit by
+    // their number.
+    if core.calls.load(Ordering::Relaxed) >= core.limits.calls_max {
+        let why = format!("the server is busy (limit of {} calls at once); try again", core.limits.calls_max);
+        return Started::Done(Reply::error(Some(&about.id), code::INTERNAL_ERROR, &why, None));
+    }
     let done = match poll(core, &about, &mut future, task) {
         Poll::Ready(reply) => {
             let reply = settle(core, cx.as_ref(), reply);
@@ -31,11 +37,7 @@ pub(crate) fn launch(core: &Arc<Core>, request: &Request, call: Call, task: &mut
         }
         Poll::Pending => None,
     };
-    if core.calls.fetch_add(1, Ordering::Relaxed) >= core.limits.calls_max {
-        core.calls.fetch_sub(1, Ordering::Relaxed);
-        let why = format!("the server is busy (limit of {} calls at once); try again", core.limits.calls_max);
-        return Started::Done(Reply::error(Some(&about.id), code::INTERNAL_ERROR, &why, None));
-    }
+    core.calls.fetch_add(1, Ordering::Relaxed);
     let stop = match &cx {
         Some(cx) => Stop::Call(cx.0.clone()),
         None => Stop::Flag(Arc::default()),

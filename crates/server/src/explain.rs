@@ -16,7 +16,7 @@ pub(crate) fn checker(name: &str, schema: &Value, given: bool, problems_max: usi
         schema: schema.clone(),
         problems_max,
         #[cfg(feature = "validate")]
-        full: OnceLock::new(),
+        full: (!walked_whole(schema)).then(OnceLock::new),
     };
     if given {
         checker.build()?;
@@ -28,17 +28,19 @@ struct Checker {
     name: Box<str>,
     schema: Value,
     problems_max: usize,
-    /// Built when first needed: it takes memory and time that most tools never need.
+    /// For schemas with more than the walk knows. Built when first needed: it takes memory and time that most tools never
+    /// need.
     #[cfg(feature = "validate")]
-    full: OnceLock<Result<jsonschema::Validator, String>>,
+    full: Option<OnceLock<Result<jsonschema::Validator, String>>>,
 }
 
 impl Checker {
     #[cfg(feature = "validate")]
-    fn build(&self) -> Result<&jsonschema::Validator, String> {
+    fn build(&self) -> Result<Option<&jsonschema::Validator>, String> {
+        let Some(full) = &self.full else { return Ok(None) };
         // References are never fetched: the validator is built without a resolver.
-        let built = self.full.get_or_init(|| jsonschema::options().build(&self.schema).map_err(|e| e.to_string()));
-        built.as_ref().map_err(|e| format!("not a JSON Schema this server can check: {e}"))
+        let built = full.get_or_init(|| jsonschema::options().build(&self.schema).map_err(|e| e.to_string()));
+        built.as_ref().map(Some).map_err(|e| format!("not a JSON Schema this server can check: {e}"))
     }
 
     #[cfg(not(feature = "validate"))]
@@ -59,7 +61,7 @@ impl Explain for Checker {
         let mut found = walk.found;
         #[cfg(feature = "validate")]
         if found.is_empty()
-            && let Ok(full) = self.build()
+            && let Ok(Some(full)) = self.build()
         {
             found.extend(full.iter_errors(&value).take(max).map(|e| {
                 let path = e.instance_path().to_string();
@@ -77,6 +79,28 @@ impl Explain for Checker {
     fn problems_max(&self) -> usize {
         self.problems_max
     }
+}
+
+/// Whether the walk knows every keyword of the schema, so that its word is final.
+#[cfg(feature = "validate")]
+fn walked_whole(schema: &Value) -> bool {
+    const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
+    let known = |kind: &Value| kind.as_str().is_some_and(|k| TYPES.contains(&k));
+    let Some(members) = schema.as_object() else { return schema.is_boolean() };
+    members.iter().all(|(key, value)| match key.as_str() {
+        "type" => known(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(known)),
+        "properties" | "$defs" => value.as_object().is_some_and(|m| m.values().all(walked_whole)),
+        "anyOf" => value.as_array().is_some_and(|choices| choices.iter().all(walked_whole)),
+        "items" => value.is_object() && walked_whole(value),
+        "$ref" => value.as_str().is_some_and(|r| r.starts_with("#/$defs/")) && members.len() == 1,
+        "additionalProperties" => value.is_boolean(),
+        "required" | "enum" => value.is_array(),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => value.is_u64(),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+        "$schema" => value.as_str().is_some_and(|s| s.contains("2020-12")),
+        "const" | "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly" | "$comment" => true,
+        other => other.starts_with("x-"),
+    })
 }
 
 struct Walk<'a> {
@@ -468,6 +492,7 @@ mod tests {
         let c = checker(
             "t",
             &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"type": "string"}}}),
+            true,
             8,
         )
         .unwrap();

@@ -8,7 +8,7 @@ use crate::answer::IntoReply;
 use crate::cx::Cx;
 use crate::prompt::IntoMessages;
 use crate::resource::IntoContents;
-use crate::{schema, vars};
+use crate::{schema, text, vars};
 use bytestring::ByteString;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Reply, ResultWriter, Span};
@@ -133,7 +133,11 @@ impl Args {
     fn read_json<A: DeserializeOwned>(&self) -> Result<A, String> {
         let json = self.json();
         // An explicit null means the same as no arguments.
-        serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| e.to_string())
+        let decode = || serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| e.to_string());
+        match &self.0 {
+            Source::Json(message, _) => text::within(message, decode),
+            _ => decode(),
+        }
     }
 
     fn read_vars<A: DeserializeOwned>(&self) -> Result<A, String> {

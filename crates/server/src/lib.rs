@@ -26,6 +26,7 @@ mod resource;
 mod rounds;
 mod schema;
 mod server;
+mod text;
 mod tool;
 mod vars;
 
@@ -41,6 +42,7 @@ pub use prompt::{IntoMessages, Message, Prompt};
 pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
 pub use server::{Offer, Server};
+pub use text::Text;
 pub use tool::Tool;
 
 /// The limits of a server, each with its default.

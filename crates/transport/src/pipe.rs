@@ -29,7 +29,12 @@ const WAITING: usize = 256;
 ///
 /// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error; blank lines are
 /// ignored; a last line without a line break counts. An error is one of reading or writing.
-pub async fn serve<R, W>(service: Arc<dyn Service>, input: R, output: W, stop: impl Future<Output = ()> + Send) -> io::Result<()>
+pub async fn serve<R, W>(
+    service: Arc<dyn Service>,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()> + Send,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
@@ -52,14 +57,47 @@ where
         }
         let more = lines.has_line() || !waiting.is_empty();
         if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
-            output.write_all(&peer.out).await?;
-            output.flush().await?;
-            peer.out.clear();
-            peer.out.shrink_to(OUT_BYTES);
+            match write(&mut peer.out, &mut output, stop.as_mut()).await {
+                Ok(true) => peer.out.shrink_to(OUT_BYTES),
+                Ok(false) => break Ok(()),
+                // Nobody reads any more: that is the peer's way to leave, and no call has anyone to answer.
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return peer.abandon(Ok(())),
+                Err(e) => return peer.abandon(Err(e)),
+            }
         }
     };
     peer.drain(&mut waiting, &mut output).await?;
     ended
+}
+
+/// Writes what was collected; `false` when told to stop while the peer takes nothing. What is written is taken out.
+async fn write<W: AsyncWrite + Unpin>(
+    out: &mut Vec<u8>,
+    output: &mut W,
+    mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> io::Result<bool> {
+    let mut written = 0;
+    let done = poll_fn(|cx| {
+        while written < out.len() {
+            match std::pin::Pin::new(&mut *output).poll_write(cx, &out[written..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => written += n,
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+                Poll::Pending => return stop.as_mut().poll(cx).map(|()| Ok(false)),
+            }
+        }
+        match std::pin::Pin::new(&mut *output).poll_flush(cx) {
+            Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
+            Poll::Pending => stop.as_mut().poll(cx).map(|()| Ok(false)),
+        }
+    })
+    .await;
+    if written == out.len() {
+        out.clear();
+    } else {
+        out.drain(..written);
+    }
+    done
 }
 
 /// What happened next.
@@ -77,7 +115,10 @@ enum Out {
     Ask(Id, linchpin_proto::Ask),
     Done(Id, Reply),
     /// The calls of a batch have ended, with an answer or cancelled; `said` are the answers that were there at once.
-    Batch { said: Vec<u8>, ended: Vec<(Id, Option<Reply>)> },
+    Batch {
+        said: Vec<u8>,
+        ended: Vec<(Id, Option<Reply>)>,
+    },
     /// Cancelled: nothing is sent.
     Over(Id),
 }
@@ -175,7 +216,8 @@ impl Peer {
         let id = request.id.clone();
         self.open_feed();
         let mut request = Some(*request);
-        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, Door::default(), cx)))).await;
+        let started =
+            poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, Door::default(), cx)))).await;
         match started? {
             Started::Done(reply) => {
                 self.done(&id, &reply);
@@ -314,8 +356,21 @@ impl Peer {
         }
     }
 
+    /// The peer is gone: everything is dropped.
+    fn abandon(self, ended: io::Result<()>) -> io::Result<()> {
+        self.service.close();
+        for cancel in self.engine().close() {
+            cancel.cancel();
+        }
+        ended
+    }
+
     /// The input ended: running calls may finish within the limit, then everything is dropped.
-    async fn drain<W: AsyncWrite + Unpin>(mut self, waiting: &mut mpsc::Receiver<Out>, output: &mut W) -> io::Result<()> {
+    async fn drain<W: AsyncWrite + Unpin>(
+        mut self,
+        waiting: &mut mpsc::Receiver<Out>,
+        output: &mut W,
+    ) -> io::Result<()> {
         let limit = Duration::from_millis(self.service.limits().drain_ms_max);
         let deadline = tokio::time::Instant::now() + limit;
         self.service.close();

@@ -223,7 +223,7 @@ mod tests {
             Ok(Admit::Session) => "session".into(),
             Ok(Admit::Notification) => "notification".into(),
             Err(reply) => {
-                let frame: serde_json::Value = serde_json::from_slice(reply.frame()).unwrap();
+                let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
                 format!("{} {} {}", status(reply.kind(), None), frame["error"]["code"], frame["id"])
             }
         }
@@ -297,7 +297,7 @@ mod tests {
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
         let reply = admit(&message, &headers, &|_| None).unwrap_err();
-        let frame: serde_json::Value = serde_json::from_slice(reply.frame()).unwrap();
+        let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }
 

@@ -149,7 +149,7 @@ impl Peer {
                 assert!(may_send, "a running call may answer");
                 frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
                 let reply = ResultWriter::new(&call.id, call.wire, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete);
-                self.sent(reply.frame(), Some(&call));
+                self.sent(&reply.frame(), Some(&call));
                 assert!(!self.engine.may_send(&call.id), "the id is free after its answer");
             }
             Op::Ask(n) if !self.running.is_empty() => {
@@ -244,7 +244,7 @@ impl Peer {
             }
             Event::Reply(reply) => {
                 assert!(matches!(reply.kind(), ReplyKind::Error(_)));
-                self.sent(reply.frame(), None);
+                self.sent(&reply.frame(), None);
             }
             Event::Cancel(cancel, frames) => {
                 let cancelled: Vec<usize> =
@@ -263,7 +263,7 @@ impl Peer {
 
     /// An error for a frame that was not read. It may carry only an id that stands in the frame.
     fn refused(&mut self, bytes: &[u8], reply: &Reply) {
-        let frame: Value = serde_json::from_slice(reply.frame()).expect("an answer is JSON");
+        let frame: Value = serde_json::from_slice(&reply.frame()).expect("an answer is JSON");
         assert!(frame["error"]["code"].is_i64());
         // Text that broke off after the id is no JSON any more, but the id was read.
         if let (Some(id), Ok(sent)) = (frame.get("id"), serde_json::from_slice::<Value>(bytes)) {

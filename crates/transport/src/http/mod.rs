@@ -45,7 +45,6 @@ use std::io;
 
 /// How the endpoint is reached, and by whom. What bounds it is in [`linchpin_proto::Limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HttpOptions {
     /// The endpoint's path. `None` takes every path, for a router in front that has decided already. Default `/mcp`.
     pub path: Option<String>,
