@@ -13,7 +13,10 @@ struct Greet {
 #[tokio::main]
 async fn main() -> linchpin::Result<()> {
     let mcp = Server::new("greeter", "1.0")
-        .tool(Tool::new("greet", "Greets somebody.").read_only(), |q: Greet| async move { format!("Hello, {}!", q.name) })
+        .tool(
+            Tool::new("greet", "Greets somebody.").read_only(),
+            |q: Greet| async move { format!("Hello, {}!", q.name) },
+        )
         .into_service()?;
     let app = Router::new().route("/", get(|| async { "MCP is at /mcp" })).route_service("/mcp", mcp);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8931").await?;

@@ -9,7 +9,10 @@ use std::net::SocketAddr;
 pub(crate) fn waiting(card: &Card<'_>) -> String {
     let (program, args) = split(card);
     let desktop = json!({ "mcpServers": { card.name: { "command": program, "args": args } } });
-    let mut out = format!("{} speaks MCP on standard input and output; hosts start it themselves. Stop it with Ctrl-C.\n\n", card.name);
+    let mut out = format!(
+        "{} speaks MCP on standard input and output; hosts start it themselves. Stop it with Ctrl-C.\n\n",
+        card.name
+    );
     let _ = writeln!(out, "Claude Desktop, Cursor (mcpServers):\n{desktop:#}\n");
     let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell(&card.command));
     let vscode = json!({ "servers": { card.name: { "type": "stdio", "command": program, "args": args } } });
@@ -70,7 +73,13 @@ mod tests {
     #[test]
     fn every_host_is_given_its_own_form_and_open_addresses_are_warned_of() {
         let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), false);
-        for part in ["http://127.0.0.1:8931/mcp", "claude mcp add --transport http", "\"mcpServers\"", "\"servers\"", "/data/my notes"] {
+        for part in [
+            "http://127.0.0.1:8931/mcp",
+            "claude mcp add --transport http",
+            "\"mcpServers\"",
+            "\"servers\"",
+            "/data/my notes",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(!text.contains("warning"));

@@ -93,7 +93,9 @@ fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
 fn refused(addr: &str, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot serve at {addr}: {e}"));
     match e.kind() {
-        io::ErrorKind::AddrInUse => failure.hint("another program listens there; take another port, or port 0 for a free one"),
+        io::ErrorKind::AddrInUse => {
+            failure.hint("another program listens there; take another port, or port 0 for a free one")
+        }
         io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need privileges; take a higher one"),
         io::ErrorKind::InvalidInput => failure.hint("an address is HOST:PORT, for example 127.0.0.1:8931"),
         io::ErrorKind::AddrNotAvailable => failure.hint("this machine has no such address; 127.0.0.1 is itself"),

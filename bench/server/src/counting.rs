@@ -27,11 +27,7 @@ pub struct Counts {
 impl Counts {
     /// The counts now.
     pub fn now() -> Counts {
-        Counts {
-            allocs: ALLOCS.load(Relaxed),
-            reallocs: REALLOCS.load(Relaxed),
-            bytes: BYTES.load(Relaxed),
-        }
+        Counts { allocs: ALLOCS.load(Relaxed), reallocs: REALLOCS.load(Relaxed), bytes: BYTES.load(Relaxed) }
     }
 
     /// What was added since `earlier`.
@@ -53,10 +49,7 @@ pub fn record(on: bool) {
 pub fn take_sites() -> Vec<(usize, String)> {
     RECORDING.store(false, Relaxed);
     let sites = std::mem::take(&mut *SITES.lock().expect("no holder panics"));
-    sites
-        .into_iter()
-        .map(|(bytes, trace)| (bytes, trace.to_string()))
-        .collect()
+    sites.into_iter().map(|(bytes, trace)| (bytes, trace.to_string())).collect()
 }
 
 static ALLOCS: AtomicU64 = AtomicU64::new(0);

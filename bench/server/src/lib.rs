@@ -77,7 +77,9 @@ pub fn counted() -> Server {
             let Counts { allocs, reallocs, bytes } = Counts::now();
             format!("{allocs} {reallocs} {bytes}")
         })
-        .tool(("record", "Note the stack of every allocation from now on"), |_: NoArgs| async { counting::record(true) })
+        .tool(("record", "Note the stack of every allocation from now on"), |_: NoArgs| async {
+            counting::record(true)
+        })
         .tool(("sites", "What was noted: bytes and stack, as JSON"), |_: NoArgs| async {
             serde_json::to_string(&counting::take_sites())
         })

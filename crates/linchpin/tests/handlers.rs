@@ -107,6 +107,11 @@ async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refus
         let (ours, _theirs) = memory();
         let why = with(broken.clone()).serve(ours).await.expect_err("it is refused").to_string();
         assert!(why.contains("tool `t`") && why.contains("not a JSON Schema this server can check"), "{broken}: {why}");
+        let output = Server::new("x", "1")
+            .tool(Tool::new("t", "").output_schema(broken.clone()), |_: NoArgs| async { Answer::default() });
+        let (ours, _theirs) = memory();
+        let why = output.serve(ours).await.expect_err("it is refused").to_string();
+        assert!(why.contains("tool `t`") && why.contains("output schema"), "{broken}: {why}");
     }
 }
 
@@ -196,6 +201,10 @@ async fn every_kind_of_answer_is_written_as_its_schema_says() {
         .tool("structured", |_: NoArgs| async {
             Structured { text: "cold".into(), value: Report { city: "Oslo".into(), degrees: -3 } }
         })
+        .tool("bare", |_: NoArgs| async {
+            let value = serde_json::value::to_raw_value(&json!({ "degrees": 7 })).expect("JSON");
+            Answer { structured_content: Some(value), ..Answer::default() }
+        })
         .resource("a:text", |_: NoArgs| async { "t" })
         .resource("a:bytes", |_: NoArgs| async { vec![0_u8, 255, 16] })
         .resource("a:markdown", |_: NoArgs| async { Markdown("# x".into()) })
@@ -218,6 +227,8 @@ async fn every_kind_of_answer_is_written_as_its_schema_says() {
     );
     let answer = peer.call("structured", json!({})).await;
     assert_eq!((text(&answer), &answer["result"]["structuredContent"]["degrees"]), ("cold", &json!(-3)));
+    let answer = peer.call("bare", json!({})).await;
+    assert_eq!((text(&answer), &answer["result"]["structuredContent"]), (r#"{"degrees":7}"#, &json!({ "degrees": 7 })));
     let listed = peer.ask("tools/list", json!({})).await["result"]["tools"].clone();
     let output = &listed[3]["outputSchema"];
     assert_eq!((&output["type"], &output["required"]), (&json!("object"), &json!(["city", "degrees"])));

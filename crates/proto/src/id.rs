@@ -1,5 +1,6 @@
 //! Request ids, kept as the JSON text they arrived in so that `1` and `"1"` stay different.
 
+use crate::json::read_str;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -18,10 +19,11 @@ enum Repr {
 }
 
 impl Id {
-    /// Reads an id from its JSON text. `None` unless it is a string, or an integer that fits 64 bits.
+    /// Reads an id from its JSON text. `None` unless it is a string, or an integer that fits 64 bits. A string with half
+    /// of a surrogate pair is none: it would be repeated in an answer that others cannot read.
     pub fn from_json(text: &str) -> Option<Id> {
         let ok = match text.as_bytes() {
-            [b'"', .., b'"'] => true,
+            [b'"', ..] => read_str(text).is_some(),
             [b'-' | b'0'..=b'9', ..] => text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok(),
             _ => false,
         };
@@ -85,7 +87,7 @@ mod tests {
         {
             assert_eq!(Id::from_json(ok).map(|i| i.as_json().to_owned()).as_deref(), Some(ok));
         }
-        for bad in ["null", "1.0", "1e3", "true", "{}", "[]", "18446744073709551616", "", "\""] {
+        for bad in ["null", "1.0", "1e3", "true", "{}", "[]", "18446744073709551616", "", "\"", "\"\\udddd\""] {
             assert!(Id::from_json(bad).is_none(), "{bad}");
         }
         assert_ne!(Id::from_json("1"), Id::from_json("\"1\""));

@@ -28,7 +28,9 @@ impl Replay {
             Some(error) => {
                 // Sorted, because the order of members depends on features that other crates switch on.
                 let sorted = |data: &serde_json::Value| match data.as_object() {
-                    Some(members) => serde_json::to_string(&members.iter().collect::<std::collections::BTreeMap<_, _>>()).unwrap(),
+                    Some(members) => {
+                        serde_json::to_string(&members.iter().collect::<std::collections::BTreeMap<_, _>>()).unwrap()
+                    }
                     None => data.to_string(),
                 };
                 let data = error.get("data").map(|data| format!(" {}", sorted(data))).unwrap_or_default();
@@ -391,6 +393,8 @@ fn what_is_no_message_is_refused_with_its_own_id_when_that_can_be_read() {
         > {"jsonrpc":"2.0","id":1.5,"method":"ping"}
         < error -32600 id=none
         > {"jsonrpc":"2.0","id":18446744073709551616,"method":"ping"}
+        < error -32600 id=none
+        > {"jsonrpc":"2.0","id":"half \udddd","method":"ping"}
         < error -32600 id=none
         > {"jsonrpc":"2.0","id":"an id longer than the limit","method":"ping"}
         < error -32600 id=none

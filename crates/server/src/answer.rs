@@ -115,7 +115,11 @@ impl IntoReply for CallToolResult {
     fn into_reply(self, mut out: ResultWriter) -> Reply {
         let wire = out.wire();
         let kind = if self.is_error == Some(true) { ReplyKind::ToolError } else { ReplyKind::Complete };
-        let content: Vec<_> = self.content.into_iter().map(|block| fit::content(block, wire)).collect();
+        let mut content: Vec<_> = self.content.into_iter().map(|block| fit::content(block, wire)).collect();
+        if let Some(value) = self.structured_content.as_deref().filter(|_| content.is_empty()) {
+            // For clients that read only text, and those whose revision has nothing else.
+            content.push(ContentBlock::text(value.get()));
+        }
         out.key("content");
         if let Err(e) = out.serialize(&content) {
             return unwritable(out, &e);

@@ -10,7 +10,12 @@ use std::sync::OnceLock;
 
 /// A checker for the arguments of tool `name`. A schema that somebody wrote by hand (`given`) is tried at once: the error
 /// says what is wrong with it.
-pub(crate) fn checker(name: &str, schema: &Value, given: bool, problems_max: usize) -> Result<Arc<dyn Explain>, String> {
+pub(crate) fn checker(
+    name: &str,
+    schema: &Value,
+    given: bool,
+    problems_max: usize,
+) -> Result<Arc<dyn Explain>, String> {
     let checker = Checker {
         name: name.into(),
         schema: schema.clone(),
@@ -98,7 +103,8 @@ fn walked_whole(schema: &Value) -> bool {
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => value.is_u64(),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
         "$schema" => value.as_str().is_some_and(|s| s.contains("2020-12")),
-        "const" | "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly" | "$comment" => true,
+        "const" | "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
+        | "$comment" => true,
         other => other.starts_with("x-"),
     })
 }
@@ -482,7 +488,8 @@ mod tests {
         let c = checker("t", &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "dependentRequired": {"a": ["b"]}}), true, 8).unwrap();
         assert_eq!(c.problems(r#"{"a":"y"}"#, 8).len(), 2);
         assert!(
-            checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), true, 8).is_err(),
+            checker("t", &json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}), true, 8)
+                .is_err(),
             "nothing is fetched"
         );
     }

@@ -48,7 +48,9 @@ impl Text {
 
     fn sharing(part: &str) -> Text {
         MESSAGE.with_borrow(|message| match message {
-            Some(message) if message.as_bytes().as_ptr_range().contains(&part.as_ptr()) => Text(message.slice_ref(part)),
+            Some(message) if message.as_bytes().as_ptr_range().contains(&part.as_ptr()) => {
+                Text(message.slice_ref(part))
+            }
             _ => Text(part.into()),
         })
     }

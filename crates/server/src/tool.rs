@@ -216,6 +216,9 @@ where
         Arc::new(move |call| handler.run(&state, call))
     };
     def.input_schema = schema::raw(&input);
+    if let Some(output) = &output {
+        explain::checker(&def.name, output, true, problems_max).map_err(|why| at(&format!("output schema: {why}")))?;
+    }
     let derived = || {
         let mut output = H::output()?;
         schema::portable(&mut output);

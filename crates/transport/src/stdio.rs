@@ -38,8 +38,14 @@ pub async fn terminated() {
     {
         use tokio::signal::unix::{SignalKind, signal};
         if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            std::future::poll_fn(|cx| if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending })
-                .await;
+            std::future::poll_fn(|cx| {
+                if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() {
+                    std::task::Poll::Ready(())
+                } else {
+                    std::task::Poll::Pending
+                }
+            })
+            .await;
             return;
         }
     }
@@ -171,21 +177,31 @@ mod thread {
     }
 
     impl tokio::io::AsyncWrite for Blocking {
-        fn poll_write(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>, bytes: &[u8]) -> std::task::Poll<io::Result<usize>> {
+        fn poll_write(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+            bytes: &[u8],
+        ) -> std::task::Poll<io::Result<usize>> {
             match &mut self.stream {
                 Some(stream) => std::pin::Pin::new(stream).poll_write(cx, bytes),
                 None => std::task::Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             }
         }
 
-        fn poll_flush(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<io::Result<()>> {
+        fn poll_flush(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<io::Result<()>> {
             match &mut self.stream {
                 Some(stream) => std::pin::Pin::new(stream).poll_flush(cx),
                 None => std::task::Poll::Ready(Ok(())),
             }
         }
 
-        fn poll_shutdown(self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<io::Result<()>> {
+        fn poll_shutdown(
+            self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<io::Result<()>> {
             self.poll_flush(cx)
         }
     }

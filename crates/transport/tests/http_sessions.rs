@@ -128,6 +128,48 @@ async fn a_cancelled_call_is_never_answered() {
     assert_eq!(conn.response().await.status, 200);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cancellation_that_comes_while_the_call_starts_ends_it_all_the_same() {
+    let server = Server::start(Fake::new()).await;
+    let id = server.session("2025-11-25").await;
+    let mut conn = server.connect().await;
+    conn.send(&post(&[("mcp-session-id", &id)], &call("1", "t", "hold:a gate:never"))).await;
+    server.fake.until("started t").await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(server.ask(&post(&[("mcp-session-id", &id)], cancel)).await.status, 202);
+    server.fake.open_gate("a");
+    assert_eq!(conn.response().await.body, "");
+    server.fake.until("cancelled t").await;
+    // One that is ready at its start is not answered either.
+    conn.send(&post(&[("mcp-session-id", &id)], &call("1", "u", "hold:b"))).await;
+    server.fake.until("started u").await;
+    assert_eq!(server.ask(&post(&[("mcp-session-id", &id)], cancel)).await.status, 202);
+    server.fake.open_gate("b");
+    assert_eq!(conn.response().await.body, "");
+}
+
+#[tokio::test]
+async fn a_call_that_panics_takes_its_connection_along_and_nothing_else() {
+    let server = Server::start(Fake::new()).await;
+    let id = server.session("2025-11-25").await;
+    for (tool, words) in [("silent", "gate:a panic"), ("noisy", "note gate:a panic")] {
+        let mut conn = server.connect().await;
+        conn.send(&post(&[("mcp-session-id", &id)], &call("1", tool, words))).await;
+        server.fake.until(&format!("started {tool}")).await;
+        if tool == "noisy" {
+            conn.head().await;
+            conn.event().await.unwrap();
+            conn.event().await.unwrap();
+        }
+        server.fake.open_gate("a");
+        assert!(conn.is_closed().await);
+        let r = server.ask(&post(&[("mcp-session-id", &id)], &call("1", "echo", ""))).await;
+        assert!(r.body.contains(r#""v":"echo""#), "the id is free again: {r:?}");
+    }
+    let resume = [("mcp-session-id", id.as_str()), ("last-event-id", "1-2")];
+    assert_eq!(server.ask(&bare("GET", "/mcp", &resume)).await.body, "", "the stream has ended");
+}
+
 #[tokio::test]
 async fn an_id_is_refused_while_its_call_runs_and_sessions_do_not_share_ids() {
     let server = Server::start(Fake::new()).await;

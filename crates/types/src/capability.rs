@@ -28,18 +28,10 @@ pub struct ClientCapabilities {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Box<RawValue>>,
     /// Extensions by identifier, with their settings (2026-07-28).
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
     /// Abilities that are in no revision.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -65,18 +57,10 @@ pub struct ServerCapabilities {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Box<RawValue>>,
     /// Extensions by identifier, with their settings (2026-07-28).
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
     /// Abilities that are in no revision.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 

@@ -66,11 +66,7 @@ pub struct CompleteArgument {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompleteContext {
     /// The other arguments.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub arguments: BTreeMap<String, String>,
 }
 

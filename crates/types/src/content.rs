@@ -22,11 +22,7 @@ pub enum Role {
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// Whom it is meant for; empty says nothing.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub audience: Vec<Role>,
     /// How important it is, from 0 (leave it out if you like) to 1 (needed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,11 +42,7 @@ pub struct Icon {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its sizes, each as `48x48` or `any`.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub sizes: Vec<String>,
     /// The background it is made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,10 +78,7 @@ pub enum ContentBlock {
 impl ContentBlock {
     /// Text.
     pub fn text(text: impl Into<String>) -> Self {
-        ContentBlock::Text(TextContent {
-            text: text.into(),
-            ..Default::default()
-        })
+        ContentBlock::Text(TextContent { text: text.into(), ..Default::default() })
     }
 
     /// An image, its bytes already in base64 (standard alphabet, padded).
@@ -112,20 +101,12 @@ impl ContentBlock {
 
     /// A resource, whole.
     pub fn resource(resource: ResourceContents) -> Self {
-        ContentBlock::Resource(EmbeddedResource {
-            resource,
-            annotations: None,
-            meta: None,
-        })
+        ContentBlock::Resource(EmbeddedResource { resource, annotations: None, meta: None })
     }
 
     /// A link to a resource. Not in 2024-11-05 and 2025-03-26.
     pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        ContentBlock::ResourceLink(ResourceLink {
-            uri: uri.into(),
-            name: name.into(),
-            ..Default::default()
-        })
+        ContentBlock::ResourceLink(ResourceLink { uri: uri.into(), name: name.into(), ..Default::default() })
     }
 
     /// The same content with these annotations, replacing earlier ones.
@@ -290,11 +271,7 @@ pub struct ResourceLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Hints about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -317,20 +294,12 @@ pub enum ResourceContents {
 impl ResourceContents {
     /// Text, without a media type.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
-        ResourceContents::Text(TextResourceContents {
-            uri: uri.into(),
-            text: text.into(),
-            ..Default::default()
-        })
+        ResourceContents::Text(TextResourceContents { uri: uri.into(), text: text.into(), ..Default::default() })
     }
 
     /// Bytes, already in base64 (standard alphabet, padded), without a media type.
     pub fn blob(uri: impl Into<String>, base64_data: impl Into<String>) -> Self {
-        ResourceContents::Blob(BlobResourceContents {
-            uri: uri.into(),
-            blob: base64_data.into(),
-            ..Default::default()
-        })
+        ResourceContents::Blob(BlobResourceContents { uri: uri.into(), blob: base64_data.into(), ..Default::default() })
     }
 
     /// The same contents with this media type, replacing an earlier one.
@@ -372,9 +341,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
         match from_raw(&raw)? {
             Probe { text: Some(_), .. } => from_raw(&raw).map(ResourceContents::Text),
             Probe { blob: Some(_), .. } => from_raw(&raw).map(ResourceContents::Blob),
-            Probe { .. } => Err(D::Error::custom(
-                "resource contents have neither text nor blob",
-            )),
+            Probe { .. } => Err(D::Error::custom("resource contents have neither text nor blob")),
         }
     }
 }

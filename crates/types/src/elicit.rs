@@ -104,11 +104,7 @@ pub struct ElicitResult {
     /// What they did.
     pub action: ElicitAction,
     /// The fields they filled in; only with [`ElicitAction::Accept`] of a form. A field that is `null` is left out.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "read_content"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_content")]
     pub content: Option<BTreeMap<String, ElicitValue>>,
     /// Anything else (2025-06-18 and 2025-11-25).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -118,29 +114,17 @@ pub struct ElicitResult {
 impl ElicitResult {
     /// They agreed and filled this in.
     pub fn accept(content: BTreeMap<String, ElicitValue>) -> Self {
-        ElicitResult {
-            action: ElicitAction::Accept,
-            content: Some(content),
-            meta: None,
-        }
+        ElicitResult { action: ElicitAction::Accept, content: Some(content), meta: None }
     }
 
     /// They said no.
     pub fn decline() -> Self {
-        ElicitResult {
-            action: ElicitAction::Decline,
-            content: None,
-            meta: None,
-        }
+        ElicitResult { action: ElicitAction::Decline, content: None, meta: None }
     }
 
     /// They went away.
     pub fn cancel() -> Self {
-        ElicitResult {
-            action: ElicitAction::Cancel,
-            content: None,
-            meta: None,
-        }
+        ElicitResult { action: ElicitAction::Cancel, content: None, meta: None }
     }
 }
 
@@ -183,11 +167,7 @@ pub struct RequestedSchema {
     #[serde(default)]
     pub properties: Properties,
     /// The fields that must be filled in.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub required: Vec<String>,
 }
 
@@ -198,11 +178,7 @@ pub struct Properties(pub Vec<(String, PrimitiveSchemaDefinition)>);
 impl Properties {
     /// The field of this name; the last one if a peer wrote the name twice.
     pub fn get(&self, name: &str) -> Option<&PrimitiveSchemaDefinition> {
-        self.0
-            .iter()
-            .rev()
-            .find(|(key, _)| key == name)
-            .map(|(_, field)| field)
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, field)| field)
     }
 }
 
@@ -269,39 +245,17 @@ impl<'de> Deserialize<'de> for PrimitiveSchemaDefinition {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let probe: FieldProbe = from_raw(&raw)?;
         match (probe.kind.as_str(), &probe) {
-            (
-                "string",
-                FieldProbe {
-                    one_of: Some(_), ..
-                },
-            ) => from_raw(&raw).map(Self::TitledSingleSelectEnum),
-            (
-                "string",
-                FieldProbe {
-                    enum_names: Some(_),
-                    ..
-                },
-            ) => from_raw(&raw).map(Self::LegacyTitledEnum),
-            (
-                "string",
-                FieldProbe {
-                    values: Some(_), ..
-                },
-            ) => from_raw(&raw).map(Self::UntitledSingleSelectEnum),
+            ("string", FieldProbe { one_of: Some(_), .. }) => from_raw(&raw).map(Self::TitledSingleSelectEnum),
+            ("string", FieldProbe { enum_names: Some(_), .. }) => from_raw(&raw).map(Self::LegacyTitledEnum),
+            ("string", FieldProbe { values: Some(_), .. }) => from_raw(&raw).map(Self::UntitledSingleSelectEnum),
             ("string", _) => from_raw(&raw).map(Self::String),
             ("number" | "integer", _) => from_raw(&raw).map(Self::Number),
             ("boolean", _) => from_raw(&raw).map(Self::Boolean),
-            (
-                "array",
-                FieldProbe {
-                    items: Some(ItemsProbe { any_of: Some(_) }),
-                    ..
-                },
-            ) => from_raw(&raw).map(Self::TitledMultiSelectEnum),
+            ("array", FieldProbe { items: Some(ItemsProbe { any_of: Some(_) }), .. }) => {
+                from_raw(&raw).map(Self::TitledMultiSelectEnum)
+            }
             ("array", _) => from_raw(&raw).map(Self::UntitledMultiSelectEnum),
-            _ => Err(D::Error::custom(
-                "type of a form field is none of string, number, integer, boolean and array",
-            )),
+            _ => Err(D::Error::custom("type of a form field is none of string, number, integer, boolean and array")),
         }
     }
 }
@@ -536,11 +490,7 @@ pub struct LegacyTitledEnumSchema {
     #[serde(rename = "enum")]
     pub values: Vec<String>,
     /// What people call them, in the same order.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub enum_names: Vec<String>,
     /// What is chosen at first (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -553,10 +503,5 @@ where
 {
     // Forms of some hosts send null for what was left blank.
     let fields = Option::<BTreeMap<String, Option<ElicitValue>>>::deserialize(deserializer)?;
-    Ok(fields.map(|fields| {
-        fields
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect()
-    }))
+    Ok(fields.map(|fields| fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()))
 }

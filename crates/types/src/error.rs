@@ -50,11 +50,7 @@ pub struct ErrorObject {
 impl ErrorObject {
     /// An error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        ErrorObject {
-            code,
-            message: message.into(),
-            data: None,
-        }
+        ErrorObject { code, message: message.into(), data: None }
     }
 
     /// The same error with details, replacing earlier ones.

@@ -25,8 +25,7 @@ pub mod method {
     /// Opens a stream of change notifications (2026-07-28).
     pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
     /// Says what a stream of change notifications will carry (2026-07-28).
-    pub const NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: &str =
-        "notifications/subscriptions/acknowledged";
+    pub const NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     /// Lists tools.
     pub const TOOLS_LIST: &str = "tools/list";
     /// Calls a tool.
@@ -153,9 +152,7 @@ impl Visitor<'_> for RequestIdVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<RequestId, E> {
-        i64::try_from(number)
-            .map(RequestId::Number)
-            .map_err(|_| E::custom("id is larger than 2^63 - 1"))
+        i64::try_from(number).map(RequestId::Number).map_err(|_| E::custom("id is larger than 2^63 - 1"))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<RequestId, E> {
@@ -190,11 +187,7 @@ impl Serialize for TwoPointZero {
 impl<'de> Deserialize<'de> for TwoPointZero {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        if text == "2.0" {
-            Ok(TwoPointZero)
-        } else {
-            Err(D::Error::custom("jsonrpc is not \"2.0\""))
-        }
+        if text == "2.0" { Ok(TwoPointZero) } else { Err(D::Error::custom("jsonrpc is not \"2.0\"")) }
     }
 }
 
@@ -281,20 +274,12 @@ impl<'de> Deserialize<'de> for JSONRPCMessage {
             (Some(_), None, _, _) => from_raw(&raw).map(JSONRPCMessage::Notification),
             (None, _, Some(_), _) => from_raw(&raw).map(JSONRPCMessage::Error),
             (None, _, None, Some(_)) => from_raw(&raw).map(JSONRPCMessage::Result),
-            (None, _, None, None) => Err(D::Error::custom(
-                "message has none of method, result and error",
-            )),
+            (None, _, None, None) => Err(D::Error::custom("message has none of method, result and error")),
         }
     }
 }
 
-eq_by_json!(
-    JSONRPCRequest,
-    JSONRPCNotification,
-    JSONRPCResultResponse,
-    JSONRPCErrorResponse,
-    JSONRPCMessage
-);
+eq_by_json!(JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse, JSONRPCMessage);
 
 /// The parameters of `notifications/cancelled`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -26,22 +26,14 @@ pub struct Implementation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
 }
 
 impl Implementation {
     /// A program of this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Implementation {
-            name: name.into(),
-            version: version.into(),
-            ..Default::default()
-        }
+        Implementation { name: name.into(), version: version.into(), ..Default::default() }
     }
 }
 

@@ -60,9 +60,7 @@ impl LoggingLevel {
 
     /// The level of this exact word.
     pub fn parse(text: &str) -> Option<LoggingLevel> {
-        LoggingLevel::ALL
-            .into_iter()
-            .find(|level| level.as_str() == text)
+        LoggingLevel::ALL.into_iter().find(|level| level.as_str() == text)
     }
 }
 

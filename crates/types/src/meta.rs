@@ -63,11 +63,7 @@ impl Meta {
     }
 
     /// Puts `value` under `key` and returns what was there before.
-    pub fn insert(
-        &mut self,
-        key: impl Into<String>,
-        value: Box<RawValue>,
-    ) -> Option<Box<RawValue>> {
+    pub fn insert(&mut self, key: impl Into<String>, value: Box<RawValue>) -> Option<Box<RawValue>> {
         self.0.insert(key.into(), value)
     }
 
@@ -122,39 +118,19 @@ impl Extend<(String, Box<RawValue>)> for Meta {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RequestMetaObject {
     /// The revision of this request.
-    #[serde(
-        rename = "io.modelcontextprotocol/protocolVersion",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     /// Who sends it; self-reported, for display and logs only.
-    #[serde(
-        rename = "io.modelcontextprotocol/clientInfo",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", default, skip_serializing_if = "Option::is_none")]
     pub client_info: Option<Implementation>,
     /// What the client can do for this request.
-    #[serde(
-        rename = "io.modelcontextprotocol/clientCapabilities",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default, skip_serializing_if = "Option::is_none")]
     pub client_capabilities: Option<ClientCapabilities>,
     /// From which level on log messages are wanted; absent means none.
-    #[serde(
-        rename = "io.modelcontextprotocol/logLevel",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/logLevel", default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LoggingLevel>,
     /// The token for progress notifications; absent means none are wanted.
-    #[serde(
-        rename = "progressToken",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "progressToken", default, skip_serializing_if = "Option::is_none")]
     pub progress_token: Option<ProgressToken>,
 }
 

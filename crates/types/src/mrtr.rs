@@ -49,29 +49,18 @@ impl<'de> Deserialize<'de> for InputRequest {
             #[serde(default)]
             params: Option<Box<RawValue>>,
         }
-        let Call {
-            method: name,
-            params,
-        } = Call::deserialize(deserializer)?;
-        let required = || {
-            params
-                .as_deref()
-                .ok_or_else(|| D::Error::missing_field("params"))
-        };
+        let Call { method: name, params } = Call::deserialize(deserializer)?;
+        let required = || params.as_deref().ok_or_else(|| D::Error::missing_field("params"));
         match name.as_str() {
             method::ELICITATION_CREATE => from_raw(required()?).map(InputRequest::Elicit),
-            method::SAMPLING_CREATE_MESSAGE => {
-                from_raw(required()?).map(InputRequest::CreateMessage)
-            }
+            method::SAMPLING_CREATE_MESSAGE => from_raw(required()?).map(InputRequest::CreateMessage),
             method::ROOTS_LIST => Ok(InputRequest::ListRoots(match &params {
                 Some(params) => from_raw(params)?,
                 None => ListRootsRequestParams::default(),
             })),
             _ => {
                 let shown: String = name.chars().take(40).collect();
-                Err(D::Error::custom(format_args!(
-                    "unknown method {shown:?} of an input request"
-                )))
+                Err(D::Error::custom(format_args!("unknown method {shown:?} of an input request")))
             }
         }
     }
@@ -107,9 +96,7 @@ impl<'de> Deserialize<'de> for InputResponse {
         }
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         match from_raw(&raw)? {
-            Probe {
-                action: Some(_), ..
-            } => from_raw(&raw).map(InputResponse::Elicit),
+            Probe { action: Some(_), .. } => from_raw(&raw).map(InputResponse::Elicit),
             Probe { roots: Some(_), .. } => from_raw(&raw).map(InputResponse::ListRoots),
             Probe { .. } => from_raw(&raw).map(InputResponse::CreateMessage),
         }

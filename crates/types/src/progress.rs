@@ -15,11 +15,7 @@ pub struct ProgressNotificationParams {
     #[serde(serialize_with = "write_number")]
     pub progress: f64,
     /// How far it will go, when that is known. Written as a whole number when it is one.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "write_number_if_any"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_number_if_any")]
     pub total: Option<f64>,
     /// What is going on, for people (2025-03-26 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,10 +36,7 @@ fn write_number<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::
     }
 }
 
-fn write_number_if_any<S: serde::Serializer>(
-    number: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn write_number_if_any<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match number {
         Some(number) => write_number(number, serializer),
         None => serializer.serialize_none(),

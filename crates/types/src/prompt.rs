@@ -23,18 +23,10 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The blanks to fill in.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub arguments: Vec<PromptArgument>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Anything else (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -87,11 +79,7 @@ pub struct GetPromptRequestParams {
     /// Which prompt.
     pub name: String,
     /// What goes into the blanks.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub arguments: BTreeMap<String, String>,
     /// Answers to the input requests of the previous round (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,18 +121,12 @@ pub struct PromptMessage {
 impl PromptMessage {
     /// The person says this.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
-        PromptMessage {
-            role: Role::User,
-            content: content.into(),
-        }
+        PromptMessage { role: Role::User, content: content.into() }
     }
 
     /// The model says this.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
-        PromptMessage {
-            role: Role::Assistant,
-            content: content.into(),
-        }
+        PromptMessage { role: Role::Assistant, content: content.into() }
     }
 }
 

@@ -29,11 +29,7 @@ pub struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Hints about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,11 +57,7 @@ pub struct ResourceTemplate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Hints about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

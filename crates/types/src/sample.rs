@@ -31,11 +31,7 @@ pub struct CreateMessageRequestParams {
     /// How many tokens to write at most.
     pub max_tokens: u64,
     /// Where to stop.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub stop_sequences: Vec<String>,
     /// Settings of the model's provider, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,20 +67,12 @@ pub struct SamplingMessage {
 impl SamplingMessage {
     /// The person says this.
     pub fn user(content: impl Into<SamplingMessageContentBlock>) -> Self {
-        SamplingMessage {
-            role: Role::User,
-            content: vec![content.into()],
-            meta: None,
-        }
+        SamplingMessage { role: Role::User, content: vec![content.into()], meta: None }
     }
 
     /// The model says this.
     pub fn assistant(content: impl Into<SamplingMessageContentBlock>) -> Self {
-        SamplingMessage {
-            role: Role::Assistant,
-            content: vec![content.into()],
-            meta: None,
-        }
+        SamplingMessage { role: Role::Assistant, content: vec![content.into()], meta: None }
     }
 }
 
@@ -127,10 +115,7 @@ pub enum SamplingMessageContentBlock {
 impl SamplingMessageContentBlock {
     /// Text.
     pub fn text(text: impl Into<String>) -> Self {
-        SamplingMessageContentBlock::Text(TextContent {
-            text: text.into(),
-            ..Default::default()
-        })
+        SamplingMessageContentBlock::Text(TextContent { text: text.into(), ..Default::default() })
     }
 
     /// The text, when this is text.
@@ -193,11 +178,7 @@ pub struct ToolResultContent {
     #[serde(default, deserialize_with = "null_is_default")]
     pub content: Vec<ContentBlock>,
     /// The answer, for programs: an object in 2025-11-25, any JSON since.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "null_is_some"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_some")]
     pub structured_content: Option<Box<RawValue>>,
     /// The tool failed and `content` says why. Absent means it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,11 +205,7 @@ pub enum IncludeContext {
 #[serde(rename_all = "camelCase")]
 pub struct ModelPreferences {
     /// Names or parts of names, the first that fits goes first.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub hints: Vec<ModelHint>,
     /// How much cheapness matters, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,31 +246,20 @@ pub enum ToolChoiceMode {
     None,
 }
 
-eq_by_json!(
-    CreateMessageRequestParams,
-    ToolUseContent,
-    ToolResultContent
-);
+eq_by_json!(CreateMessageRequestParams, ToolUseContent, ToolResultContent);
 
-fn write_blocks<S: Serializer>(
-    blocks: &[SamplingMessageContentBlock],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn write_blocks<S: Serializer>(blocks: &[SamplingMessageContentBlock], serializer: S) -> Result<S::Ok, S::Error> {
     match blocks {
         [block] => block.serialize(serializer),
         blocks => blocks.serialize(serializer),
     }
 }
 
-fn read_blocks<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<SamplingMessageContentBlock>, D::Error> {
+fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SamplingMessageContentBlock>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     match raw.get().as_bytes().first() {
         Some(b'[') => from_raw(&raw),
         Some(b'{') => from_raw(&raw).map(|block| vec![block]),
-        _ => Err(D::Error::custom(
-            "content is neither a block nor an array of blocks",
-        )),
+        _ => Err(D::Error::custom("content is neither a block nor an array of blocks")),
     }
 }

@@ -22,11 +22,7 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Pictures for it (2025-11-25 and later).
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "null_is_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// The JSON Schema of its arguments; its `type` is `object`.
     #[serde(default = "any_object")]
@@ -164,11 +160,7 @@ pub struct CallToolResult {
     pub content: Vec<ContentBlock>,
     /// The answer, for programs (2025-06-18 and later): an object before 2026-07-28, any JSON since. `null` is kept
     /// apart from absent, because in 2026-07-28 it is an answer.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "null_is_some"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_some")]
     pub structured_content: Option<Box<RawValue>>,
     /// The tool failed and `content` says why. Absent means it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,19 +176,12 @@ pub struct CallToolResult {
 impl CallToolResult {
     /// A success that says this.
     pub fn new(content: Vec<ContentBlock>) -> Self {
-        CallToolResult {
-            content,
-            ..Default::default()
-        }
+        CallToolResult { content, ..Default::default() }
     }
 
     /// A failure that the model can read.
     pub fn error(text: impl Into<String>) -> Self {
-        CallToolResult {
-            content: vec![ContentBlock::text(text)],
-            is_error: Some(true),
-            ..Default::default()
-        }
+        CallToolResult { content: vec![ContentBlock::text(text)], is_error: Some(true), ..Default::default() }
     }
 }
 

@@ -12,10 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A published revision of the protocol. Ordered oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(
-    non_camel_case_types,
-    reason = "the names are dates, as the specification writes them"
-)]
+#[allow(non_camel_case_types, reason = "the names are dates, as the specification writes them")]
 pub enum Revision {
     /// `2024-11-05`, the first one.
     V2024_11_05,
@@ -55,9 +52,7 @@ impl Revision {
 
     /// The revision of this exact date; `None` for anything else, surrounding blanks included.
     pub fn parse(text: &str) -> Option<Revision> {
-        Revision::ALL
-            .into_iter()
-            .find(|revision| revision.as_str() == text)
+        Revision::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 }
 

@@ -19,9 +19,7 @@ use linchpin_types::resource::{
 };
 use linchpin_types::root::ListRootsResult;
 use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
-use linchpin_types::subscribe::{
-    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenResult,
-};
+use linchpin_types::subscribe::{SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenResult};
 use linchpin_types::tool::{CallToolRequestParams, CallToolResult, ListToolsResult, Tool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,8 +32,7 @@ fn survive<T: DeserializeOwned + Serialize>(lines: &[&str]) {
         assert_eq!(serde_json::to_string(&value).unwrap(), *line);
 
         let tree: serde_json::Value = serde_json::from_str(line).unwrap();
-        let from_tree: T =
-            serde_json::from_value(tree.clone()).unwrap_or_else(|why| panic!("{line}: {why}"));
+        let from_tree: T = serde_json::from_value(tree.clone()).unwrap_or_else(|why| panic!("{line}: {why}"));
         assert_eq!(serde_json::to_value(&from_tree).unwrap(), tree);
     }
 }
@@ -51,10 +48,7 @@ fn content_blocks() {
         r#"{"type":"resource","resource":{"uri":"note:///7","mimeType":"text/plain","text":"hei"}}"#,
         r#"{"type":"resource","resource":{"uri":"note:///8","blob":"AAEC","_meta":{"a":null}},"annotations":{"priority":0.5},"_meta":{"b":[1,2]}}"#,
     ]);
-    survive::<ResourceContents>(&[
-        r#"{"uri":"a:b","text":""}"#,
-        r#"{"uri":"a:b","mimeType":"x/y","blob":""}"#,
-    ]);
+    survive::<ResourceContents>(&[r#"{"uri":"a:b","text":""}"#, r#"{"uri":"a:b","mimeType":"x/y","blob":""}"#]);
     survive::<Icon>(&[r#"{"src":"data:image/gif;base64,R0lG","theme":"light"}"#]);
 }
 
@@ -97,10 +91,7 @@ fn resources_and_prompts() {
     survive::<ListPromptsResult>(&[
         r#"{"prompts":[{"name":"p","title":"P","description":"d","arguments":[{"name":"who","title":"Who","required":true}]},{"name":"q"}]}"#,
     ]);
-    survive::<GetPromptRequestParams>(&[
-        r#"{"name":"p"}"#,
-        r#"{"name":"p","arguments":{"a":"1","b":""}}"#,
-    ]);
+    survive::<GetPromptRequestParams>(&[r#"{"name":"p"}"#, r#"{"name":"p","arguments":{"a":"1","b":""}}"#]);
     survive::<GetPromptResult>(&[
         r#"{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"?"}},{"role":"assistant","content":{"type":"image","data":"AA==","mimeType":"image/gif"}}]}"#,
     ]);
@@ -204,10 +195,7 @@ fn messages_and_small_parts() {
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"no","data":[1]}}"#,
     ]);
     survive::<RequestId>(&["0", "-1", "9223372036854775807", r#""""#, r#""7""#]);
-    survive::<CancelledNotificationParams>(&[
-        r#"{"requestId":"r","reason":"changed my mind"}"#,
-        "{}",
-    ]);
+    survive::<CancelledNotificationParams>(&[r#"{"requestId":"r","reason":"changed my mind"}"#, "{}"]);
     survive::<ErrorObject>(&[r#"{"code":7,"message":"m","data":{"k":"v"}}"#]);
     survive::<LoggingMessageNotificationParams>(&[
         r#"{"level":"warning","logger":"db","data":"slow"}"#,
@@ -219,16 +207,11 @@ fn messages_and_small_parts() {
         r#"{"progressToken":5,"progress":0.5}"#,
     ]);
     survive::<PaginatedRequestParams>(&["{}", r#"{"cursor":"c","_meta":{"a":{}}}"#]);
-    survive::<CacheableResult>(&[
-        r#"{"ttlMs":5,"cacheScope":"public","resultType":"org.x/later"}"#,
-    ]);
+    survive::<CacheableResult>(&[r#"{"ttlMs":5,"cacheScope":"public","resultType":"org.x/later"}"#]);
     survive::<RequestMetaObject>(&[
         r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"h","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"debug","progressToken":"p"}"#,
     ]);
-    survive::<Meta>(&[
-        "{}",
-        r#"{"a":{"z":1,"y":2},"traceparent":"00-0af7-b7ad-01"}"#,
-    ]);
+    survive::<Meta>(&["{}", r#"{"a":{"z":1,"y":2},"traceparent":"00-0af7-b7ad-01"}"#]);
 }
 
 #[test]
@@ -237,22 +220,14 @@ fn raw_json_keeps_its_very_bytes() {
     let odd = r#"{ "b" : 1.0e2,"a":"\u0041", "n":12345678901234567890123 }"#;
     let line = |before: &str, after: &str| format!("{before}{odd}{after}");
 
-    let params: CallToolRequestParams =
-        serde_json::from_str(&line(r#"{"name":"n","arguments":"#, "}")).unwrap();
+    let params: CallToolRequestParams = serde_json::from_str(&line(r#"{"name":"n","arguments":"#, "}")).unwrap();
     assert_eq!(params.arguments.as_deref().map(RawValue::get), Some(odd));
 
-    let result: CallToolResult =
-        serde_json::from_str(&line(r#"{"content":[],"structuredContent":"#, "}")).unwrap();
-    assert_eq!(
-        serde_json::to_string(&result).unwrap(),
-        line(r#"{"content":[],"structuredContent":"#, "}")
-    );
+    let result: CallToolResult = serde_json::from_str(&line(r#"{"content":[],"structuredContent":"#, "}")).unwrap();
+    assert_eq!(serde_json::to_string(&result).unwrap(), line(r#"{"content":[],"structuredContent":"#, "}"));
 
     // Through two unions: a message's content, and the block of a tool's use in it.
-    let message = line(
-        r#"{"role":"assistant","content":{"type":"tool_use","id":"u","name":"n","input":"#,
-        "}}",
-    );
+    let message = line(r#"{"role":"assistant","content":{"type":"tool_use","id":"u","name":"n","input":"#, "}}");
     let read: linchpin_types::sample::SamplingMessage = serde_json::from_str(&message).unwrap();
     assert_eq!(serde_json::to_string(&read).unwrap(), message);
 

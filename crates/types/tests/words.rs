@@ -10,13 +10,7 @@ use linchpin_types::version::Revision;
 
 #[test]
 fn revisions_are_dates_in_order() {
-    let dates = [
-        "2024-11-05",
-        "2025-03-26",
-        "2025-06-18",
-        "2025-11-25",
-        "2026-07-28",
-    ];
+    let dates = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
     assert_eq!(Revision::ALL.map(Revision::as_str), dates);
     assert!(Revision::ALL.is_sorted());
     assert_eq!(Revision::LATEST, Revision::ALL[4]);
@@ -24,48 +18,23 @@ fn revisions_are_dates_in_order() {
         assert_eq!(Revision::parse(date), Some(revision));
         assert_eq!(date.parse(), Ok(revision));
         assert_eq!(revision.to_string(), date);
-        assert_eq!(
-            serde_json::to_string(&revision).unwrap(),
-            format!("{date:?}")
-        );
-        assert_eq!(
-            serde_json::from_str::<Revision>(&format!("{date:?}")).unwrap(),
-            revision
-        );
+        assert_eq!(serde_json::to_string(&revision).unwrap(), format!("{date:?}"));
+        assert_eq!(serde_json::from_str::<Revision>(&format!("{date:?}")).unwrap(), revision);
     }
 }
 
 #[test]
 fn other_dates_are_no_revisions() {
-    for text in [
-        "",
-        "2025-06-19",
-        " 2025-06-18",
-        "2025-06-18 ",
-        "2025-6-18",
-        "DRAFT-2026-v1",
-        "9999-12-31",
-    ] {
+    for text in ["", "2025-06-19", " 2025-06-18", "2025-06-18 ", "2025-6-18", "DRAFT-2026-v1", "9999-12-31"] {
         assert_eq!(Revision::parse(text), None, "{text:?}");
-        let why = serde_json::from_str::<Revision>(&format!("{text:?}"))
-            .unwrap_err()
-            .to_string();
+        let why = serde_json::from_str::<Revision>(&format!("{text:?}")).unwrap_err().to_string();
         assert!(why.contains("2024-11-05, 2025-03-26"), "{why}");
     }
 }
 
 #[test]
 fn levels_rise_from_debug_to_emergency() {
-    let words = [
-        "debug",
-        "info",
-        "notice",
-        "warning",
-        "error",
-        "critical",
-        "alert",
-        "emergency",
-    ];
+    let words = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     assert_eq!(LoggingLevel::ALL.map(LoggingLevel::as_str), words);
     assert!(LoggingLevel::ALL.is_sorted());
     for (level, word) in LoggingLevel::ALL.into_iter().zip(words) {
@@ -93,20 +62,11 @@ fn codes_and_keys_are_pinned() {
         assert_eq!(ours, theirs);
     }
     let keys = [
-        (
-            key::PROTOCOL_VERSION,
-            "io.modelcontextprotocol/protocolVersion",
-        ),
+        (key::PROTOCOL_VERSION, "io.modelcontextprotocol/protocolVersion"),
         (key::CLIENT_INFO, "io.modelcontextprotocol/clientInfo"),
-        (
-            key::CLIENT_CAPABILITIES,
-            "io.modelcontextprotocol/clientCapabilities",
-        ),
+        (key::CLIENT_CAPABILITIES, "io.modelcontextprotocol/clientCapabilities"),
         (key::LOG_LEVEL, "io.modelcontextprotocol/logLevel"),
-        (
-            key::SUBSCRIPTION_ID,
-            "io.modelcontextprotocol/subscriptionId",
-        ),
+        (key::SUBSCRIPTION_ID, "io.modelcontextprotocol/subscriptionId"),
         (key::SERVER_INFO, "io.modelcontextprotocol/serverInfo"),
         (key::PROGRESS_TOKEN, "progressToken"),
         (key::TRACEPARENT, "traceparent"),
@@ -120,33 +80,19 @@ fn codes_and_keys_are_pinned() {
 
 #[test]
 fn constructors_write_the_wire() {
-    let for_people = Annotations {
-        audience: vec![Role::User],
-        priority: Some(0.5),
-        ..Default::default()
-    };
+    let for_people = Annotations { audience: vec![Role::User], priority: Some(0.5), ..Default::default() };
     let cases = [
         (ContentBlock::text("t"), r#"{"type":"text","text":"t"}"#),
         (ContentBlock::from("t"), r#"{"type":"text","text":"t"}"#),
-        (
-            ContentBlock::image("AA==", "image/png"),
-            r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#,
-        ),
-        (
-            ContentBlock::audio("AA==", "audio/wav"),
-            r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#,
-        ),
-        (
-            ContentBlock::link("a:b", "n"),
-            r#"{"type":"resource_link","uri":"a:b","name":"n"}"#,
-        ),
+        (ContentBlock::image("AA==", "image/png"), r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#),
+        (ContentBlock::audio("AA==", "audio/wav"), r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#),
+        (ContentBlock::link("a:b", "n"), r#"{"type":"resource_link","uri":"a:b","name":"n"}"#),
         (
             ContentBlock::resource(ResourceContents::text("a:b", "t").with_mime_type("text/plain")),
             r#"{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"t"}}"#,
         ),
         (
-            ContentBlock::resource(ResourceContents::blob("a:b", "AA=="))
-                .with_annotations(for_people.clone()),
+            ContentBlock::resource(ResourceContents::blob("a:b", "AA==")).with_annotations(for_people.clone()),
             r#"{"type":"resource","resource":{"uri":"a:b","blob":"AA=="},"annotations":{"audience":["user"],"priority":0.5}}"#,
         ),
         (
@@ -161,45 +107,25 @@ fn constructors_write_the_wire() {
         serde_json::to_string(&CallToolResult::error("no")).unwrap(),
         r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#
     );
-    let tool = Tool {
-        name: "n".into(),
-        ..Default::default()
-    };
-    assert_eq!(
-        serde_json::to_string(&tool).unwrap(),
-        r#"{"name":"n","inputSchema":{"type":"object"}}"#
-    );
+    let tool = Tool { name: "n".into(), ..Default::default() };
+    assert_eq!(serde_json::to_string(&tool).unwrap(), r#"{"name":"n","inputSchema":{"type":"object"}}"#);
 }
 
 #[test]
 fn meta_is_a_map_of_raw_json() {
     let mut meta = Meta::new();
     assert!(meta.is_empty());
-    assert!(
-        meta.insert("x.org/raw", RawValue::from_string("{ }".into()).unwrap())
-            .is_none()
-    );
+    assert!(meta.insert("x.org/raw", RawValue::from_string("{ }".into()).unwrap()).is_none());
     meta.insert_as(key::PROGRESS_TOKEN, "p").unwrap();
     assert_eq!(meta.get("x.org/raw").map(RawValue::get), Some("{ }"));
-    assert_eq!(
-        meta.get_as::<String>(key::PROGRESS_TOKEN)
-            .unwrap()
-            .as_deref(),
-        Some("p")
-    );
+    assert_eq!(meta.get_as::<String>(key::PROGRESS_TOKEN).unwrap().as_deref(), Some("p"));
     assert!(meta.get_as::<u8>(key::PROGRESS_TOKEN).is_err());
     assert_eq!(meta.get_as::<u8>("absent").unwrap(), None);
     let before = meta.insert("x.org/raw", RawValue::from_string("1".into()).unwrap());
     assert_eq!(before.as_deref().map(RawValue::get), Some("{ }"));
-    assert_eq!(
-        serde_json::to_string(&meta).unwrap(),
-        r#"{"progressToken":"p","x.org/raw":1}"#
-    );
+    assert_eq!(serde_json::to_string(&meta).unwrap(), r#"{"progressToken":"p","x.org/raw":1}"#);
     assert_ne!(meta, Meta::new());
     assert_eq!(meta, meta.clone());
-    assert_eq!(
-        meta.iter().map(|(key, _)| key).collect::<Vec<_>>(),
-        ["progressToken", "x.org/raw"]
-    );
+    assert_eq!(meta.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["progressToken", "x.org/raw"]);
     assert!(meta.remove("x.org/raw").is_some() && meta.len() == 1);
 }

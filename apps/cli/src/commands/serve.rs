@@ -17,9 +17,8 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 fn filesystem(args: FilesystemArgs) -> Result<(), Failure> {
     let config = config(&args).map_err(Failure::new)?;
     let command = command("filesystem", &flags(&args), &config.directories);
-    let (filesystem, warnings) = Filesystem::open(config).map_err(|e| {
-        Failure::new(e).hint("name directories that exist: linchpin serve filesystem DIR…")
-    })?;
+    let (filesystem, warnings) = Filesystem::open(config)
+        .map_err(|e| Failure::new(e).hint("name directories that exist: linchpin serve filesystem DIR…"))?;
     for warning in warnings {
         eprintln!("{warning}");
     }
@@ -114,7 +113,8 @@ fn everything(args: EverythingArgs) -> Result<(), Failure> {
 /// The command that starts this server on stdio: this very program, with directories that mean the same elsewhere.
 fn command(server: &str, flags: &[String], directories: &[String]) -> Vec<String> {
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
-    let absolute = |dir: &String| std::fs::canonicalize(Path::new(dir)).map_or_else(|_| dir.clone(), |p| p.display().to_string());
+    let absolute =
+        |dir: &String| std::fs::canonicalize(Path::new(dir)).map_or_else(|_| dir.clone(), |p| p.display().to_string());
     let fixed = [program, "serve".to_owned(), server.to_owned()];
     fixed.into_iter().chain(flags.iter().cloned()).chain(directories.iter().map(absolute)).collect()
 }

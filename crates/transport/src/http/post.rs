@@ -410,7 +410,8 @@ impl InSession {
 
 impl Drop for InSession {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take().filter(|w| !w.is_empty()) {
+        // A call that panicked is not polled again.
+        if let Some(work) = self.work.take().filter(|w| !w.is_empty() && !std::thread::panicking()) {
             run_unheard(work);
         }
     }

@@ -342,7 +342,10 @@ impl Drop for Reader {
         if inner.holder == self.holder {
             inner.attached = false;
             inner.waker = None;
-            if inner.work.is_some() {
+            if std::thread::panicking() {
+                // A call panicked while it was polled here, and is gone.
+                inner.ended = Some(self.session.now());
+            } else if inner.work.is_some() {
                 inner.holder += 1;
                 let holder = inner.holder;
                 drop(inner);

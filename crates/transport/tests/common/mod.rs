@@ -17,6 +17,7 @@ use std::time::Duration;
 ///
 /// `note` sends a notification, `note:N` one of about N bytes, `ask` asks the client and waits for its answer, `pause:N`
 /// hangs up, `gate:X` waits until the test opens X, `hear` waits for changes for ever, `error:C` answers with an error,
+/// `hold:X` keeps the first poll from ending until X is open (for tests with several threads), `panic` panics,
 /// `done` (or the end) answers with the tool's name and what was answered to `ask`. Without words it is ready at once.
 pub struct Fake {
     limits: Arc<Limits>,
@@ -274,6 +275,17 @@ impl Exchange for Play {
             "error" => {
                 self.reply = Some(Reply::error(Some(&self.request.id), arg.parse().unwrap(), "as asked", None));
                 self.done()
+            }
+            "hold" => {
+                self.words.pop();
+                while !self.state.inner.lock().unwrap().open.contains(arg) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                self.poll_step(cx)
+            }
+            "panic" => {
+                self.over = true;
+                panic!("as asked")
             }
             "done" => self.done(),
             other => panic!("unknown word {other}"),

@@ -53,11 +53,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Starts this program again as a stdio server.
     pub(crate) fn open(era: Era) -> io::Result<Pipe> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("stdio")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut child =
+            Command::new(std::env::current_exe()?).arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
         let mut pipe = Pipe { child, input, output: BufReader::new(output), era };
@@ -110,10 +107,8 @@ impl Http {
     /// Starts this program again as an HTTP server.
     pub(crate) fn open(era: Era) -> io::Result<Http> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let child = Command::new(std::env::current_exe()?)
-            .args(["http", &port.to_string()])
-            .stdin(Stdio::null())
-            .spawn()?;
+        let child =
+            Command::new(std::env::current_exe()?).args(["http", &port.to_string()]).stdin(Stdio::null()).spawn()?;
         let begun = Instant::now();
         let socket = loop {
             match TcpStream::connect(("127.0.0.1", port)) {
@@ -170,9 +165,9 @@ impl Client for Http {
         let message = call(self.era, name, arguments);
         let headers = match self.era {
             Era::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
-            Era::Modern => format!(
-                "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
-            ),
+            Era::Modern => {
+                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n")
+            }
         };
         self.post(&message, &headers)
     }
