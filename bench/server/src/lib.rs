@@ -1,7 +1,9 @@
 //! The benchmark's tools on this project, word for word those of the peers under `bench/`.
 //!
 //! The server is written the way a user would write it: typed handlers, nothing tuned, all safety limits at their
-//! defaults. It must never hold an optimisation that belongs in the SDK.
+//! defaults. It must never hold an optimisation that belongs in the SDK. Texts arrive as [`Text`], which shares the
+//! memory of the message like the borrowed strings of the bare programs do; [`server_of_strings`] is the same server
+//! with `String`, as the peers have it.
 
 pub mod counting;
 
@@ -42,6 +44,19 @@ async fn len(q: Echo) -> String {
     q.message.len().to_string()
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct EchoString {
+    message: String,
+}
+
+async fn echo_string(q: EchoString) -> String {
+    q.message
+}
+
+async fn len_string(q: EchoString) -> String {
+    q.message.len().to_string()
+}
+
 /// An update that changes nothing still tells every listener that the list changed.
 async fn fanout(_: &(), cx: &Cx, _: NoArgs) -> &'static str {
     cx.server().tools().update("fanout", |tool| tool);
@@ -54,11 +69,28 @@ async fn filler(_: serde_json::Value) -> &'static str {
 
 /// The server of the benchmark with `total` tools, filler included.
 pub fn server(total: usize) -> Server {
-    let mut server = Server::new("linchpin-bench", "0.1.0")
-        .tool(("echo", "Echo the message back"), echo)
+    let server = named().tool(("echo", ECHO), echo).tool(("len", LEN), len);
+    rest(server, total)
+}
+
+/// The same with `String` in place of [`Text`].
+pub fn server_of_strings(total: usize) -> Server {
+    let server = named().tool(("echo", ECHO), echo_string).tool(("len", LEN), len_string);
+    rest(server, total)
+}
+
+const ECHO: &str = "Echo the message back";
+const LEN: &str = "Length of the message";
+
+fn named() -> Server {
+    Server::new("linchpin-bench", "0.1.0")
+}
+
+/// Adds the tools that have no text among their arguments.
+fn rest(server: Server, total: usize) -> Server {
+    let mut server = server
         .tool(("add", "Add two numbers"), add)
         .tool(("blob", "Return a text of the given size"), blob)
-        .tool(("len", "Length of the message"), len)
         .tool(("fanout", "Send tools/list_changed to every open stream"), fanout);
     for i in 5..total {
         let description = format!("Filler tool number {i} that gives tools/list a realistic size.");

@@ -1,14 +1,18 @@
 //! `bench-server http PORT MODE TOOLS` or `bench-server stdio TOOLS`, like the peers under `bench/`.
 //!
-//! MODE is there because some peers have several; this server has one and ignores it.
+//! MODE is `default`, or `strings` for tools that take and return `String` instead of `Text`.
 
 use linchpin::{Error, Result};
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["http", port, _mode, tools] => {
-            let server = linchpin_bench::server(tools.parse()?);
+        ["http", port, mode, tools] => {
+            let tools = tools.parse()?;
+            let server = match *mode {
+                "strings" => linchpin_bench::server_of_strings(tools),
+                _ => linchpin_bench::server(tools),
+            };
             linchpin_bench::run_http(server, port.parse()?)
         }
         ["stdio"] => linchpin_bench::run_stdio(linchpin_bench::server(5)),

@@ -57,10 +57,10 @@ pub async fn terminated() {
 #[cfg(unix)]
 mod sys {
     use super::thread;
-    use rustix::fs::{FileType, fstat};
-    use std::fs::File;
+    use std::fs::{File, FileType};
     use std::io;
     use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::fs::FileTypeExt;
     use tokio::io::{AsyncRead, AsyncWrite};
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
@@ -68,11 +68,11 @@ mod sys {
     pub(super) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
         let fd = io::stdin().as_fd().try_clone_to_owned()?;
         Ok(match kind(&fd)? {
-            FileType::Fifo => match File::open(path(&fd)).and_then(pipe::Receiver::from_file) {
+            kind if kind.is_fifo() => match File::open(path(&fd)).and_then(pipe::Receiver::from_file) {
                 Ok(pipe) => Box::new(pipe),
                 Err(_) => Box::new(thread::input()?),
             },
-            FileType::Socket => Box::new(socket(fd)?),
+            kind if kind.is_socket() => Box::new(socket(fd)?),
             _ => Box::new(thread::input()?),
         })
     }
@@ -80,17 +80,17 @@ mod sys {
     pub(super) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
         let fd = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(match kind(&fd)? {
-            FileType::Fifo => match File::options().write(true).open(path(&fd)).and_then(pipe::Sender::from_file) {
+            kind if kind.is_fifo() => match File::options().write(true).open(path(&fd)).and_then(pipe::Sender::from_file) {
                 Ok(pipe) => Box::new(pipe),
                 Err(_) => Box::new(thread::output()?),
             },
-            FileType::Socket => Box::new(socket(fd)?),
+            kind if kind.is_socket() => Box::new(socket(fd)?),
             _ => Box::new(thread::output()?),
         })
     }
 
     fn kind(fd: &OwnedFd) -> io::Result<FileType> {
-        Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+        Ok(File::from(fd.try_clone()?).metadata()?.file_type())
     }
 
     /// Opening the pipe anew gives this process its own file description, so that "do not block" stays private: other

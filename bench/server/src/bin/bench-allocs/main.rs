@@ -27,7 +27,7 @@ const WARM_UP: u32 = 200;
 const CALLS: u32 = 1000;
 const ECHO: (&str, &str) = ("echo", r#"{"message":"Quick brown fox 0123456789"}"#);
 /// Source files that say nothing about whose allocation it is.
-const FOREIGN: &[&str] = &["/rustc/", "/counting.rs", "/bytes-", "/serde_core-", "/serde_json-"];
+const FOREIGN: &[&str] = &["/rustc/", "/counting.rs", "/bytes-", "/http-", "/serde_core-", "/serde_json-"];
 const FRAMES_SHOWN: usize = 5;
 /// Characters of a frame's name; generic names can fill a screen.
 const NAME_SHOWN: usize = 100;
@@ -159,6 +159,7 @@ fn show(out: &mut String, path: &str, era: Era, sites: Vec<(usize, String)>) -> 
                 Some(at) if shown < FRAMES_SHOWN => {
                     shown += 1;
                     let at = at.split_once("/registry/src/").map_or(at, |(_, at)| at);
+                    let at = at.split_once(".io-").map_or(at, |(_, at)| at);
                     writeln!(out, "    {at}  {}", name.chars().take(NAME_SHOWN).collect::<String>())?;
                 }
                 Some(_) => break,
