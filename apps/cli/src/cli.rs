@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "linchpin", version, before_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Say more on standard error; twice for everything but payloads. RUST_LOG works too.
+    /// Say more on standard error; twice for everything but payloads. RUST_LOG=LEVEL works too.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 

@@ -1,14 +1,19 @@
 //! Logs go to standard error, never to standard output, and hold no payloads.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
-/// Starts logging: warnings, or more with each `-v`. `RUST_LOG` wins.
+/// Starts logging: warnings, or more with each `-v`. `RUST_LOG` with the name of a level wins.
 pub(crate) fn start(verbose: u8) {
-    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let asked = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
+    let level = asked.unwrap_or(match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    });
     // A second subscriber is an error only when a program sets two; this is the only place.
     let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(level)
         .with_writer(std::io::stderr)
         .without_time()
         .with_target(false)

@@ -264,7 +264,7 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         return Err(Reply::error(None, code::INVALID_REQUEST, "a request was expected", None));
     };
     let fail = |code, why: &str| Err(Reply::error(Some(id), code, why, None));
-    let (claims, frame) = (message.params.claims, message.frame());
+    let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
     if let Some(meta) = message.params.meta
         && !meta.of(frame).starts_with('{')
     {
@@ -301,7 +301,7 @@ const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolV
 
 /// The caller of a request that claims a version of its own.
 fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
-    let (claims, frame) = (message.params.claims, message.frame());
+    let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
     let fail = |why: &str| Err(Reply::error(Some(id), code::INVALID_PARAMS, why, None));
     let Some(version) = frame::string(frame, version) else {
         return fail("`io.modelcontextprotocol/protocolVersion` must be a string");

@@ -104,6 +104,16 @@ pub struct Claims {
     pub progress_token: Option<Span>,
 }
 
+impl Claims {
+    /// The same with optional members that are `null` taken as absent, as sloppy clients mean it.
+    pub(crate) fn without_nulls(mut self, frame: &str) -> Claims {
+        for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {
+            *slot = slot.filter(|span| span.of(frame) != "null");
+        }
+        self
+    }
+}
+
 /// A request that passed the door: its method exists in the caller's era and its claims are in order.
 #[derive(Clone, Debug)]
 pub struct Request {

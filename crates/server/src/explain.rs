@@ -474,7 +474,7 @@ mod tests {
                 ],
             ),
             (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
-            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice at line 1 column 22"]),
+            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice at line 1 column 29"]),
         ];
         for (json, want) in cases {
             assert_eq!(c.problems(json, 8), want, "{json}");

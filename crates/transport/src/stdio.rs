@@ -80,10 +80,12 @@ mod sys {
     pub(super) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
         let fd = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(match kind(&fd)? {
-            kind if kind.is_fifo() => match File::options().write(true).open(path(&fd)).and_then(pipe::Sender::from_file) {
-                Ok(pipe) => Box::new(pipe),
-                Err(_) => Box::new(thread::output()?),
-            },
+            kind if kind.is_fifo() => {
+                match File::options().write(true).open(path(&fd)).and_then(pipe::Sender::from_file) {
+                    Ok(pipe) => Box::new(pipe),
+                    Err(_) => Box::new(thread::output()?),
+                }
+            }
             kind if kind.is_socket() => Box::new(socket(fd)?),
             _ => Box::new(thread::output()?),
         })

@@ -49,20 +49,28 @@ async fn heads_are_bounded_in_bytes() {
 
 #[tokio::test]
 async fn a_slow_head_a_silent_connection_and_an_idle_one_are_closed() {
-    let fake = Fake::with(|l| l.header_read_ms_max = 40);
-    let server = Server::start_with(fake, Server::options(|o| o.idle_ms_max = 400)).await;
+    let server = Server::start(Fake::with(|l| l.header_read_ms_max = 40)).await;
     let (mut silent, mut slow, mut preface) = (server.connect().await, server.connect().await, server.connect().await);
     slow.send("POST /mcp HTTP/1.1\r\nhost: ").await;
     preface.send("PR").await;
     assert!(silent.is_closed().await && slow.is_closed().await && preface.is_closed().await);
-    // A connection that was of use may rest longer than a head may take, and a running call is not rest at all.
+    // A connection that was of use is closed too, by a knob of its own.
+    let server = Server::start_with(Fake::new(), Server::options(|o| o.idle_ms_max = 40)).await;
     let mut idle = server.connect().await;
-    idle.send(&alone("1", "t", "gate:a")).await;
-    server.fake.until("started t").await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    server.fake.open_gate("a");
+    idle.send(&alone("1", "t", "")).await;
     assert_eq!(idle.response().await.status, 200);
     assert!(idle.is_closed().await);
+    // A running call and an open stream are not idle, however quiet.
+    let (mut quiet, mut streaming) = (server.connect().await, server.connect().await);
+    quiet.send(&alone("1", "quiet", "gate:a")).await;
+    streaming.send(&alone("1", "streaming", "note gate:a")).await;
+    server.fake.until("started quiet").await;
+    streaming.head().await;
+    streaming.event().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.fake.open_gate("a");
+    assert_eq!(quiet.response().await.status, 200);
+    assert!(streaming.event().await.unwrap().contains(r#""v":"streaming""#));
 }
 
 #[tokio::test]

@@ -3,9 +3,13 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::Fake;
 use common::wire::*;
+use http_body_util::{BodyExt, Full};
 use linchpin_proto::{Change, Service};
+use linchpin_transport::http::HttpExt;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_session_lives_from_initialize_to_delete() {
@@ -38,6 +42,14 @@ async fn a_session_lives_from_initialize_to_delete() {
     ] {
         assert_eq!(server.ask(&request).await.status, 404);
     }
+}
+
+#[tokio::test]
+async fn an_initialize_that_is_refused_opens_nothing() {
+    let server = Server::start(Fake::new()).await;
+    let r = server.ask(&post(&[], &initialize("2025-11-25").replace("\"c\"", "\"refused\""))).await;
+    assert!(r.body.contains("as asked"), "{r:?}");
+    assert_eq!((r.header("mcp-session-id"), server.fake.hub().open_feeds()), (None, 0));
 }
 
 #[tokio::test]
@@ -128,31 +140,46 @@ async fn a_cancelled_call_is_never_answered() {
     assert_eq!(conn.response().await.status, 200);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_cancellation_that_comes_while_the_call_starts_ends_it_all_the_same() {
-    let server = Server::start(Fake::new()).await;
-    let id = server.session("2025-11-25").await;
-    let mut conn = server.connect().await;
-    conn.send(&post(&[("mcp-session-id", &id)], &call("1", "t", "hold:a gate:never"))).await;
-    server.fake.until("started t").await;
+#[test]
+fn a_cancellation_that_comes_while_the_call_starts_ends_it_all_the_same() {
+    // Without sockets: one thread is held inside the start of a call while another cancels it.
+    let fake = Fake::new();
+    let service = (fake.clone() as Arc<dyn Service>).into_service().unwrap();
+    let ask = move |session: Option<&str>, body: String| {
+        let mut request =
+            http::Request::post("/").header("host", "localhost").header("content-type", "application/json");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let r = runtime.block_on(service.handle(request)).unwrap();
+        let (parts, body) = r.into_parts();
+        (parts, runtime.block_on(body.collect()).unwrap().to_bytes())
+    };
+    let opened = ask(None, initialize("2025-11-25")).0;
+    let session = opened.headers["mcp-session-id"].to_str().unwrap();
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-    assert_eq!(server.ask(&post(&[("mcp-session-id", &id)], cancel)).await.status, 202);
-    server.fake.open_gate("a");
-    assert_eq!(conn.response().await.body, "");
-    server.fake.until("cancelled t").await;
-    // One that is ready at its start is not answered either.
-    conn.send(&post(&[("mcp-session-id", &id)], &call("1", "u", "hold:b"))).await;
-    server.fake.until("started u").await;
-    assert_eq!(server.ask(&post(&[("mcp-session-id", &id)], cancel)).await.status, 202);
-    server.fake.open_gate("b");
-    assert_eq!(conn.response().await.body, "");
+    // One that would run on for ever, and one that is ready at its start.
+    for (gate, rest) in [("a", "gate:never"), ("b", "done")] {
+        std::thread::scope(|scope| {
+            let held = scope.spawn(|| ask(Some(session), call("1", gate, &format!("hold:{gate} {rest}"))));
+            while !fake.happened(&format!("started {gate}")) {
+                std::thread::yield_now();
+            }
+            assert_eq!(ask(Some(session), cancel.to_owned()).0.status, 202);
+            fake.open_gate(gate);
+            assert_eq!(held.join().unwrap().1, "", "nothing is said about it any more");
+        });
+    }
+    assert!(fake.happened("cancelled a"));
 }
 
 #[tokio::test]
 async fn a_call_that_panics_takes_its_connection_along_and_nothing_else() {
     let server = Server::start(Fake::new()).await;
     let id = server.session("2025-11-25").await;
-    for (tool, words) in [("silent", "gate:a panic"), ("noisy", "note gate:a panic")] {
+    for (tool, words) in [("silent", "gate:silent panic"), ("noisy", "note gate:noisy panic")] {
         let mut conn = server.connect().await;
         conn.send(&post(&[("mcp-session-id", &id)], &call("1", tool, words))).await;
         server.fake.until(&format!("started {tool}")).await;
@@ -161,7 +188,7 @@ async fn a_call_that_panics_takes_its_connection_along_and_nothing_else() {
             conn.event().await.unwrap();
             conn.event().await.unwrap();
         }
-        server.fake.open_gate("a");
+        server.fake.open_gate(tool);
         assert!(conn.is_closed().await);
         let r = server.ask(&post(&[("mcp-session-id", &id)], &call("1", "echo", ""))).await;
         assert!(r.body.contains(r#""v":"echo""#), "the id is free again: {r:?}");

@@ -3,9 +3,14 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::Fake;
 use common::wire::*;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
 use linchpin_proto::{Change, Service};
+use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
+use std::sync::Arc;
 
 async fn server(fake: std::sync::Arc<Fake>) -> Server {
     Server::start_with(fake, |http| http.with_sse()).await
@@ -97,11 +102,7 @@ async fn closing_the_stream_ends_the_session_and_its_calls() {
 
 #[tokio::test]
 async fn refusals_have_a_status_and_a_reason() {
-    let server = server(Fake::with(|l| {
-        l.queue_messages_max = 1;
-        l.calls_per_peer_max = 1;
-    }))
-    .await;
+    let server = server(Fake::new()).await;
     let (_conn, address) = open(&server).await;
     let call = call("1", "echo", "");
     for (what, request, status, part) in [
@@ -133,4 +134,57 @@ async fn shutdown_ends_quiet_streams_and_lets_calls_finish() {
     assert!(hear(&mut conn).await.contains(r#""v":"t""#));
     assert_eq!(conn.event().await, None);
     server.stop().await;
+}
+
+/// The same without sockets, so that nothing is read unless the test reads it.
+fn unread(fake: &Arc<Fake>) -> HttpService {
+    let options = HttpOptions { sse_2024: true, ..HttpOptions::default() };
+    (fake.clone() as Arc<dyn Service>).into_service_with(options).unwrap()
+}
+
+async fn ask(service: &HttpService, method: Method, path: &str, who: &str, body: &str) -> Response<HttpBody> {
+    let request =
+        Request::builder().method(method).uri(path).header("host", "localhost").extension(Principal(who.into()));
+    let request = request.header("content-type", "application/json").body(Full::new(Bytes::from(body.to_owned())));
+    service.handle(request.unwrap()).await.unwrap()
+}
+
+async fn next(body: &mut HttpBody) -> String {
+    String::from_utf8(body.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn what_waits_on_a_stream_that_nobody_reads_is_bounded() {
+    let fake = Fake::with(|l| {
+        l.queue_messages_max = 4;
+        l.calls_per_peer_max = 2;
+    });
+    let service = unread(&fake);
+    let mut stream = ask(&service, Method::GET, "/sse", "ann", "").await.into_body();
+    let first = next(&mut stream).await;
+    let address = first.trim_end().strip_prefix("event: endpoint\ndata: ").unwrap();
+    let say = async |body: &str| ask(&service, Method::POST, address, "ann", body).await.status().as_u16();
+    assert_eq!(say(&initialize("2024-11-05")).await, 202);
+    fake.until("finished initialize").await;
+    assert_eq!(say(&call("1", "t", &"note ".repeat(20))).await, 202);
+    fake.until("finished t").await;
+    // Two answers and four notices wait; one more message may come, then the client must read first.
+    assert_eq!(say(&call("2", "u", "")).await, 202);
+    fake.until("finished u").await;
+    assert_eq!(say(&call("3", "v", "")).await, 503);
+    assert!(!fake.happened("started v"));
+    let mut notes = Vec::new();
+    loop {
+        let event = next(&mut stream).await;
+        match event.contains(r#""method":"note""#) {
+            true => notes.push(event),
+            false if event.contains(r#""v":"u""#) => break,
+            false => {}
+        }
+    }
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert!(notes[0].contains(r#""n":17"#) && notes[3].contains(r#""n":20"#), "{notes:?}");
+    assert_eq!(say(&call("3", "v", "")).await, 202);
+    // It is nobody else's.
+    assert_eq!(ask(&service, Method::POST, address, "bob", &call("4", "w", "")).await.status(), 404);
 }

@@ -1,6 +1,6 @@
 //! Whole responses. Every refusal carries a JSON-RPC error that says what to do instead.
 
-use super::body::HttpBody;
+use super::body::{HttpBody, event};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -57,6 +57,19 @@ pub(crate) fn empty(status: StatusCode) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::empty());
     *response.status_mut() = status;
     response
+}
+
+/// A finished answer as a stream of one event. Everything else stays as it is.
+pub(crate) fn as_stream(response: Response<HttpBody>) -> Response<HttpBody> {
+    if response.status() != StatusCode::OK
+        || response.headers().get(CONTENT_TYPE).is_none_or(|t| t != "application/json")
+    {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let stream = events(HttpBody::full(event(&body.collected())));
+    parts.headers.extend(stream.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
+    Response::from_parts(parts, stream.into_body())
 }
 
 /// A stream of events.

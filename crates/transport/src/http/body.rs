@@ -43,6 +43,15 @@ impl HttpBody {
         }
     }
 
+    /// The bytes of a body that is not a stream.
+    pub(crate) fn collected(self) -> Bytes {
+        match self.0 {
+            Kind::Full(bytes) => bytes.unwrap_or_default(),
+            Kind::Shared(parts, _) => parts.concat().into(),
+            Kind::Stream(_) => Bytes::new(),
+        }
+    }
+
     /// The events of `source`, with a comment whenever it was quiet for `keep_alive_ms` (never when that is 0).
     pub(crate) fn stream(source: impl Source + 'static, keep_alive_ms: u64) -> HttpBody {
         HttpBody(Kind::Stream(Box::new(Stream { keep_alive: KeepAlive::new(keep_alive_ms), hold: None, source })))

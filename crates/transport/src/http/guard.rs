@@ -172,6 +172,10 @@ mod tests {
         assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
         headers.insert(HOST, "localhost".parse().unwrap());
         assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        assert!(guard.check(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
+        headers.insert(HOST, "evil.example".parse().unwrap());
+        assert!(guard.check(&Uri::from_static("http://localhost/mcp"), &headers).is_err());
+        headers.insert(HOST, "localhost".parse().unwrap());
         headers.append(HOST, "localhost".parse().unwrap());
         assert!(guard.check(&Uri::from_static("/mcp"), &headers).is_err());
     }

@@ -40,6 +40,17 @@ pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: application/json, text/event-stream`: an answer may be either"))
 }
 
+/// Whether a sender names `text/event-stream` before `application/json`, and so would rather have a stream.
+pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(ACCEPT).map(|v| v.as_bytes()) else { return false };
+    // What every client library sends needs no reading.
+    if value == b"application/json, text/event-stream" {
+        return false;
+    }
+    let place = |wanted: &[u8]| value.split(|b| *b == b',').position(|r| media_type(r).eq_ignore_ascii_case(wanted));
+    matches!((place(b"text/event-stream"), place(b"application/json")), (Some(stream), Some(document)) if stream < document)
+}
+
 /// Checks that a GET's sender takes a stream.
 pub(crate) fn check_get_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepts(headers, b"text/event-stream") {
@@ -150,6 +161,20 @@ const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body took too long 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_form_named_first_is_preferred() {
+        for (value, stream) in [
+            ("application/json, text/event-stream", false),
+            ("text/event-stream, application/json", true),
+            ("text/event-stream;q=0.9 ,Application/JSON", true),
+            ("text/event-stream", false),
+            ("*/*", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, value.parse().unwrap())]);
+            assert_eq!(prefers_stream(&headers), stream, "{value}");
+        }
+    }
 
     #[test]
     fn accept_covers_ranges_lists_and_absence() {

@@ -132,8 +132,9 @@ impl HttpService {
     /// Answers one request.
     pub fn handle<B: Body<Data = Bytes>>(&self, request: Request<B>) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
+        let streams = intake::prefers_stream(&parts.headers);
         let state = self.shared.begin(parts);
-        HttpFuture { body, shared: self.shared.clone(), state }
+        HttpFuture { body, shared: self.shared.clone(), state, streams }
     }
 }
 
@@ -145,6 +146,8 @@ pin_project_lite::pin_project! {
         body: B,
         shared: Arc<Shared>,
         state: State,
+        // The sender names the stream before the document: a finished answer is given as a stream of one event.
+        streams: bool,
     }
 }
 
@@ -186,7 +189,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             // Polled after it was ready.
             State::Intake(..) | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
         };
-        Poll::Ready(Ok(response))
+        Poll::Ready(Ok(if *this.streams { answer::as_stream(response) } else { response }))
     }
 }
 

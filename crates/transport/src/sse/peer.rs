@@ -202,7 +202,7 @@ impl Inner {
     }
 
     async fn call(&self, service: &dyn Service, request: Request, door: Door) {
-        let running = Unfinished { inner: self, id: request.id.clone() };
+        let running = Unfinished { inner: self, id: request.id.clone(), told: false };
         let mut input = Some((request, door));
         let started =
             poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
@@ -218,6 +218,8 @@ impl Inner {
 struct Unfinished<'a> {
     inner: &'a Inner,
     id: Id,
+    /// The engine knows: it must not be told twice, because the id may belong to a new request by then.
+    told: bool,
 }
 
 impl Unfinished<'_> {
@@ -250,7 +252,8 @@ impl Unfinished<'_> {
         }
     }
 
-    fn finish(self, answer: Option<&[u8]>) {
+    fn finish(mut self, answer: Option<&[u8]>) {
+        self.told = true;
         let (may_send, withdrawals) = self.inner.engine().finish(&self.id);
         withdrawals.iter().for_each(|frame| self.inner.push(frame, false));
         answer.filter(|_| may_send).into_iter().for_each(|frame| self.inner.push(frame, false));
@@ -259,7 +262,9 @@ impl Unfinished<'_> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.inner.engine().finish(&self.id);
+        if !self.told {
+            self.inner.engine().finish(&self.id);
+        }
         // A stream that drains may end now.
         self.inner.wake();
     }

@@ -118,6 +118,9 @@ impl Service for Fake {
         if request.method == Method::SubscriptionsListen {
             words = vec!["hear".into(), "note".into()];
         }
+        if request.method == Method::Initialize && request.params_text().contains("\"refused\"") {
+            words = vec!["error:-32000".into()];
+        }
         let text = if request.method == Method::ToolsCall {
             name.clone()
         } else {
