@@ -34,7 +34,7 @@ class Options:
         self.connections = (64,) if quick else CONNECTIONS
         self.list_sizes = (1000, 10000) if quick else LIST_SIZES
         self.bursts = 2 if quick else 5
-        self.starts = 1 if quick else 3
+        self.starts = 3 if quick else 5
         self.session_counts = (10000,) if quick else (1000, 10000)
         self.fanouts = 4 if quick else 7
 

@@ -46,7 +46,7 @@ Examples:
   linchpin serve filesystem --read-only --deny '**/.env' .
   linchpin serve filesystem . --http 127.0.0.1:8931
 ")]
-    Filesystem(FilesystemArgs),
+    Filesystem(Box<FilesystemArgs>),
     /// Every feature of the protocol, for trying out clients.
     #[command(before_help = "\
 Examples:

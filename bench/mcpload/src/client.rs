@@ -17,11 +17,7 @@ impl Target {
     pub fn parse(url: &str) -> Res<Self> {
         let rest = url.strip_prefix("http://").ok_or("only http:// urls")?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Ok(Target {
-            addr: host.parse()?,
-            host: host.to_owned(),
-            path: format!("/{path}"),
-        })
+        Ok(Target { addr: host.parse()?, host: host.to_owned(), path: format!("/{path}") })
     }
 
     /// Bytes of one POST and the offset of the id's digits in it.
@@ -82,11 +78,7 @@ impl Client {
         let sock = std::net::TcpStream::connect_timeout(&t.addr, Duration::from_secs(5))?;
         sock.set_nodelay(true)?;
         sock.set_read_timeout(Some(Duration::from_secs(15)))?;
-        Ok(Client {
-            sock,
-            p: Parser::new(),
-            buf: vec![0; 256 << 10],
-        })
+        Ok(Client { sock, p: Parser::new(), buf: vec![0; 256 << 10] })
     }
 
     pub fn send(&mut self, req: &[u8]) -> Res<&Parser> {
@@ -118,12 +110,7 @@ pub fn handshake(t: &Target, c: &mut Client) -> Res<Option<String>> {
     let (req, _) = t.post(Era::V2025, &op, None);
     let p = c.send(&req)?;
     if p.status != 200 || !op.good(&p.body, p.body_len) {
-        return Err(format!(
-            "initialize: status {} body {}",
-            p.status,
-            String::from_utf8_lossy(&p.body)
-        )
-        .into());
+        return Err(format!("initialize: status {} body {}", p.status, String::from_utf8_lossy(&p.body)).into());
     }
     let Some(s) = p.session.clone() else {
         return Ok(None);
@@ -173,11 +160,7 @@ pub fn check(a: &Args) -> Res<Value> {
     let tools = a.num("tools", 5);
     let mut c = Client::connect(&t)?;
     let mut out = serde_json::Map::new();
-    let session = if era == Era::V2025 {
-        handshake(&t, &mut c)?
-    } else {
-        None
-    };
+    let session = if era == Era::V2025 { handshake(&t, &mut c)? } else { None };
     out.insert("session".into(), json!(session.is_some()));
     for name in ["echo", "add", "blob_result", "blob_arg", "list", "discover"] {
         if name == "discover" && era == Era::V2025 {
@@ -189,10 +172,7 @@ pub fn check(a: &Args) -> Res<Value> {
             Err(e) => json!({"ok": false, "error": e.to_string()}),
             Ok(p) => {
                 let ok = p.status == 200 && op.good(&p.body, p.body_len);
-                let shown: String = String::from_utf8_lossy(&p.body)
-                    .chars()
-                    .take(if ok { 700 } else { 900 })
-                    .collect();
+                let shown: String = String::from_utf8_lossy(&p.body).chars().take(if ok { 700 } else { 900 }).collect();
                 json!({"ok": ok, "status": p.status, "sse": p.sse, "bytes": p.body_len, "close": p.close, "body": shown})
             }
         };
@@ -202,10 +182,7 @@ pub fn check(a: &Args) -> Res<Value> {
         out.insert(name.into(), r);
     }
     if let Some(s) = session {
-        out.insert(
-            "delete_status".into(),
-            json!(close_session(&t, &mut c, &s).ok()),
-        );
+        out.insert("delete_status".into(), json!(close_session(&t, &mut c, &s).ok()));
     }
     Ok(Value::Object(out))
 }

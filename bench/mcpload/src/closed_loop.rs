@@ -39,8 +39,7 @@ impl Conn {
         s.set_nodelay(true)?;
         s.set_nonblocking(true)?;
         let mut s = TcpStream::from_std(s);
-        poll.registry()
-            .register(&mut s, Token(tok), Interest::READABLE | Interest::WRITABLE)?;
+        poll.registry().register(&mut s, Token(tok), Interest::READABLE | Interest::WRITABLE)?;
         Ok(s)
     }
 
@@ -172,10 +171,7 @@ impl Load<'_> {
                 return Ok((begun.ok_or("no measuring window")?, now));
             }
             let until = if begun.is_none() { t1 } else { t2 };
-            match self
-                .poll
-                .poll(&mut events, Some(until.saturating_duration_since(now)))
-            {
+            match self.poll.poll(&mut events, Some(until.saturating_duration_since(now))) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 r => r?,
             }
@@ -212,38 +208,19 @@ pub fn closed_loop(a: &Args) -> Res<Value> {
         let (req, id_at) = t.post(era, &op, s.as_deref());
         let sock = Conn::connect(&t, &poll, i)?;
         let (start, p) = (Instant::now(), Parser::new());
-        conns.push(Conn {
-            sock,
-            req,
-            id_at,
-            id: ID0,
-            sent: 0,
-            start,
-            p,
-        });
+        conns.push(Conn { sock, req, id_at, id: ID0, sent: 0, start, p });
     }
     let request_bytes = conns[0].req.len();
     let t1 = Instant::now() + Duration::from_secs_f64(warmup);
     let t2 = t1 + Duration::from_secs_f64(secs);
     let (buf, tally) = (vec![0u8; 256 << 10], Tally::default());
-    let mut load = Load {
-        target: &t,
-        op: &op,
-        poll,
-        conns,
-        buf,
-        tally,
-    };
+    let mut load = Load { target: &t, op: &op, poll, conns, buf, tally };
     let (usage, end) = load.run(t1, t2, pid)?;
     drop(load.conns);
     let mut tally = load.tally;
 
     let (done, wall) = (tally.lat.len() as f64, (end - usage.at).as_secs_f64());
-    let body = if done > 0.0 {
-        tally.body_bytes as f64 / done
-    } else {
-        0.0
-    };
+    let body = if done > 0.0 { tally.body_bytes as f64 / done } else { 0.0 };
     let mut out = json!({
         "rps": done / wall, "requests": tally.lat.len(), "bad": tally.bad,
         "reconnects": tally.reconnects, "wall_s": wall, "request_bytes": request_bytes,

@@ -69,27 +69,12 @@ impl Streams {
             std.write_all(&req)?;
             std.set_nonblocking(true)?;
             let mut sock = TcpStream::from_std(std);
-            poll.registry()
-                .register(&mut sock, Token(i), Interest::READABLE)?;
-            all.push(Stream {
-                sock,
-                tail: Vec::new(),
-                eof: false,
-                hit: None,
-            });
+            poll.registry().register(&mut sock, Token(i), Interest::READABLE)?;
+            all.push(Stream { sock, tail: Vec::new(), eof: false, hit: None });
         }
         let (events, buf) = (Events::with_capacity(1024), vec![0u8; 64 << 10]);
-        let mut streams = Streams {
-            all,
-            poll,
-            events,
-            buf,
-        };
-        let ready: &[u8] = if era == Era::V2026 {
-            b"acknowledged"
-        } else {
-            b"\r\n\r\n"
-        };
+        let mut streams = Streams { all, poll, events, buf };
+        let ready: &[u8] = if era == Era::V2026 { b"acknowledged" } else { b"\r\n\r\n" };
         let opened = streams.pump(ready, Instant::now() + OPEN_MAX)?;
         if let Some(s) = streams.all.iter().find(|s| s.hit.is_none()) {
             let said = String::from_utf8_lossy(&s.tail[..s.tail.len().min(300)]);
@@ -111,8 +96,7 @@ impl Streams {
         let done = |s: &Stream| s.hit.is_some() || s.eof;
         let mut left = self.all.iter().filter(|s| !done(s)).count();
         while left > 0 && Instant::now() < deadline {
-            self.poll
-                .poll(&mut self.events, Some(Duration::from_millis(50)))?;
+            self.poll.poll(&mut self.events, Some(Duration::from_millis(50)))?;
             for ev in self.events.iter() {
                 let s = &mut self.all[ev.token().0];
                 let was = done(s);
@@ -140,11 +124,7 @@ pub fn fanout(a: &Args) -> Res<Value> {
 
     // A separate client triggers the notification.
     let mut c = Client::connect(&t)?;
-    let own = if era == Era::V2025 {
-        handshake(&t, &mut c)?
-    } else {
-        None
-    };
+    let own = if era == Era::V2025 { handshake(&t, &mut c)? } else { None };
     let (mut req, at) = t.post(era, &Op::parse("fanout", 0), own.as_deref());
     let (mut all_ms, mut half_ms, mut first_ms, mut cpu_us) = (vec![], vec![], vec![], vec![]);
     let mut received = n;
@@ -169,9 +149,7 @@ pub fn fanout(a: &Args) -> Res<Value> {
             cpu_us.push((u1 - u0 + s1 - s0) * 1e6 / n as f64);
         }
     }
-    let per_stream = rss0
-        .zip(rss1)
-        .map(|(x, y)| (y as f64 - x as f64) * 1024.0 / n as f64);
+    let per_stream = rss0.zip(rss1).map(|(x, y)| (y as f64 - x as f64) * 1024.0 / n as f64);
     Ok(json!({
         "streams": n, "received_min": received, "all_ms": all_ms, "half_ms": half_ms,
         "first_ms": first_ms, "cpu_us_per_stream": cpu_us, "rss_per_stream_bytes": per_stream,

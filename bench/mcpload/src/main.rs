@@ -42,11 +42,7 @@ impl Args {
             if a == "--" {
                 rest.extend(it.by_ref());
             } else if let Some(k) = a.strip_prefix("--") {
-                map.insert(
-                    k.to_owned(),
-                    it.next()
-                        .unwrap_or_else(|| fail(&format!("--{k} needs a value"))),
-                );
+                map.insert(k.to_owned(), it.next().unwrap_or_else(|| fail(&format!("--{k} needs a value"))));
             } else {
                 fail(&format!("unexpected argument {a}"));
             }
@@ -54,17 +50,12 @@ impl Args {
         Args { map, rest }
     }
     pub fn str(&self, k: &str) -> &str {
-        self.map
-            .get(k)
-            .map(String::as_str)
-            .unwrap_or_else(|| fail(&format!("--{k} is required")))
+        self.map.get(k).map(String::as_str).unwrap_or_else(|| fail(&format!("--{k} is required")))
     }
     pub fn num<T: std::str::FromStr>(&self, k: &str, default: T) -> T {
         match self.map.get(k) {
             None => default,
-            Some(v) => v
-                .parse()
-                .unwrap_or_else(|_| fail(&format!("--{k}: bad number {v}"))),
+            Some(v) => v.parse().unwrap_or_else(|_| fail(&format!("--{k}: bad number {v}"))),
         }
     }
     pub fn opt(&self, k: &str) -> Option<&str> {

@@ -59,13 +59,9 @@ impl Op {
             "blob_result" => call("blob", json!({"size": MIB}), "xxxxxxxxxxxxxxxx", MIB),
             "blob_arg" => call("len", json!({"message": "y".repeat(MIB)}), "1048576", 0),
             "fanout" => call("fanout", json!({}), "ok", 0),
-            "list" => Op {
-                method: "tools/list",
-                name: None,
-                params: json!({}),
-                expect: "\"tools\":[",
-                min_len: tools * 100,
-            },
+            "list" => {
+                Op { method: "tools/list", name: None, params: json!({}), expect: "\"tools\":[", min_len: tools * 100 }
+            }
             "initialize" => Op {
                 method: "initialize",
                 name: None,
@@ -93,14 +89,7 @@ impl Op {
 
     /// The first request a client of this era sends.
     pub fn hello(era: Era) -> Op {
-        Op::parse(
-            if era == Era::V2025 {
-                "initialize"
-            } else {
-                "discover"
-            },
-            0,
-        )
+        Op::parse(if era == Era::V2025 { "initialize" } else { "discover" }, 0)
     }
 
     /// The message as text, and the offset of its ten-digit id.
@@ -114,13 +103,7 @@ impl Op {
             });
         }
         let head = "{\"jsonrpc\":\"2.0\",\"id\":";
-        (
-            format!(
-                "{head}{ID0},\"method\":\"{}\",\"params\":{params}}}",
-                self.method
-            ),
-            head.len(),
-        )
+        (format!("{head}{ID0},\"method\":\"{}\",\"params\":{params}}}", self.method), head.len())
     }
 
     pub fn good(&self, body_head: &[u8], len: usize) -> bool {
@@ -144,10 +127,7 @@ pub fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     }
     let first = needle[0];
     let mut i = 0;
-    while let Some(p) = hay[i..=hay.len() - needle.len()]
-        .iter()
-        .position(|&b| b == first)
-    {
+    while let Some(p) = hay[i..=hay.len() - needle.len()].iter().position(|&b| b == first) {
         i += p;
         if &hay[i..i + needle.len()] == needle {
             return Some(i);

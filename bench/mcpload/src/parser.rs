@@ -61,10 +61,7 @@ impl Parser {
     fn head(&mut self) -> Result<State, &'static str> {
         let text = std::str::from_utf8(&self.line).map_err(|_| "head is not text")?;
         let mut lines = text.split("\r\n");
-        self.status = lines
-            .next()
-            .and_then(|l| l.split(' ').nth(1)?.parse().ok())
-            .ok_or("bad status line")?;
+        self.status = lines.next().and_then(|l| l.split(' ').nth(1)?.parse().ok()).ok_or("bad status line")?;
         let (mut len, mut chunked) = (None, false);
         for l in lines {
             let Some((k, v)) = l.split_once(':') else {
@@ -118,11 +115,7 @@ impl Parser {
                     let k = n.min(d.len());
                     self.take(&d[..k]);
                     d = &d[k..];
-                    self.state = if k == n {
-                        State::Done
-                    } else {
-                        State::Fixed(n - k)
-                    };
+                    self.state = if k == n { State::Done } else { State::Fixed(n - k) };
                 }
                 State::ChunkSize | State::Trailer | State::ChunkEnd => {
                     let Some(p) = d.iter().position(|&b| b == b'\n') else {
@@ -131,9 +124,7 @@ impl Parser {
                     };
                     self.line.extend_from_slice(&d[..p]);
                     d = &d[p + 1..];
-                    let line = std::str::from_utf8(&self.line)
-                        .map_err(|_| "bad chunk line")?
-                        .trim();
+                    let line = std::str::from_utf8(&self.line).map_err(|_| "bad chunk line")?.trim();
                     self.state = match self.state {
                         State::ChunkEnd => State::ChunkSize,
                         State::Trailer if line.is_empty() => State::Done,
@@ -151,11 +142,7 @@ impl Parser {
                     let k = n.min(d.len());
                     self.take(&d[..k]);
                     d = &d[k..];
-                    self.state = if k == n {
-                        State::ChunkEnd
-                    } else {
-                        State::Chunk(n - k)
-                    };
+                    self.state = if k == n { State::ChunkEnd } else { State::Chunk(n - k) };
                 }
                 State::UntilClose => {
                     self.take(d);

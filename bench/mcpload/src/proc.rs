@@ -16,10 +16,7 @@ pub fn cpu(pid: u32) -> Option<(f64, f64)> {
     let after = &stat[stat.rfind(')')? + 2..];
     let f: Vec<&str> = after.split(' ').collect();
     // Fields 14 and 15 of proc(5), counted after the command name; 100 ticks per second.
-    let (user, sys) = (
-        f[11].parse::<f64>().ok()? / 100.0,
-        f[12].parse::<f64>().ok()? / 100.0,
-    );
+    let (user, sys) = (f[11].parse::<f64>().ok()? / 100.0, f[12].parse::<f64>().ok()? / 100.0);
     let mut ns = 0.0;
     for t in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let line = fs::read_to_string(t.path().join("schedstat")).unwrap_or_default();
@@ -62,13 +59,7 @@ pub struct Usage {
 impl Usage {
     pub fn now(pid: Option<u32>) -> Self {
         let own = cpu(std::process::id());
-        Usage {
-            at: Instant::now(),
-            pid,
-            server: pid.and_then(cpu),
-            own,
-            cores: cores(),
-        }
+        Usage { at: Instant::now(), pid, server: pid.and_then(cpu), own, cores: cores() }
     }
 
     /// What the server used per request since then, and what others used of
@@ -104,9 +95,7 @@ fn cores() -> [f64; 4] {
             .find(|l| l.split(' ').next() == Some(&name))
             .map(|l| {
                 let ticks = l.split_whitespace().skip(1);
-                ticks
-                    .map(|v| v.parse::<f64>().unwrap_or(0.0) / 100.0)
-                    .collect()
+                ticks.map(|v| v.parse::<f64>().unwrap_or(0.0) / 100.0).collect()
             })
             .unwrap_or_else(|| vec![0.0; 8])
     };
@@ -120,11 +109,7 @@ fn cores() -> [f64; 4] {
 /// that an interrupted run leaves nothing behind.
 pub fn server(cmd: &[String]) -> Command {
     let names = std::env::var("MCPLOAD_CORES").unwrap_or_else(|_| "0,1".to_owned());
-    let core: usize = names
-        .split(',')
-        .next()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(0);
+    let core: usize = names.split(',').next().and_then(|c| c.parse().ok()).unwrap_or(0);
     let mut command = Command::new(&cmd[0]);
     command.args(&cmd[1..]);
     // SAFETY: between fork and exec only these two system calls are made, on

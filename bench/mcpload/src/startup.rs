@@ -16,11 +16,7 @@ pub fn startup(a: &Args) -> Res<Value> {
     let op = Op::hello(era);
     let (req, _) = t.post(era, &op, None);
     let begin = Instant::now();
-    let mut child = proc::server(&a.rest)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut child = proc::server(&a.rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let result = loop {
         if begin.elapsed() > GIVE_UP {
             break Err("no answer in 14 s".to_owned());
@@ -38,7 +34,7 @@ pub fn startup(a: &Args) -> Res<Value> {
             Err(_) => std::thread::sleep(RETRY),
         }
     };
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(50));
     let rss = proc::rss_kib(child.id());
     child.kill()?;
     child.wait()?;

@@ -23,21 +23,12 @@ struct Lines {
 
 impl Lines {
     fn new(out: ChildStdout) -> Self {
-        Lines {
-            out,
-            buf: vec![0; 4 << 20],
-            start: 0,
-            scanned: 0,
-            end: 0,
-        }
+        Lines { out, buf: vec![0; 4 << 20], start: 0, scanned: 0, end: 0 }
     }
     /// Where the next line is in `buf`, without its newline.
     fn next(&mut self) -> Res<std::ops::Range<usize>> {
         loop {
-            if let Some(p) = self.buf[self.scanned..self.end]
-                .iter()
-                .position(|&b| b == b'\n')
-            {
+            if let Some(p) = self.buf[self.scanned..self.end].iter().position(|&b| b == b'\n') {
                 let (s, e) = (self.start, self.scanned + p);
                 self.start = e + 1;
                 self.scanned = self.start;
@@ -121,26 +112,15 @@ fn line(op: &Op, era: Era) -> (Vec<u8>, usize) {
 
 impl Server {
     fn spawn(a: &Args) -> Res<Self> {
-        let mut child = proc::server(&a.rest)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut child =
+            proc::server(&a.rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let input = child.stdin.take();
         let lines = Lines::new(child.stdout.take().ok_or("no stdout")?);
-        Ok(Server {
-            child,
-            input,
-            lines,
-        })
+        Ok(Server { child, input, lines })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Res<()> {
-        Ok(self
-            .input
-            .as_mut()
-            .ok_or("stdin is closed")?
-            .write_all(bytes)?)
+        Ok(self.input.as_mut().ok_or("stdin is closed")?.write_all(bytes)?)
     }
 
     fn hello(&mut self, era: Era) -> Res<()> {
@@ -274,22 +254,18 @@ pub fn run(a: &Args) -> Res<Value> {
     let mut s = Server::spawn(a)?;
     s.hello(era)?;
     let first_ms = t0.elapsed().as_secs_f64() * 1e3;
-    std::thread::sleep(Duration::from_millis(300));
+    let startup = a.opt("what") == Some("startup");
+    std::thread::sleep(Duration::from_millis(if startup { 50 } else { 300 }));
     let pid = s.child.id();
     let mut out = json!({"first_answer_ms": first_ms, "rss_idle_kib": proc::rss_kib(pid)});
-    if a.opt("what") == Some("startup") {
+    if startup {
         out["exit_ms"] = json!(s.stop());
         return Ok(out);
     }
 
     let op = Op::parse("echo", 0);
     let (req, at) = line(&op, era);
-    let mut call = Call {
-        op,
-        req,
-        at,
-        id: ID0,
-    };
+    let mut call = Call { op, req, at, id: ID0 };
     let (warmup, secs) = (a.num("warmup", 0.4), a.num("secs", 3.0));
     out["pingpong"] = ping_pong(&mut s, &mut call, warmup, secs)?;
     s.lines.spin(true)?;

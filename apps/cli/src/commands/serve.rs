@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     match serve.server {
-        Which::Filesystem(args) => filesystem(args),
+        Which::Filesystem(args) => filesystem(*args),
         Which::Everything(args) => everything(args),
     }
 }
