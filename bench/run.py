@@ -4,7 +4,7 @@
     cargo xtask bench                 everything, about 25 minutes
     cargo xtask bench --quick         about three minutes: the bars, with short windows
     cargo xtask bench --suites http,list --only linchpin
-    cargo xtask bench --table bench/results/20261121-040000.jsonl
+    cargo xtask bench --table bench/results/20261121-040000.jsonl --readme
 
 It builds what it needs, checks that every server answers right, measures in interleaved
 rounds, and prints tables and then BARS: each figure this project promises, as measured.
@@ -43,6 +43,7 @@ def arguments():
     ap.add_argument("--check", action="store_true", help="build and check only")
     ap.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
     ap.add_argument("--out", help="result file (default results/<time>.jsonl)")
+    ap.add_argument("--readme", action="store_true", help="also put the tables into bench/README.md")
     ap.add_argument("--table", nargs="+", metavar="FILE", help="print the tables of earlier runs and measure nothing")
     opt = ap.parse_args()
     unknown = [s for s in opt.suites if s not in SUITES]
@@ -56,6 +57,8 @@ def main():
     if opt.table:
         text, missed = bench.report(opt.table, load_peers(extra=True))
         print(text)
+        if opt.readme:
+            bench.into_readme(text)
         return 1 if opt.strict and missed else 0
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("The benchmark pins processes to two cores and reads /proc: it needs Linux and two cores.")
@@ -80,6 +83,8 @@ def main():
     with open(os.path.splitext(out)[0] + ".md", "w") as f:
         f.write(text)
     print(text)
+    if opt.readme:
+        bench.into_readme(text)
     print(f"written to {os.path.relpath(out)} and .md; missed bars: {len(missed)}")
     return 1 if opt.strict and missed else 0
 

@@ -21,7 +21,7 @@ class Bar:
         self.work, self.limit, self.unit, self.values, self.best = work, limit, unit, values, best
 
     def show(self, x):
-        return "-" if x is None else (f"{x:.2f}x" if self.unit == "x" else f"{num(x)} {self.unit}".strip())
+        return "-" if x is None else (f"{x:.{2 if self.limit >= 1 else 3}f}x" if self.unit == "x" else f"{num(x)} {self.unit}".strip())
 
     def judge(self, samples):
         values = self.values(samples)

@@ -114,3 +114,17 @@ def report(files, peers):
     return about + "\n" + tables.text(samples) + verdicts.text(), bars.missed(verdicts)
 
 
+
+
+RESULTS = ("<!-- RESULTS:BEGIN", "<!-- RESULTS:END -->")
+
+
+def into_readme(text):
+    """Puts the tables between the marks in README.md."""
+    path = os.path.join(BENCH, "README.md")
+    with open(path) as f:
+        readme = f.read()
+    begin = readme.index("\n", readme.index(RESULTS[0])) + 1
+    end = readme.index(RESULTS[1])
+    with open(path, "w") as f:
+        f.write(readme[:begin] + text.strip() + "\n" + readme[end:])

@@ -91,7 +91,8 @@ fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
 }
 
 fn refused(addr: &str, e: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot serve at {addr}: {e}"));
+    let text = e.to_string();
+    let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot serve at {addr}: {text}") });
     match e.kind() {
         io::ErrorKind::AddrInUse => {
             failure.hint("another program listens there; take another port, or port 0 for a free one")

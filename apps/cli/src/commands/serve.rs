@@ -4,7 +4,7 @@ use crate::cli::{EverythingArgs, FilesystemArgs, Serve, Server as Which, ToolArg
 use crate::fail::Failure;
 use crate::place::Card;
 use linchpin::server::Server;
-use linchpin_filesystem::{Config, Filesystem};
+use linchpin_filesystem::{Config, Filesystem, FsError};
 use std::path::Path;
 
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
@@ -15,19 +15,26 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 }
 
 fn filesystem(args: FilesystemArgs) -> Result<(), Failure> {
-    let config = config(&args).map_err(Failure::new)?;
+    let config = config(&args).map_err(|e| failure(&e))?;
     let command = command("filesystem", &flags(&args), &config.directories);
-    let (filesystem, warnings) = Filesystem::open(config)
-        .map_err(|e| Failure::new(e).hint("name directories that exist: linchpin serve filesystem DIR…"))?;
+    let (filesystem, warnings) = Filesystem::open(config).map_err(|e| failure(&e))?;
     for warning in warnings {
         eprintln!("{warning}");
     }
     let server = Server::new("linchpin-filesystem", env!("CARGO_PKG_VERSION")).title("File system");
-    let server = filesystem.add_to(server).map_err(Failure::new)?;
+    let server = filesystem.add_to(server).map_err(|e| failure(&e))?;
     args.place.run(server, &Card { name: "filesystem", command })
 }
 
-fn config(args: &FilesystemArgs) -> Result<Config, linchpin_filesystem::FsError> {
+/// The server's errors are written for models: a first line, and hints after it.
+fn failure(e: &FsError) -> Failure {
+    let text = e.to_string();
+    let mut parts = text.strip_prefix("Error: ").unwrap_or(&text).split("\nHint: ");
+    let failure = Failure::new(parts.next().unwrap_or_default());
+    parts.fold(failure, |failure, hint| failure.hint(hint))
+}
+
+fn config(args: &FilesystemArgs) -> Result<Config, FsError> {
     let mut config = Config::from_env(|name| std::env::var(name).ok())?;
     if !args.directories.is_empty() {
         config.directories.clone_from(&args.directories);
