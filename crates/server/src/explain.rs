@@ -91,10 +91,13 @@ impl Explain for Checker {
 fn walked_whole(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
     let known = |kind: &Value| kind.as_str().is_some_and(|k| TYPES.contains(&k));
+    let word = |choice: &Value| choice["const"].is_string() || choice["enum"].is_array() && choice["type"] == "string";
     let Some(members) = schema.as_object() else { return schema.is_boolean() };
     members.iter().all(|(key, value)| match key.as_str() {
         "type" => known(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(known)),
         "properties" | "$defs" => value.as_object().is_some_and(|m| m.values().all(walked_whole)),
+        // Choices of single words exclude each other, so "one of" and "any of" are the same.
+        "oneOf" => value.as_array().is_some_and(|choices| choices.iter().all(word)),
         "anyOf" => value.as_array().is_some_and(|choices| choices.iter().all(walked_whole)),
         "items" => value.is_object() && walked_whole(value),
         "$ref" => value.as_str().is_some_and(|r| r.starts_with("#/$defs/")) && members.len() == 1,
@@ -103,8 +106,9 @@ fn walked_whole(schema: &Value) -> bool {
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => value.is_u64(),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
         "$schema" => value.as_str().is_some_and(|s| s.contains("2020-12")),
-        "const" | "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
-        | "$comment" => true,
+        // A format is an annotation in the default dialect.
+        "format" | "const" | "title" | "description" | "default" | "examples" | "deprecated" | "readOnly"
+        | "writeOnly" | "$comment" => true,
         other => other.starts_with("x-"),
     })
 }
