@@ -92,12 +92,16 @@ fn walked_whole(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
     let known = |kind: &Value| kind.as_str().is_some_and(|k| TYPES.contains(&k));
     let word = |choice: &Value| choice["const"].is_string() || choice["enum"].is_array() && choice["type"] == "string";
+    let tagged =
+        |choice: &Value| choice["properties"].as_object().is_some_and(|p| p.values().any(|v| v["const"].is_string()));
     let Some(members) = schema.as_object() else { return schema.is_boolean() };
     members.iter().all(|(key, value)| match key.as_str() {
         "type" => known(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(known)),
         "properties" | "$defs" => value.as_object().is_some_and(|m| m.values().all(walked_whole)),
-        // Choices of single words exclude each other, so "one of" and "any of" are the same.
-        "oneOf" => value.as_array().is_some_and(|choices| choices.iter().all(word)),
+        // Single words, and objects told apart by a word, exclude each other: "one of" and "any of" are the same.
+        "oneOf" => {
+            value.as_array().is_some_and(|c| c.iter().all(word) || c.iter().all(|c| tagged(c) && walked_whole(c)))
+        }
         "anyOf" => value.as_array().is_some_and(|choices| choices.iter().all(walked_whole)),
         "items" => value.is_object() && walked_whole(value),
         "$ref" => value.as_str().is_some_and(|r| r.starts_with("#/$defs/")) && members.len() == 1,
