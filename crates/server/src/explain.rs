@@ -104,7 +104,10 @@ fn walked_whole(schema: &Value) -> bool {
         }
         "anyOf" => value.as_array().is_some_and(|choices| choices.iter().all(walked_whole)),
         "items" => value.is_object() && walked_whole(value),
-        "$ref" => value.as_str().is_some_and(|r| r.starts_with("#/$defs/")) && members.len() == 1,
+        "$ref" => {
+            let beside = |k: &String| ["$ref", "title", "description", "default", "examples"].contains(&k.as_str());
+            value.as_str().is_some_and(|r| r.starts_with("#/$defs/")) && members.keys().all(beside)
+        }
         "additionalProperties" => value.is_boolean(),
         "required" | "enum" => value.is_array(),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => value.is_u64(),
