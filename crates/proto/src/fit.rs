@@ -72,10 +72,6 @@ pub fn tool(mut t: Tool, wire: &Wire) -> Tool {
 pub fn resource(mut r: Resource, wire: &Wire) -> Resource {
     title(&mut r.title, wire);
     common(&mut r.annotations, &mut r.meta, wire);
-    if !wire.audio {
-        // `size` came with the second revision.
-        r.size = None;
-    }
     icons(&mut r.icons, wire);
     r
 }
@@ -161,5 +157,20 @@ fn title(title: &mut Option<String>, wire: &Wire) {
 fn icons(icons: &mut Vec<Icon>, wire: &Wire) {
     if !wire.icons {
         icons.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin_types::version::Revision;
+
+    #[test]
+    fn a_resource_keeps_its_size_in_every_revision_and_its_title_from_the_one_that_has_it() {
+        for (at, revision) in Revision::ALL.into_iter().enumerate() {
+            let given = Resource { size: Some(7), title: Some("t".into()), ..Resource::default() };
+            let fitted = resource(given, Wire::of(revision));
+            assert_eq!((fitted.size, fitted.title.is_some()), (Some(7), at >= 2), "{revision}");
+        }
     }
 }

@@ -19,6 +19,22 @@ async fn a_ready_call_is_answered_as_json_on_a_connection_that_stays() {
 }
 
 #[tokio::test]
+async fn a_client_that_names_the_stream_first_gets_a_finished_answer_as_one_event() {
+    let server = Server::start(Fake::new()).await;
+    let streams = ("accept", "text/event-stream, application/json");
+    let r = server.ask(&alone_with("7", "echo", "", &[streams])).await;
+    assert_eq!((r.status, r.header("content-type")), (200, Some("text/event-stream")));
+    assert_eq!(
+        r.body,
+        "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"v\":\"echo\",\"resultType\":\"complete\"}}\n\n"
+    );
+    assert_eq!(r.headers.iter().filter(|(name, _)| name == "content-type").count(), 1);
+    // A refusal stays a document: its status is what matters.
+    let r = server.ask(&alone_with("7", "echo", "", &[streams, ("mcp-method", "tools/list")])).await;
+    assert_eq!((r.status, r.header("content-type")), (400, Some("application/json")));
+}
+
+#[tokio::test]
 async fn each_mistake_has_its_status_and_says_what_to_do() {
     let server = Server::start(Fake::with(|l| l.frame_bytes_max = 4096)).await;
     let echo = |headers: &[(&str, &str)]| alone_with("7", "echo", "", headers);

@@ -68,7 +68,10 @@ pub(crate) fn as_stream(response: Response<HttpBody>) -> Response<HttpBody> {
     }
     let (mut parts, body) = response.into_parts();
     let stream = events(HttpBody::full(event(&body.collected())));
-    parts.headers.extend(stream.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
+    for (name, value) in stream.headers() {
+        // Replaced, not added: a second `Content-Type` would make the answer malformed.
+        parts.headers.insert(name, value.clone());
+    }
     Response::from_parts(parts, stream.into_body())
 }
 

@@ -8,6 +8,9 @@
 //! | GET inside a session | the session's stream, or with `Last-Event-ID` another one again |
 //! | DELETE inside a session | 204; the session has ended |
 //!
+//! A sender whose `Accept` names `text/event-stream` before `application/json` gets a finished answer as a stream of one
+//! event; refusals stay JSON.
+//!
 //! This module owns bytes, statuses, connections, sessions and replay. It names no MCP method and no era: which message
 //! belongs where is decided by `linchpin_proto`, and this module acts on the outcome.
 //!
