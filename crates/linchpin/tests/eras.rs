@@ -174,7 +174,7 @@ async fn what_a_revision_lacks_is_never_sent_to_it() {
         ("content _meta", "/blocks/content/0/_meta", [0, 0, 1, 1, 1]),
         ("result _meta", "/answer/_meta/com.example~1deep/a/b", [1, 1, 1, 1, 1]),
         ("resource title", "/resources~1list/resources/0/title", [0, 0, 1, 1, 1]),
-        ("resource size", "/resources~1list/resources/0/size", [0, 1, 1, 1, 1]),
+        ("resource size", "/resources~1list/resources/0/size", [1, 1, 1, 1, 1]),
         ("resource icons", "/resources~1list/resources/0/icons", [0, 0, 0, 1, 1]),
         ("resource _meta", "/resources~1list/resources/0/_meta", [0, 0, 1, 1, 1]),
         ("template title", "/resources~1templates~1list/resourceTemplates/0/title", [0, 0, 1, 1, 1]),
