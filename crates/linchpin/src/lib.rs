@@ -1,6 +1,6 @@
 //! The Model Context Protocol for Rust: one SDK, every revision, every transport.
 //!
-//! This crate holds no code of its own: it re-exports what a server (later also a client) is written with.
+//! This crate holds no code of its own: it re-exports what servers and hosts are written with.
 //!
 //! ```no_run
 //! use linchpin::prelude::*;
@@ -29,6 +29,10 @@ pub use linchpin_proto as proto;
 pub use linchpin_transport as transport;
 pub use linchpin_types as types;
 
+#[cfg(feature = "auth")]
+pub use linchpin_auth as auth;
+#[cfg(feature = "client")]
+pub use linchpin_client as client;
 /// # Example
 ///
 /// ```
@@ -111,6 +115,8 @@ pub mod __private {
 
 /// What most servers need, in one line.
 pub mod prelude {
+    #[cfg(feature = "client")]
+    pub use linchpin_client::{Client, Connection};
     #[cfg(feature = "macros")]
     pub use linchpin_macros::offer;
     #[cfg(feature = "server")]
@@ -118,9 +124,13 @@ pub mod prelude {
         Answer, Content, Cx, Error, IntoReply, Json, Markdown, Message, NoArgs, Offer, Prompt, Resource, Result,
         Server, Structured, Text, Tool,
     };
+    #[cfg(feature = "child")]
+    pub use linchpin_transport::child::child;
     #[cfg(feature = "http")]
     pub use linchpin_transport::http::{HttpExt, http};
-    pub use linchpin_transport::memory::memory;
+    pub use linchpin_transport::memory::{in_process, memory};
+    #[cfg(feature = "remote")]
+    pub use linchpin_transport::remote::remote;
     #[cfg(feature = "stdio")]
     pub use linchpin_transport::stdio::stdio;
     pub use linchpin_types::content::ResourceContents;

@@ -138,3 +138,18 @@ pub enum HeaderVersion {
 pub fn only_stateless(method: Method) -> bool {
     modern::defines(method) && !legacy::defines(method)
 }
+
+/// Every revision, newest first, as a client offers them.
+pub fn all() -> impl Iterator<Item = &'static Wire> {
+    WIRES.iter().rev()
+}
+
+/// The wire of a version's name, if it is one of ours.
+pub fn named(version: &str) -> Option<&'static Wire> {
+    Revision::parse(version).map(Wire::of)
+}
+
+/// Whether an error code is one that only servers of requests that stand alone use, so that it tells them apart.
+pub fn modern_error(code: i32) -> bool {
+    modern::ERRORS.contains(&code)
+}

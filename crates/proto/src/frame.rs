@@ -5,7 +5,7 @@
 use crate::caller::Caller;
 use crate::id::Id;
 use crate::json::{ScanError, Scanner, Span, read_str};
-use crate::limits::Limits;
+use crate::limits::{ClientLimits, Limits};
 use crate::method::Method;
 use crate::reply::Reply;
 use bytes::Bytes;
@@ -228,6 +228,78 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
     }
 }
 
+/// Reads what a server sent, as leniently as it can be understood: blanks around it, a missing `jsonrpc`, a member
+/// twice (the last counts), `"error": null` beside a result, and batches, which are given one by one.
+///
+/// # Errors
+/// Why it is no message, as a phrase. Messages of a batch that came before the bad one have been given.
+pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) -> Result<(), String> {
+    if frame.len() >= u32::MAX as usize {
+        return Err("longer than 4 GiB".to_owned());
+    }
+    let frame = ByteString::try_from(frame).map_err(|_| "not UTF-8 text".to_owned())?;
+    let at = |e: ScanError| format!("not JSON at byte {}: {}", e.at, e.what);
+    let mut s = Scanner::new(&frame, limits.depth_max);
+    if s.peek() != Some(b'[') {
+        return heard(frame, limits).map(each);
+    }
+    let mut parts = Vec::new();
+    s.array(&mut |s| {
+        let span = s.value()?;
+        if parts.len() == limits.batch_messages_max {
+            return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
+        }
+        parts.push(span);
+        Ok(())
+    })
+    .and_then(|_| s.end())
+    .map_err(at)?;
+    for part in parts {
+        // A part of UTF-8 text between two JSON tokens is UTF-8 text.
+        let part =
+            ByteString::try_from(frame.as_bytes().slice(part.range())).map_err(|_| "not UTF-8 text".to_owned())?;
+        each(heard(part, limits)?);
+    }
+    Ok(())
+}
+
+fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
+    let text: &str = &frame;
+    let mut env = Envelope { lenient: true, ..Envelope::default() };
+    let mut s = Scanner::new(text, limits.depth_max);
+    if s.peek() != Some(b'{') {
+        return Err("not a JSON object".to_owned());
+    }
+    s.object(&mut |s, key| env.member(s, &key.name()))
+        .and_then(|_| s.end())
+        .map_err(|e| format!("not JSON at byte {}: {}", e.at, e.what))?;
+    let id = env.id.map(|span| span.of(text)).filter(|id| *id != "null");
+    let id = id
+        .map(|id| Id::from_json(id).or_else(|| whole(id)))
+        .map(|id| id.ok_or("its id is neither text nor a whole number"));
+    let (result, error) = (env.result, env.error.filter(|span| span.of(text) != "null"));
+    let kind = match (env.method, id.transpose()?, result, error) {
+        (Some(method), id, None, None) => {
+            let method = read_str(method.of(text)).ok_or("its method is no text")?;
+            let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
+            match id {
+                Some(id) => Kind::Request { id, method },
+                None => Kind::Notification { method },
+            }
+        }
+        (None, id, _, Some(error)) => Kind::Response { id: id.unwrap_or_else(Id::unknown), outcome: Err(error) },
+        (None, Some(id), Some(result), None) => Kind::Response { id, outcome: Ok(result) },
+        _ => return Err("neither a request, a notification nor a response".to_owned()),
+    };
+    Ok(Message { frame, kind, params: env.params })
+}
+
+/// An id that is a whole number in another spelling, `7.0`.
+fn whole(id: &str) -> Option<Id> {
+    let number: f64 = id.parse().ok()?;
+    (number.fract() == 0.0 && (0.0..9e15).contains(&number)).then(|| Id::number(number as u64))
+}
+
 impl Message {
     /// The JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
@@ -275,6 +347,8 @@ struct Envelope {
     result: Option<Span>,
     error: Option<Span>,
     params: Params,
+    /// A member twice is no error.
+    lenient: bool,
 }
 
 impl Envelope {
@@ -288,16 +362,23 @@ impl Envelope {
             "params" => return self.params(s),
             _ => return s.value().map(drop),
         };
+        if self.lenient {
+            *slot = None;
+        }
         fill(slot, s)
     }
 
     fn params(&mut self, s: &mut Scanner<'_>) -> Result<(), ScanError> {
-        if self.params.all.is_some() {
+        if self.params.all.is_some() && !self.lenient {
             return s.value().and_then(|v| Err(ScanError { at: v.start as usize, what: DUPLICATE }));
         }
         let mut found = Params::default();
+        let lenient = self.lenient;
         let all = if s.peek() == Some(b'{') {
             s.object(&mut |s, key| {
+                if lenient && &*key.name() != "_meta" {
+                    return s.value().map(drop);
+                }
                 let slot = match &*key.name() {
                     "name" => &mut found.name,
                     "arguments" => &mut found.arguments,

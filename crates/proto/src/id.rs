@@ -35,6 +35,16 @@ impl Id {
         Id::raw(&n.to_string())
     }
 
+    /// What an error without an id is known by: `null`, which no request has.
+    pub(crate) fn unknown() -> Id {
+        Id::raw("null")
+    }
+
+    /// The number, in whatever spelling a server repeats it: `7` or `"7"`. `None` for anything else.
+    pub fn as_number(&self) -> Option<u64> {
+        self.as_json().trim_matches('"').parse().ok()
+    }
+
     fn raw(text: &str) -> Id {
         if text.len() <= INLINE {
             let mut bytes = [0; INLINE];

@@ -104,3 +104,81 @@ impl Default for Limits {
         }
     }
 }
+
+/// The limits of one client. [`ClientLimits::default`] is what runs when nobody configures anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Longest message read: one line on a pipe, one body or event over HTTP. Default 64 MiB. A longer one is skipped,
+    /// and the request it would have answered fails.
+    pub frame_bytes_max: usize,
+    /// Deepest nesting of objects and arrays in a message, at most 127. Default 100.
+    pub depth_max: usize,
+    /// Messages in one JSON-RPC batch (revision 2025-03-26 only). Default 64.
+    pub batch_messages_max: usize,
+    /// How long a call may run. Default 60,000; 0 is without end.
+    pub call_ms_max: u64,
+    /// How long a call may run when progress keeps coming, which starts `call_ms_max` anew. Default 3,600,000 (an hour).
+    pub call_with_progress_ms_max: u64,
+    /// How long to wait for the whole opening of a connection: starting the program, connecting, finding out the
+    /// revision. Default 60,000, because `npx` may have to download first.
+    pub open_ms_max: u64,
+    /// How long a program that was asked with `server/discover` may stay silent before `initialize` is tried. Default
+    /// 5,000, counted from its start; a slow program is not mistaken for an old one, because a late answer still counts.
+    pub probe_ms_max: u64,
+    /// Rounds of `input_required` one call may take. Default 8.
+    pub rounds_max: u32,
+    /// Questions of the server that are being answered at once. Default 16. The next is refused.
+    pub asks_max: usize,
+    /// How long the answer to one question may take. Default 300,000.
+    pub ask_ms_max: u64,
+    /// Notifications that wait for a slow handler or stream. Default 1,024; past it the oldest are dropped and counted.
+    pub queue_messages_max: usize,
+    /// Pages followed when a whole list is asked for. Default 1,000.
+    pub pages_max: usize,
+    /// Items collected when a whole list is asked for. Default 100,000.
+    pub items_max: usize,
+    /// Bytes of answers kept in the response cache. Default 16 MiB.
+    pub cache_bytes_max: usize,
+    /// Bytes of a child's standard error kept for errors. Default 16 KiB, the last ones.
+    pub stderr_bytes_max: usize,
+    /// How long a child may take to exit after its input was closed, before it is sent SIGTERM. Default 2,000.
+    pub exit_ms_max: u64,
+    /// How long it may take after SIGTERM, before it is killed with its descendants. Default 2,000.
+    pub term_ms_max: u64,
+    /// How long connecting may take, name lookup and TLS included. Default 10,000.
+    pub connect_ms_max: u64,
+    /// Times one broken stream is resumed without hearing anything new. Default 5.
+    pub resumes_max: u32,
+    /// Longest wait before a stream is resumed, whatever the server asks for. Default 30,000.
+    pub resume_ms_max: u64,
+    /// Most bytes of a response's headers. Default 64 KiB.
+    pub header_bytes_max: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        ClientLimits {
+            frame_bytes_max: 64 << 20,
+            depth_max: 100,
+            batch_messages_max: 64,
+            call_ms_max: 60_000,
+            call_with_progress_ms_max: 3_600_000,
+            open_ms_max: 60_000,
+            probe_ms_max: 5_000,
+            rounds_max: 8,
+            asks_max: 16,
+            ask_ms_max: 300_000,
+            queue_messages_max: 1_024,
+            pages_max: 1_000,
+            items_max: 100_000,
+            cache_bytes_max: 16 << 20,
+            stderr_bytes_max: 16 << 10,
+            exit_ms_max: 2_000,
+            term_ms_max: 2_000,
+            connect_ms_max: 10_000,
+            resumes_max: 5,
+            resume_ms_max: 30_000,
+            header_bytes_max: 64 << 10,
+        }
+    }
+}

@@ -4,16 +4,17 @@
 //! are written when no more input is buffered, so a burst of requests costs one write. Calls that wait run in tasks of
 //! their own and come back through a bounded channel: a client that does not read slows only itself.
 
-use bytes::{Buf, Bytes, BytesMut};
-use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{Door, Service, Started};
-use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Step};
+use crate::lines::{Line, Lines};
+use bytes::Bytes;
+use linchpin_proto::frame::{self, Frame, Message, Name};
+use linchpin_proto::service::{Door, HeaderParam, Service, Started};
+use linchpin_proto::{Caller, Change, Engine, Event, Exchange, FeedHandle, Hub, Id, Limits, Reply, Request, Step};
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -43,13 +44,14 @@ where
     let engine = Arc::new(Mutex::new(Engine::new(service.limits().clone())));
     let limit = service.limits().frame_bytes_max;
     let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None };
-    let mut lines = Lines { input, buffer: BytesMut::new(), limit, scanned: 0, skipping: false };
+    let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
         match next(&mut lines, &mut waiting, &peer, stop.as_mut()).await {
-            Turn::Line(Ok(Line::Frame(frame))) => peer.receive(frame).await,
-            Turn::Line(Ok(Line::TooLong)) => peer.too_long(limit),
+            Turn::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
+            Turn::Line(Ok(Line::TooLong(_))) => peer.too_long(limit),
+            Turn::Line(Ok(Line::LongEnd(_))) => {}
             Turn::Line(Ok(Line::End)) | Turn::Stop => break Ok(()),
             Turn::Line(Err(e)) => break Err(e),
             Turn::Waiting(out) => peer.pass(out),
@@ -425,77 +427,29 @@ async fn finish(id: &Id, mut exchange: Box<dyn Exchange>, sender: &mpsc::Sender<
     }
 }
 
-enum Line {
-    Frame(Bytes),
-    TooLong,
-    End,
-}
+/// One peer's view of a service that others use, too: its end does not end the others.
+///
+/// What this peer listens to is therefore not told of the end: it is drained like a call that is still running.
+pub(crate) struct Connection(pub(crate) Arc<dyn Service>);
 
-/// Cuts the input into lines without copying them.
-struct Lines<R> {
-    input: R,
-    buffer: BytesMut,
-    limit: usize,
-    /// Bytes of the buffer known to hold no line break.
-    scanned: usize,
-    /// Inside a line that is too long: everything up to its end is thrown away.
-    skipping: bool,
-}
-
-impl<R: AsyncRead + Unpin> Lines<R> {
-    fn has_line(&self) -> bool {
-        self.buffer[self.scanned.min(self.buffer.len())..].contains(&b'\n')
+impl Service for Connection {
+    fn limits(&self) -> &Arc<Limits> {
+        self.0.limits()
     }
-
-    /// A line that is in the buffer already.
-    fn buffered(&mut self) -> Option<Line> {
-        loop {
-            let Some(at) = find(&self.buffer[self.scanned..]) else {
-                self.scanned = self.buffer.len();
-                if self.skipping || self.scanned > self.limit {
-                    let first = !self.skipping;
-                    self.skipping = true;
-                    self.buffer.clear();
-                    self.scanned = 0;
-                    return first.then_some(Line::TooLong);
-                }
-                return None;
-            };
-            let mut line = self.buffer.split_to(self.scanned + at);
-            self.buffer.advance(1);
-            self.scanned = 0;
-            if std::mem::take(&mut self.skipping) {
-                continue;
-            }
-            if line.len() > self.limit {
-                return Some(Line::TooLong);
-            }
-            if line.last() == Some(&b'\r') {
-                line.truncate(line.len() - 1);
-            }
-            if !line.iter().all(|b| b.is_ascii_whitespace()) {
-                return Some(Line::Frame(line.freeze()));
-            }
-        }
+    fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
+        self.0.start(request, door, cx)
     }
-
-    /// The next line. Cancel-safe: bytes that were read stay in the buffer.
-    async fn next(&mut self) -> io::Result<Line> {
-        loop {
-            if let Some(line) = self.buffered() {
-                return Ok(line);
-            }
-            self.buffer.reserve(READ_BYTES);
-            if self.input.read_buf(&mut self.buffer).await? == 0 {
-                let rest = std::mem::take(&mut self.buffer);
-                self.scanned = 0;
-                let blank = self.skipping || rest.iter().all(|b| b.is_ascii_whitespace());
-                return Ok(if blank { Line::End } else { Line::Frame(rest.freeze()) });
-            }
-        }
+    fn notified(&self, caller: &Caller, name: &Name, params: &str) {
+        self.0.notified(caller, name, params);
     }
-}
-
-fn find(bytes: &[u8]) -> Option<usize> {
-    memchr::memchr(b'\n', bytes)
+    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        self.0.header_params(tool)
+    }
+    fn hub(&self) -> &Arc<Hub> {
+        self.0.hub()
+    }
+    fn open_feed(&self) -> Option<FeedHandle> {
+        self.0.open_feed()
+    }
+    fn close(&self) {}
 }

@@ -4,10 +4,14 @@
 //! trip and twenty times as much pipelined. Pipes and sockets are read without blocking instead; files and terminals fall
 //! back to a thread.
 
+use crate::link::{PipeLink, Stream};
 use crate::pipe;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
+use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Standard input and output. Serves one client, until input ends or the process is told to terminate.
 ///
@@ -29,6 +33,48 @@ impl Bind for Stdio {
             let output = sys::output()?;
             pipe::serve(service, input, output, terminated()).await
         })
+    }
+}
+
+/// A server at the other end of two streams that are open already: `read` is what it writes, `write` what it reads.
+///
+/// Whoever opened the streams cares for what is behind them; closing the connection closes the streams. It can be dialled
+/// once.
+pub fn pipes(read: impl AsyncRead + Send + Unpin + 'static, write: impl AsyncWrite + Send + Unpin + 'static) -> Pipes {
+    Pipes { streams: Mutex::new(Some((Box::new(read), Box::new(write)))) }
+}
+
+/// See [`pipes`].
+pub struct Pipes {
+    streams: Mutex<Option<Streams>>,
+}
+
+type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+impl Dial for Pipes {
+    fn name(&self) -> String {
+        "a pair of pipes".to_owned()
+    }
+
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+        Box::pin(async move {
+            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some((read, write)) = streams else {
+                let why = "a pair of pipes can be connected to only once, and that has happened";
+                return Err(LinkError::Unreachable(why.into()));
+            };
+            Ok(Arc::new(PipeLink::open(dialing, read, write, Arc::new(Stream))) as Arc<dyn Link>)
+        })
+    }
+}
+
+impl fmt::Debug for Pipes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipes").finish_non_exhaustive()
     }
 }
 

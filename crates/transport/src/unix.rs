@@ -1,8 +1,10 @@
 //! A unix socket: one message a line, like stdio, for any number of clients.
 
-use crate::pipe;
+use crate::link::{PipeLink, Stream};
+use crate::pipe::{self, Connection};
 use crate::stdio::terminated;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
+use linchpin_proto::{Dial, Dialing, Link, LinkError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,14 +13,16 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 
-/// A socket at this path. Only the user who runs the server may connect (mode 0600). A socket nobody listens at any more
+/// A socket at this path, for a server to listen at or a client to connect to.
+///
+/// For a server: only the user who runs the server may connect (mode 0600). A socket nobody listens at any more
 /// is replaced; anything else at the path is an error. It is removed at the end.
 pub fn unix(path: impl Into<PathBuf>) -> Unix {
     Unix { path: path.into() }
 }
 
 /// See [`unix`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Unix {
     path: PathBuf,
 }
@@ -31,6 +35,58 @@ impl Bind for Unix {
             let _ = std::fs::remove_file(&self.path);
             result
         })
+    }
+}
+
+impl Dial for Unix {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn key(&self) -> Option<String> {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        Some(format!("unix:{}", path.display()))
+    }
+
+    /// Each dial is a connection of its own, made within `connect_ms_max`.
+    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+        Box::pin(async move {
+            let limit = Duration::from_millis(dialing.limits.connect_ms_max);
+            let stream = match tokio::time::timeout(limit, connect(&self.path)).await {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(e)) => return Err(LinkError::Unreachable(self.unreachable(&e).into())),
+                Err(_) => {
+                    let why = format!("the server at {} accepts no connection within {limit:?}", self.name());
+                    return Err(LinkError::Unreachable(why.into()));
+                }
+            };
+            let (input, output) = stream.into_split();
+            Ok(Arc::new(PipeLink::open(dialing, input, output, Arc::new(Stream))) as Arc<dyn Link>)
+        })
+    }
+}
+
+impl Unix {
+    fn unreachable(&self, e: &io::Error) -> String {
+        let hint = match e.kind() {
+            io::ErrorKind::NotFound => ": there is no socket; is the server running?".to_owned(),
+            io::ErrorKind::ConnectionRefused => ": nobody listens there any more; is the server running?".to_owned(),
+            io::ErrorKind::PermissionDenied => {
+                ": permission denied; a server usually lets in only the user who runs it".to_owned()
+            }
+            _ => format!(": {e}"),
+        };
+        format!("cannot connect to {}{hint}", self.name())
+    }
+}
+
+/// Connects; a queue of connections that is full is waited for.
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(Duration::from_millis(20)).await,
+            other => return other,
+        }
     }
 }
 
@@ -93,34 +149,4 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>) -> io::Resul
     let all = limits.connections_max.try_into().unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(Duration::from_millis(2 * limits.drain_ms_max), free.acquire_many(all)).await;
     Ok(())
-}
-
-/// One connection's view of the service: its end does not end the others.
-struct Connection(Arc<dyn Service>);
-
-impl Service for Connection {
-    fn limits(&self) -> &Arc<linchpin_proto::Limits> {
-        self.0.limits()
-    }
-    fn start(
-        &self,
-        request: linchpin_proto::Request,
-        door: linchpin_proto::Door,
-        cx: &mut std::task::Context<'_>,
-    ) -> linchpin_proto::Started {
-        self.0.start(request, door, cx)
-    }
-    fn notified(&self, caller: &linchpin_proto::Caller, name: &linchpin_proto::frame::Name, params: &str) {
-        self.0.notified(caller, name, params);
-    }
-    fn header_params(&self, tool: &str) -> Option<Arc<[linchpin_proto::service::HeaderParam]>> {
-        self.0.header_params(tool)
-    }
-    fn hub(&self) -> &Arc<linchpin_proto::Hub> {
-        self.0.hub()
-    }
-    fn open_feed(&self) -> Option<linchpin_proto::FeedHandle> {
-        self.0.open_feed()
-    }
-    fn close(&self) {}
 }

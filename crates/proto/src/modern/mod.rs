@@ -1,6 +1,7 @@
 //! What is particular to the modern era (2026-07-28): its method table and the versions it serves.
 
 use crate::method::Method;
+use linchpin_types::error::code;
 use linchpin_types::version::Revision;
 
 /// Whether the era has the method. One it lacks is answered with "method not found", whoever registered a handler.
@@ -22,3 +23,7 @@ pub(crate) fn claimed(version: &str) -> Option<Revision> {
 
 /// The versions named in an "unsupported protocol version" error.
 pub(crate) const SERVED: &[&str] = &["2026-07-28"];
+
+/// The error codes that the era introduced: a server that answers with one of them is of this era.
+pub(crate) const ERRORS: &[i32] =
+    &[code::HEADER_MISMATCH, code::MISSING_REQUIRED_CLIENT_CAPABILITY, code::UNSUPPORTED_PROTOCOL_VERSION];

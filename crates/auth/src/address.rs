@@ -1,0 +1,153 @@
+//! Addresses: which may be asked, which server a request is for, what a resource identifier covers.
+
+use crate::error::Error;
+use linchpin_transport::web::Reach;
+use std::net::IpAddr;
+use url::{Host, Url};
+
+/// The address of a server without query and fragment: what requests for it are known by.
+pub(crate) fn server(address: &str) -> Result<Url, Error> {
+    let mut url = parse("the address of the server", address)?;
+    url.set_query(None);
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Reads an address somebody named, and holds it against the rules: `https`, or `http` on this machine; no user or
+/// password in it.
+pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
+    let shown: String = address.chars().filter(|c| !c.is_control()).take(200).collect();
+    let wrong = |why: &str| Error::discovery(format!("{what} is no address to be used: {shown:?}: {why}"));
+    let url = Url::parse(address).map_err(|e| wrong(&e.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::discovery(format!("{what} has a user or password in it, which is not allowed")));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback(&url) => Ok(url),
+        "http" => Err(wrong("it must be https, since it is not on this machine")),
+        _ => Err(wrong("it must be https")),
+    }
+}
+
+/// The identifier a server has when nobody says another: its address, without a slash that says nothing.
+pub(crate) fn canonical(server: &Url) -> String {
+    let text = server.as_str();
+    if server.path() == "/" { text.trim_end_matches('/').to_owned() } else { text.to_owned() }
+}
+
+/// Scheme, host and port.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Whether a resource identifier is one for this server: the same origin, and a path that the server's begins with.
+pub(crate) fn covers(resource: &Url, server: &Url) -> bool {
+    let path = resource.path().trim_end_matches('/');
+    let below = server.path().strip_prefix(path);
+    resource.origin() == server.origin()
+        && resource.fragment().is_none()
+        && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// `https://host/.well-known/NAME/path` for `https://host/path`.
+pub(crate) fn well_known_inserted(url: &Url, name: &str) -> String {
+    format!("{}/.well-known/{name}{}", origin(url), url.path().trim_end_matches('/'))
+}
+
+/// How far requests on behalf of `server` may reach when they go to `target`.
+///
+/// The origin of the server itself is where its user sent us, so that is open. Beyond it, a server on the internet
+/// can only send us to the internet; one on this machine also to this machine; one at a private address to anywhere.
+/// A host's name says nothing about where it is: for servers inside a company's network, say so with `OAuth::reach`.
+pub(crate) fn reach(chosen: Option<Reach>, server: &Url, target: &Url) -> Reach {
+    if server.origin() == target.origin() {
+        return Reach::Any;
+    }
+    chosen.unwrap_or_else(|| {
+        if is_loopback(server) {
+            Reach::PublicOrLoopback
+        } else if is_private(server) {
+            Reach::Any
+        } else {
+            Reach::Public
+        }
+    })
+}
+
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
+        None => false,
+    }
+}
+
+fn is_private(url: &Url) -> bool {
+    let ip: IpAddr = match url.host() {
+        Some(Host::Ipv4(ip)) => ip.into(),
+        Some(Host::Ipv6(ip)) => ip.into(),
+        _ => return false,
+    };
+    Reach::Public.check(ip).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_covers_servers_of_its_origin_below_its_path() {
+        let rows = [
+            ("https://a/mcp", "https://a/mcp", true),
+            ("https://a", "https://a/mcp", true),
+            ("https://a/", "https://a/mcp", true),
+            ("HTTPS://A:443/mcp/", "https://a/mcp", true),
+            ("https://a/mcp", "https://a/mcp/x", true),
+            ("https://a/mc", "https://a/mcp", false),
+            ("https://a/mcp/x", "https://a/mcp", false),
+            ("https://a/mcp", "https://b/mcp", false),
+            ("https://a:444/mcp", "https://a/mcp", false),
+            ("http://localhost/mcp", "https://localhost/mcp", false),
+            ("https://a/mcp/../evil", "https://a/mcp", false),
+            ("https://a/#x", "https://a/mcp", false),
+        ];
+        for (resource, server, want) in rows {
+            assert_eq!(covers(&Url::parse(resource).unwrap(), &Url::parse(server).unwrap()), want, "{resource} {server}");
+        }
+    }
+
+    #[test]
+    fn only_https_or_this_machine_may_be_asked() {
+        let good = ["https://a/x", "http://localhost:1/x", "http://127.9.9.9/", "http://[::1]/", "http://a.localhost/"];
+        let bad = [
+            "http://a/x", "ftp://a", "file:///etc/passwd", "javascript:alert(1)", "https://u:p@a/", "https://u@a/", "//a",
+            "", "http://localhost.evil.example/", "http://127.0.0.1.evil.example/", "data:text/html,x",
+        ];
+        for address in good {
+            parse("it", address).unwrap();
+        }
+        for address in bad {
+            let error = parse("it", address).unwrap_err().to_string();
+            assert!(!error.contains("u:p"), "{error}");
+        }
+    }
+
+    #[test]
+    fn how_far_requests_reach_follows_from_where_the_server_is() {
+        let rows = [
+            ("https://a.example/mcp", "https://b.example/", Reach::Public),
+            ("https://a.example/mcp", "https://a.example/x", Reach::Any),
+            ("http://localhost:3000/mcp", "http://localhost:4000/", Reach::PublicOrLoopback),
+            ("http://[::ffff:127.0.0.1]/mcp", "https://b.example/", Reach::PublicOrLoopback),
+            ("https://10.1.2.3/mcp", "https://10.1.2.4/", Reach::Any),
+            ("https://100.64.0.1/mcp", "https://10.1.2.4/", Reach::Any),
+            ("https://[fd00::1]/mcp", "https://10.1.2.4/", Reach::Any),
+            ("https://8.8.8.8/mcp", "https://10.1.2.4/", Reach::Public),
+        ];
+        for (server, target, want) in rows {
+            assert_eq!(reach(None, &Url::parse(server).unwrap(), &Url::parse(target).unwrap()), want, "{server} {target}");
+        }
+    }
+}

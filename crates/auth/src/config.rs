@@ -1,0 +1,68 @@
+//! What a program set up.
+
+use crate::client::Credential;
+use crate::fetch::Fetch;
+use crate::grants::Machine;
+use crate::jwt::Signer;
+use crate::login::Login;
+use crate::scope::Scopes;
+use crate::store::TokenStore;
+use linchpin_transport::web::Reach;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a program set up. Not changed any more once the first request goes out.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) login: Option<Arc<dyn Login>>,
+    pub(crate) login_deadline: Duration,
+    pub(crate) store: Arc<dyn TokenStore>,
+    pub(crate) fetch: Option<Arc<dyn Fetch>>,
+    pub(crate) client_name: String,
+    pub(crate) client_metadata_url: Option<String>,
+    pub(crate) client_key: Option<Signer>,
+    pub(crate) pre_registered: Vec<PreRegistered>,
+    pub(crate) machine: Option<Machine>,
+    pub(crate) dpop: bool,
+    pub(crate) scopes: Option<Scopes>,
+    pub(crate) reach: Option<Reach>,
+    pub(crate) clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// A client that was registered beforehand.
+#[derive(Clone, Debug)]
+pub(crate) struct PreRegistered {
+    /// With whom; `None` for whoever is named first.
+    pub(crate) issuer: Option<String>,
+    pub(crate) id: String,
+    pub(crate) credential: Credential,
+}
+
+impl PreRegistered {
+    pub(crate) fn is_for(&self, issuer: &str) -> bool {
+        self.issuer.as_deref().is_none_or(|ours| ours == issuer)
+    }
+}
+
+impl Config {
+    /// Seconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("login", &self.login.is_some())
+            .field("client_name", &self.client_name)
+            .field("client_metadata_url", &self.client_metadata_url)
+            .field("pre_registered", &self.pre_registered)
+            .field("machine", &self.machine)
+            .field("dpop", &self.dpop)
+            .field("scopes", &self.scopes)
+            .field("reach", &self.reach)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! Why permission could not be had.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Why permission could not be had, and what to do about it. Cheap to clone: everybody who waited for the same login
+/// gets the same one. Never holds a credential.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: Kind,
+    message: String,
+}
+
+/// What went wrong, as far as the flow tells cases apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Something has to be configured.
+    Setup,
+    /// A metadata document is missing, unreadable or does not fit.
+    Discovery,
+    /// The authorization server did not register the client.
+    Registration,
+    /// Nobody logged in, or the answer of the login cannot be trusted.
+    Login,
+    /// The authorization server refused, with this error code.
+    Refused(String),
+    /// The authorization server could not be asked, or answered something unreadable.
+    Unreachable,
+    /// The MCP server does not accept what it was given.
+    NotAccepted,
+    /// Tokens cannot be read from or written to their store.
+    Store,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error(Arc::new(Inner { kind, message: message.into() }))
+    }
+
+    pub(crate) fn setup(message: impl Into<String>) -> Error {
+        Error::new(Kind::Setup, message)
+    }
+
+    pub(crate) fn discovery(message: impl Into<String>) -> Error {
+        Error::new(Kind::Discovery, message)
+    }
+
+    pub(crate) fn login(message: impl Into<String>) -> Error {
+        Error::new(Kind::Login, message)
+    }
+
+    /// The same with something before its message.
+    pub(crate) fn within(&self, what: &str) -> Error {
+        Error::new(self.0.kind.clone(), format!("{what}: {}", self.0.message))
+    }
+
+
+    /// Whether the authorization server refused with this code of RFC 6749 section 5.2 and its like.
+    pub fn is_refused_with(&self, code: &str) -> bool {
+        matches!(&self.0.kind, Kind::Refused(refused) if refused == code)
+    }
+
+    /// Whether the authorization server refused, with whatever code.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.0.kind, Kind::Refused(_))
+    }
+
+    /// Whether something has to be configured first; the message says what.
+    pub fn is_setup(&self) -> bool {
+        self.0.kind == Kind::Setup
+    }
+
+    /// Whether a login was tried and did not come to a good end.
+    pub fn is_login(&self) -> bool {
+        self.0.kind == Kind::Login
+    }
+
+    /// Whether trying again later may help without anybody doing something: a server could not be reached.
+    pub fn is_unreachable(&self) -> bool {
+        self.0.kind == Kind::Unreachable
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for Arc<str> {
+    fn from(error: Error) -> Arc<str> {
+        error.0.message.as_str().into()
+    }
+}
+
+/// Text of a peer for an error message: one line, at most 300 characters, and without any of `secrets`, because a
+/// careless server may say what it was sent.
+pub(crate) fn quote(text: &str, secrets: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() > 3) {
+        text = text.replace(secret, "•••");
+    }
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    line.take(QUOTED_CHARS_MAX).collect::<String>().trim().to_owned()
+}
+
+const QUOTED_CHARS_MAX: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn what_peers_say_is_quoted_without_secrets_and_control_characters() {
+        assert_eq!(quote("no \"abcdef\"\r\n\u{1b}[31mhere", &["abcdef"]), "no \"•••\"   [31mhere");
+        assert_eq!(quote(&"x".repeat(1000), &[]).len(), 300);
+        assert_eq!(quote("abc", &["", "abc"]), "abc", "short strings are no secrets worth hiding everything for");
+    }
+}

@@ -1,0 +1,205 @@
+//! How the flow asks other servers.
+//!
+//! Everything goes through the trait [`Fetch`], one request at a time and no redirect followed, so that a program may
+//! bring an HTTP client of its own and tests need no sockets. What addresses may be asked, how long that may take and
+//! how much is read is decided here.
+
+use crate::address;
+use crate::challenge::Challenge;
+use crate::error::{Error, Kind};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use linchpin_proto::service::BoxFuture;
+use linchpin_transport::web::{Reach, Web, WebOptions};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// Sends HTTP requests for the flow.
+pub trait Fetch: Send + Sync + 'static {
+    /// Sends a request and reads the whole answer.
+    ///
+    /// Follows no redirect, sends no credentials of its own, connects only to addresses within `reach`, and gives up
+    /// on bodies of more than `max` bytes.
+    ///
+    /// # Errors
+    /// Why there is no answer, in words that hold nothing of the request's headers or body.
+    fn fetch(&self, request: Request<Bytes>, reach: Reach, max: usize)
+    -> BoxFuture<'_, Result<Response<Bytes>, String>>;
+}
+
+/// Asks on behalf of one MCP server.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) reach: Option<Reach>,
+    pub(crate) server: Url,
+}
+
+/// What a place for a document has.
+pub(crate) enum Found {
+    /// A JSON object.
+    Document(serde_json::Value),
+    /// Nothing of the kind, and the place said so: a 4xx, or something that is not JSON.
+    Nothing(String),
+    /// It cannot be known: no answer, a 5xx, too many redirects.
+    Unknown(Error),
+}
+
+impl Asker {
+    /// Fetches a metadata document. Redirects are followed a few times, each held against the same rules.
+    pub(crate) async fn document(&self, what: &str, address: &str) -> Found {
+        let mut url = match address::parse(what, address) {
+            Ok(url) => url,
+            Err(error) => return Found::Unknown(error),
+        };
+        for _ in 0..=REDIRECTS_MAX {
+            let mut request = Request::new(Bytes::new());
+            *request.method_mut() = Method::GET;
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let answer = match self.send(what, &url, request).await {
+                Ok(answer) => answer,
+                Err(error) => return Found::Unknown(error),
+            };
+            let status = answer.status();
+            if status.is_redirection() {
+                let next = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
+                let next = url.join(next).map(|url| url.to_string()).unwrap_or_default();
+                let next = match address::parse(&format!("where {what} at {url} is said to be"), &next) {
+                    Ok(next) => next,
+                    Err(error) => return Found::Unknown(error),
+                };
+                if url.scheme() == "https" && next.scheme() != "https" {
+                    let why = format!("{what} at {url} leads to an address without TLS, which is not followed");
+                    return Found::Unknown(Error::discovery(why));
+                }
+                url = next;
+                continue;
+            }
+            if status.is_success() {
+                return match serde_json::from_slice::<serde_json::Value>(answer.body()) {
+                    Ok(document) if document.is_object() => Found::Document(document),
+                    _ => Found::Nothing(format!("{url} is no JSON object")),
+                };
+            }
+            let why = format!("{url} answered {}", status.as_u16());
+            return if status.is_client_error() {
+                Found::Nothing(why)
+            } else {
+                Found::Unknown(Error::new(Kind::Unreachable, format!("{what} cannot be had: {why}")))
+            };
+        }
+        Found::Unknown(Error::discovery(format!("{what} at {address} leads from one redirect to the next")))
+    }
+
+    /// Posts a form or a JSON document. A redirect is an answer like any other: nothing that is posted goes elsewhere.
+    pub(crate) async fn post(
+        &self,
+        what: &str,
+        address: &str,
+        content_type: &'static str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Bytes>, Error> {
+        let url = address::parse(what, address)?;
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        self.send(what, &url, request).await
+    }
+
+    /// Asks the server itself, without a token, what it says about that: its challenge, and whether it turned us away.
+    pub(crate) async fn challenge(&self) -> Result<(Challenge, bool), Error> {
+        let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let answer = self.send("an answer of the server", &self.server, request).await?;
+        let refused = answer.status() == StatusCode::UNAUTHORIZED;
+        Ok((if refused { Challenge::of(answer.headers()) } else { Challenge::default() }, refused))
+    }
+
+    async fn send(&self, what: &str, url: &Url, mut request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+        let failed = |why: &str| Error::new(Kind::Unreachable, format!("{what} cannot be had: {}: {why}", bare(url)));
+        *request.uri_mut() = url[..url::Position::AfterQuery].parse().map_err(|_| failed("the address cannot be used"))?;
+        let reach = address::reach(self.reach, &self.server, url);
+        let answer = tokio::time::timeout(DEADLINE, self.fetch.fetch(request, reach, BODY_BYTES_MAX)).await;
+        let answer = answer.map_err(|_| failed(&format!("no answer within {} s", DEADLINE.as_secs())))?;
+        let answer = answer.map_err(|why| failed(&why))?;
+        if answer.body().len() > BODY_BYTES_MAX {
+            return Err(failed("the answer is too long"));
+        }
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker").field("server", &self.server.as_str()).finish_non_exhaustive()
+    }
+}
+
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+pub(crate) const JSON: &str = "application/json";
+
+/// How long one request may take, answer included.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How much of an answer is read.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+const REDIRECTS_MAX: usize = 3;
+
+/// An address for a message: without its query.
+fn bare(url: &Url) -> &str {
+    &url[..url::Position::AfterPath]
+}
+
+/// Whether a status says that a request was taken.
+pub(crate) fn is_good(status: StatusCode) -> bool {
+    status == StatusCode::OK || status == StatusCode::CREATED
+}
+
+/// The project's own HTTP client, one for each reach.
+pub(crate) struct WebFetch {
+    any: Web,
+    public: Web,
+    public_or_loopback: Web,
+}
+
+impl WebFetch {
+    /// Clients with these options, except for where they may connect and how long they may take.
+    pub(crate) fn new(options: &WebOptions) -> WebFetch {
+        let web = |reach| {
+            Web::new(WebOptions { reach, request_ms_max: Some(DEADLINE.as_millis() as u64), ..options.clone() })
+        };
+        WebFetch {
+            any: web(Reach::Any),
+            public: web(Reach::Public),
+            public_or_loopback: web(Reach::PublicOrLoopback),
+        }
+    }
+}
+
+impl Fetch for WebFetch {
+    fn fetch(
+        &self,
+        request: Request<Bytes>,
+        reach: Reach,
+        max: usize,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        let web = match reach {
+            Reach::Any => &self.any,
+            Reach::Public => &self.public,
+            Reach::PublicOrLoopback => &self.public_or_loopback,
+        };
+        Box::pin(async move {
+            let mut answer = web.send(request).await.map_err(|e| e.to_string())?;
+            let body = answer.body.read_all(max).await.map_err(|e| e.to_string())?;
+            Ok(Response::from_parts(answer.parts, body))
+        })
+    }
+}

@@ -1,0 +1,352 @@
+//! The authorization flow, in the order in which the specification tells it.
+//!
+//! Specification: "Authorization Flow Steps" and the pages it leads to. What is asked of whom stands here; how documents
+//! are found is in `metadata`, who the client is in `register`, what the token endpoint says in `token`.
+
+use crate::address;
+use crate::challenge::Challenge;
+use crate::client::{Client, Form};
+use crate::config::Config;
+use crate::dpop::DpopKey;
+use crate::error::{Error, quote};
+use crate::fetch::Asker;
+use crate::login::{Login, callback_params};
+use crate::metadata::{self, Server};
+use crate::pkce::{Pkce, random_text};
+use crate::register::{self, Wishes};
+use crate::scope::{self, OFFLINE_ACCESS, Scopes};
+use crate::secret::Secret;
+use crate::store::{Registered, StoreKey, Stored, Tokens};
+use crate::token::{Endpoint, Nonces};
+use std::sync::Arc;
+use url::Url;
+
+/// The flow for one MCP server.
+pub(crate) struct Flow<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) asker: Asker,
+    pub(crate) nonces: &'a Nonces,
+}
+
+/// What discovery found: where the flow takes place.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    /// The resource identifier, letter for letter as its metadata has it.
+    pub(crate) resource: String,
+    /// The authorization server; its issuer has been checked.
+    pub(crate) server: Server,
+    pub(crate) scopes_supported: Option<Scopes>,
+    pub(crate) dpop_required: bool,
+    /// There was no protected-resource metadata: the rules from before there was any are used.
+    pub(crate) of_old: bool,
+}
+
+impl Ground {
+    pub(crate) fn key(&self) -> StoreKey {
+        StoreKey::new(&self.server.issuer, &self.resource)
+    }
+}
+
+/// What the flow ends with.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    pub(crate) stored: Stored,
+    /// Every scope that was asked for.
+    pub(crate) asked: Scopes,
+}
+
+impl Flow<'_> {
+    /// Finds out what protects the server, and which authorization server decides. `known` are issuers with whom there
+    /// is something already.
+    pub(crate) async fn discover(&self, challenge: &Challenge, known: &[String]) -> Result<Ground, Error> {
+        let found = metadata::resource(&self.asker, challenge.resource_metadata.as_deref()).await?;
+        let Some(resource) = found else {
+            return Ok(Ground {
+                resource: address::canonical(&self.asker.server),
+                server: metadata::server_at_origin(&self.asker).await?,
+                scopes_supported: None,
+                dpop_required: false,
+                of_old: true,
+            });
+        };
+        let issuer = self.choose_issuer(&resource.authorization_servers, known)?;
+        Ok(Ground {
+            server: metadata::server(&self.asker, issuer).await?,
+            resource: resource.identifier,
+            scopes_supported: resource.scopes_supported,
+            dpop_required: resource.dpop_required,
+            of_old: false,
+        })
+    }
+
+    /// Of several authorization servers, one the client is registered with beforehand, one it knows, or the first.
+    fn choose_issuer<'a>(&'a self, named: &'a [String], known: &[String]) -> Result<&'a str, Error> {
+        let registered = || self.config.pre_registered.iter().filter_map(|client| client.issuer.as_deref());
+        let ours = |issuer: &&String| registered().any(|registered| registered == issuer.as_str());
+        let chosen = named.iter().find(ours).or_else(|| named.iter().find(|issuer| known.contains(issuer)));
+        chosen.or(named.first()).map(String::as_str).or_else(|| registered().next()).ok_or_else(|| {
+            Error::discovery(
+                "the protected-resource metadata names no authorization server; the server's operator has to correct it, \
+                 or give the issuer with pre_registered(Some(issuer), …)",
+            )
+        })
+    }
+
+    /// Gets tokens for what is on this ground. `before` is every scope asked for so far; `stored` is what is kept for
+    /// this authorization server and resource, and nothing of any other.
+    pub(crate) async fn authorize(
+        &self,
+        ground: &Ground,
+        challenge: &Challenge,
+        before: &Scopes,
+        stored: Option<&Stored>,
+    ) -> Result<Granted, Error> {
+        let config = self.config;
+        let scopes = scope::select(
+            config.scopes.as_ref(),
+            challenge.scope.as_ref(),
+            ground.scopes_supported.as_ref(),
+            before,
+        );
+        let dpop = self.key(ground, challenge.dpop, stored)?;
+        if let Some(machine) = &config.machine {
+            let tokens = machine.tokens(self, ground, scopes.as_ref(), dpop.as_ref()).await?;
+            return Ok(granted(None, tokens, dpop.as_ref(), scopes));
+        }
+        let Some(login) = &config.login else {
+            return Err(Error::setup(format!(
+                "{} wants a login, and nobody has said how to log in: give OAuth a login(…), for example a Browser, \
+                 or client_credentials(…)",
+                self.asker.server
+            )));
+        };
+        check_pkce(ground)?;
+        let scopes = scope::with_offline_access(scopes, ground.server.scopes_supported.as_ref());
+        let client = stored.and_then(|stored| stored.client.as_ref());
+        match self.ask_person(login, ground, scopes.clone(), client, dpop.as_ref()).await {
+            // The server has forgotten a client it once registered.
+            Err(error) if client.is_some() && error.is_refused_with("invalid_client") => {
+                self.ask_person(login, ground, scopes, None, dpop.as_ref()).await
+            }
+            other => other,
+        }
+    }
+
+    /// Sends the person to the authorization server, and redeems what they come back with.
+    async fn ask_person(
+        &self,
+        login: &Arc<dyn Login>,
+        ground: &Ground,
+        scopes: Option<Scopes>,
+        stored: Option<&Registered>,
+        dpop: Option<&DpopKey>,
+    ) -> Result<Granted, Error> {
+        let server = &ground.server;
+        let redirect_uri = login.redirect_uri().await.map_err(|e| Error::login(chain(&e)))?;
+        check_redirect(&redirect_uri)?;
+        let to_register = register::scopes(scopes.as_ref(), ground.scopes_supported.as_ref());
+        let wishes = Wishes { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
+        let client = register::client(self.config, &self.asker, server, stored, &wishes).await?;
+
+        // The issuer goes on record together with verifier and state, before anybody is sent anywhere.
+        let request = Request {
+            pkce: Pkce::generate(),
+            state: random_text(),
+            issuer: &server.issuer,
+            sends_iss: server.sends_iss,
+            redirect_uri: &redirect_uri,
+        };
+        let address = request.address(ground, &client, scopes.as_ref(), dpop)?;
+        let wait = self.config.login_deadline;
+        let callback = tokio::time::timeout(wait, login.authorize(&address)).await;
+        let callback = callback
+            .map_err(|_| Error::login(format!("nobody finished the login within {} s", wait.as_secs())))?
+            .map_err(|e| Error::login(chain(&e)))?;
+        let code = request.check(&callback)?;
+
+        let mut form = Form::new("authorization_code");
+        form.add("code", code.expose());
+        form.add("redirect_uri", &redirect_uri);
+        form.add("code_verifier", request.pkce.verifier.expose());
+        form.add("resource", &ground.resource);
+        let tokens = self.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes.as_ref()).await?;
+        Ok(granted(client.registered, tokens, dpop, scopes))
+    }
+
+    /// Asks for new tokens with the refresh token of `stored`.
+    pub(crate) async fn refresh(&self, server: &Server, resource: &str, stored: &Stored) -> Result<Stored, Error> {
+        let Some(tokens) = &stored.tokens else { return Err(no_refresh()) };
+        let Some(refresh_token) = &tokens.refresh_token else { return Err(no_refresh()) };
+        let client = register::known(self.config, server, stored.client.as_ref())?;
+        let dpop = stored_key(stored)?;
+        let mut form = Form::new("refresh_token");
+        form.add("refresh_token", refresh_token.expose());
+        form.add("resource", resource);
+        let asked = tokens.scope.as_deref().map(Scopes::parse);
+        let endpoint = Endpoint {
+            config: self.config,
+            asker: &self.asker,
+            nonces: self.nonces,
+            issuer: &server.issuer,
+            address: server.token_endpoint()?,
+            client: client.as_ref(),
+            dpop: dpop.as_ref(),
+        };
+        let mut new = endpoint.tokens(&form, asked.as_ref()).await?;
+        // A server that does not rotate leaves the old one in force.
+        new.refresh_token = new.refresh_token.or_else(|| Some(refresh_token.clone()));
+        Ok(Stored { tokens: Some(new), ..stored.clone() })
+    }
+
+    /// The token endpoint of the authorization server.
+    pub(crate) fn endpoint<'a>(
+        &'a self,
+        ground: &'a Ground,
+        client: Option<&'a Client>,
+        dpop: Option<&'a DpopKey>,
+    ) -> Result<Endpoint<'a>, Error> {
+        Ok(Endpoint {
+            config: self.config,
+            asker: &self.asker,
+            nonces: self.nonces,
+            issuer: &ground.server.issuer,
+            address: ground.server.token_endpoint()?,
+            client,
+            dpop,
+        })
+    }
+
+    /// The key to bind tokens to: when the program, the resource or its challenge wants that.
+    fn key(&self, ground: &Ground, challenged: bool, stored: Option<&Stored>) -> Result<Option<DpopKey>, Error> {
+        if !(self.config.dpop || ground.dpop_required || challenged) {
+            return Ok(None);
+        }
+        let takes = ground.server.dpop_algs.as_ref().is_some_and(|algs| algs.iter().any(|alg| alg == "ES256"));
+        if !takes {
+            let who = if self.config.dpop { "dpop(true) asks for" } else { "the server wants" };
+            return Err(Error::setup(format!(
+                "{who} tokens bound to a key, but the authorization server {} does not say that it does that with ES256 \
+                 (dpop_signing_alg_values_supported)",
+                ground.server.issuer
+            )));
+        }
+        let old = stored.map_or(Ok(None), stored_key).unwrap_or_default();
+        Ok(Some(old.unwrap_or_else(DpopKey::generate)))
+    }
+}
+
+/// What is remembered of an authorization request until its answer comes.
+struct Request<'a> {
+    pkce: Pkce,
+    state: String,
+    issuer: &'a str,
+    sends_iss: bool,
+    redirect_uri: &'a str,
+}
+
+impl Request<'_> {
+    /// Where the person's browser is sent.
+    fn address(&self, ground: &Ground, client: &Client, scopes: Option<&Scopes>, dpop: Option<&DpopKey>) -> Result<String, Error> {
+        let Some(endpoint) = &ground.server.authorization_endpoint else {
+            let why = format!("the metadata of the authorization server {} names no authorization_endpoint", self.issuer);
+            return Err(Error::discovery(why));
+        };
+        let mut url = address::parse("the authorization endpoint", endpoint)?;
+        url.set_fragment(None);
+        {
+            let mut query = url.query_pairs_mut();
+            query.append_pair("response_type", "code");
+            query.append_pair("client_id", &client.id);
+            query.append_pair("redirect_uri", self.redirect_uri);
+            query.append_pair("code_challenge", &self.pkce.challenge);
+            query.append_pair("code_challenge_method", "S256");
+            query.append_pair("state", &self.state);
+            query.append_pair("resource", &ground.resource);
+            if let Some(scopes) = scopes {
+                query.append_pair("scope", &scopes.to_string());
+                // OpenID Connect Core, section 11: otherwise the scope is ignored.
+                if scopes.has(OFFLINE_ACCESS) {
+                    query.append_pair("prompt", "consent");
+                }
+            }
+            if let Some(key) = dpop {
+                query.append_pair("dpop_jkt", &key.thumbprint());
+            }
+        }
+        Ok(url.into())
+    }
+
+    /// Takes the code out of the answer. What is not from whom it must be is not looked at any further: neither its code
+    /// is sent anywhere, nor its error shown.
+    fn check(&self, callback: &str) -> Result<Secret, Error> {
+        let answer = callback_params(callback).map_err(|e| Error::login(e.to_string()))?;
+        if answer.state.as_deref() != Some(self.state.as_str()) {
+            return Err(Error::login("the answer of the login belongs to another login (its state differs): log in again"));
+        }
+        match answer.iss.as_deref() {
+            Some(iss) if iss != self.issuer => {
+                return Err(Error::login(format!(
+                    "the answer of the login is not from the authorization server {} (its iss differs), so it is not used",
+                    self.issuer
+                )));
+            }
+            None if self.sends_iss => {
+                return Err(Error::login(format!(
+                    "the answer of the login does not say that it is from {} (it has no iss, although that server sends \
+                     one), so it is not used",
+                    self.issuer
+                )));
+            }
+            _ => {}
+        }
+        if let Some(error) = answer.error {
+            let why = answer.error_description.map_or(String::new(), |why| format!(": {}", quote(&why, &[&self.state])));
+            return Err(Error::login(format!("the login was refused: {}{why}", quote(&error, &[&self.state]))));
+        }
+        answer.code.ok_or_else(|| Error::login("the answer of the login has no code"))
+    }
+}
+
+/// Whether the server can prove that codes are redeemed by whoever asked for them. By the rules of old nobody said.
+fn check_pkce(ground: &Ground) -> Result<(), Error> {
+    let server = &ground.server;
+    let why = match &server.code_challenge_methods {
+        Some(methods) if methods.iter().any(|method| method == "S256") => return Ok(()),
+        None if ground.of_old => return Ok(()),
+        Some(_) => "does not support PKCE with S256",
+        None => "does not say that it supports PKCE (code_challenge_methods_supported is missing)",
+    };
+    Err(Error::discovery(format!("the authorization server {} {why}, without which nobody may log in", server.issuer)))
+}
+
+/// Redirect URIs are on this machine or `https`.
+fn check_redirect(redirect_uri: &str) -> Result<(), Error> {
+    let url = Url::parse(redirect_uri).map_err(|e| Error::setup(format!("the login's redirect URI cannot be used: {e}")))?;
+    if url.scheme() == "https" || (url.scheme() == "http" && address::is_loopback(&url)) {
+        return Ok(());
+    }
+    Err(Error::setup("the login's redirect URI must be https, or http on this machine"))
+}
+
+fn granted(client: Option<Registered>, tokens: Tokens, dpop: Option<&DpopKey>, scopes: Option<Scopes>) -> Granted {
+    let stored = Stored { client, tokens: Some(tokens), dpop_key: dpop.map(DpopKey::to_secret) };
+    Granted { stored, asked: scopes.unwrap_or_default() }
+}
+
+/// The key that stored tokens are bound to.
+pub(crate) fn stored_key(stored: &Stored) -> Result<Option<DpopKey>, Error> {
+    let key = stored.dpop_key.as_ref().map(DpopKey::from_secret).transpose();
+    key.map_err(|e| Error::new(crate::error::Kind::Store, format!("{e}; log in again")))
+}
+
+fn no_refresh() -> Error {
+    Error::login("there is no refresh token: log in again")
+}
+
+/// An error with what led to it.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,320 @@
+//! Programs that act for themselves, or for a person somebody else vouches for: no browser, no person at the keyboard.
+//!
+//! The extensions of the specification: OAuth client credentials, enterprise-managed authorization (an identity
+//! provider's ID-JAG), and workload identity (RFC 7523 with an assertion of the platform).
+
+use crate::address;
+use crate::client::{Client, Credential, Form};
+use crate::dpop::DpopKey;
+use crate::error::{Error, Kind};
+use crate::fetch::Asker;
+use crate::flow::{Flow, Ground};
+use crate::metadata;
+use crate::register;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+use crate::store::Tokens;
+use crate::token::Endpoint;
+use linchpin_proto::service::BoxFuture;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::AsyncReadExt as _;
+
+/// How a program gets tokens without a person.
+#[derive(Clone, Debug)]
+pub(crate) enum Machine {
+    ClientCredentials { id: String, credential: Credential },
+    Enterprise(Enterprise),
+    Workload(Workload),
+}
+
+/// A statement of somebody an authorization server trusts, by which tokens are asked for: a JWT, or a SAML assertion.
+#[derive(Clone)]
+pub struct Assertion(Source);
+
+/// What an [`Assertion`] is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AssertionFor {
+    /// The issuer identifier of the authorization server that will read it.
+    pub issuer: String,
+    /// The resource identifier of the MCP server.
+    pub resource: String,
+}
+
+type Asked = dyn Fn(AssertionFor) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync;
+
+#[derive(Clone)]
+enum Source {
+    Text(Secret),
+    File(PathBuf),
+    Ask(Arc<Asked>),
+}
+
+impl Assertion {
+    /// Read anew from a file each time, as platforms that rotate them write it. At most 64 KiB; space round it is
+    /// ignored.
+    pub fn file(path: impl Into<PathBuf>) -> Assertion {
+        Assertion(Source::File(path.into()))
+    }
+
+    /// Asked for anew each time. The error is shown to people: it must hold no credential.
+    pub fn from_fn<F>(ask: impl Fn(AssertionFor) -> F + Send + Sync + 'static) -> Assertion
+    where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        Assertion(Source::Ask(Arc::new(move |what| {
+            let asked = ask(what);
+            Box::pin(async move { asked.await.map(Secret::from) })
+        })))
+    }
+
+    async fn get(&self, ground: &Ground) -> Result<Secret, Error> {
+        match &self.0 {
+            Source::Text(text) => Ok(text.clone()),
+            Source::File(path) => {
+                let failed = |e| Error::setup(format!("the assertion cannot be read from {}: {e}", path.display()));
+                let file = tokio::fs::File::open(path).await.map_err(failed)?;
+                let mut text = String::new();
+                file.take(ASSERTION_BYTES_MAX).read_to_string(&mut text).await.map_err(failed)?;
+                let trimmed = Secret::from(text.trim());
+                zeroize::Zeroize::zeroize(&mut text);
+                if trimmed.is_empty() {
+                    return Err(Error::setup(format!("the assertion in {} is empty", path.display())));
+                }
+                Ok(trimmed)
+            }
+            Source::Ask(ask) => {
+                let what = AssertionFor { issuer: ground.server.issuer.clone(), resource: ground.resource.clone() };
+                ask(what).await.map_err(|why| Error::setup(format!("there is no assertion to ask for tokens with: {why}")))
+            }
+        }
+    }
+}
+
+const ASSERTION_BYTES_MAX: u64 = 64 * 1024;
+
+impl From<&str> for Assertion {
+    fn from(text: &str) -> Assertion {
+        Assertion(Source::Text(text.into()))
+    }
+}
+
+impl From<String> for Assertion {
+    fn from(text: String) -> Assertion {
+        Assertion(Source::Text(text.into()))
+    }
+}
+
+impl From<Secret> for Assertion {
+    fn from(text: Secret) -> Assertion {
+        Assertion(Source::Text(text))
+    }
+}
+
+impl fmt::Debug for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::Text(_) => f.write_str("Assertion(•••)"),
+            Source::File(path) => f.debug_tuple("Assertion").field(path).finish(),
+            Source::Ask(_) => f.write_str("Assertion(asked for)"),
+        }
+    }
+}
+
+/// Enterprise-managed authorization: the person has logged in at the company's identity provider already, which vouches
+/// for them at the authorization server of the MCP server.
+#[derive(Clone, Debug)]
+pub struct Enterprise {
+    provider: Provider,
+    provider_client: (String, Credential),
+    identity: Assertion,
+    identity_type: &'static str,
+    client: Option<(String, Credential)>,
+}
+
+#[derive(Clone, Debug)]
+enum Provider {
+    Endpoint(String),
+    Issuer(String),
+}
+
+impl Enterprise {
+    /// `token_endpoint` is that of the identity provider, `client_id` who this program is there, and `id_token` the ID
+    /// token of the person's login there.
+    pub fn new(
+        token_endpoint: impl Into<String>,
+        client_id: impl Into<String>,
+        id_token: impl Into<Assertion>,
+    ) -> Enterprise {
+        Enterprise {
+            provider: Provider::Endpoint(token_endpoint.into()),
+            provider_client: (client_id.into(), Credential::None),
+            identity: id_token.into(),
+            identity_type: "urn:ietf:params:oauth:token-type:id_token",
+            client: None,
+        }
+    }
+
+    /// The same with the issuer identifier of the identity provider, whose metadata names the token endpoint.
+    pub fn from_issuer(issuer: impl Into<String>, client_id: impl Into<String>, id_token: impl Into<Assertion>) -> Enterprise {
+        Enterprise { provider: Provider::Issuer(issuer.into()), ..Enterprise::new("", client_id, id_token) }
+    }
+
+    /// What this program shows at the identity provider. Default: nothing, a public client.
+    #[must_use]
+    pub fn provider_credential(mut self, credential: impl Into<Credential>) -> Enterprise {
+        self.provider_client.1 = credential.into();
+        self
+    }
+
+    /// Who this program is at the authorization server of the MCP server. Default: what `OAuth::pre_registered` or
+    /// `OAuth::client_metadata_url` say.
+    #[must_use]
+    pub fn client(mut self, id: impl Into<String>, credential: impl Into<Credential>) -> Enterprise {
+        self.client = Some((id.into(), credential.into()));
+        self
+    }
+
+    /// The person's identity is a SAML 2.0 assertion and not an ID token.
+    #[must_use]
+    pub fn saml(mut self) -> Enterprise {
+        self.identity_type = "urn:ietf:params:oauth:token-type:saml2";
+        self
+    }
+
+    /// The identity provider turns the person's identity into a grant for one authorization server and one resource.
+    async fn exchange(&self, flow: &Flow<'_>, ground: &Ground, scopes: Option<&Scopes>) -> Result<Secret, Error> {
+        let of_provider = |error: &Error| error.within("at the identity provider");
+        let named = match &self.provider {
+            Provider::Endpoint(address) | Provider::Issuer(address) => address,
+        };
+        // Its address was configured, not learnt from a server: it may be anywhere.
+        let asker = Asker { server: address::server(named).map_err(|e| of_provider(&e))?, ..flow.asker.clone() };
+        let provider = match &self.provider {
+            Provider::Endpoint(address) => metadata::Server {
+                issuer: address::origin(&asker.server),
+                token_endpoint: Some(address.clone()),
+                ..metadata::Server::default()
+            },
+            Provider::Issuer(issuer) => metadata::server(&asker, issuer).await.map_err(|e| of_provider(&e))?,
+        };
+        let client = Client::new(&self.provider_client.0, &self.provider_client.1, &provider)?;
+        let mut form = Form::new("urn:ietf:params:oauth:grant-type:token-exchange");
+        form.add("requested_token_type", ID_JAG);
+        form.add("audience", &ground.server.issuer);
+        form.add("resource", &ground.resource);
+        if let Some(scopes) = scopes {
+            form.add("scope", &scopes.to_string());
+        }
+        form.add("subject_token", self.identity.get(ground).await?.expose());
+        form.add("subject_token_type", self.identity_type);
+        let endpoint = Endpoint {
+            config: flow.config,
+            asker: &asker,
+            nonces: flow.nonces,
+            issuer: &provider.issuer,
+            address: provider.token_endpoint()?,
+            client: Some(&client),
+            dpop: None,
+        };
+        let document = endpoint.ask(&form).await.map_err(|e| of_provider(&e))?;
+        let text = |name: &str| document.get(name).and_then(serde_json::Value::as_str);
+        match (text("access_token"), text("issued_token_type")) {
+            (Some(grant), Some(ID_JAG)) if !grant.is_empty() => Ok(Secret::from(grant)),
+            _ => Err(Error::new(
+                Kind::Unreachable,
+                format!("the identity provider {} gave out no ID-JAG; it has to allow that for this program", provider.issuer),
+            )),
+        }
+    }
+}
+
+/// Workload identity: the platform a program runs on states which program it is.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    client_id: Option<String>,
+    assertion: Assertion,
+    /// The assertion that was refused last: it will not be accepted the second time.
+    refused: Arc<Mutex<Option<Secret>>>,
+}
+
+impl Workload {
+    /// `assertion` is the platform's statement; where platforms rotate it, use [`Assertion::file`].
+    pub fn new(assertion: impl Into<Assertion>) -> Workload {
+        Workload { client_id: None, assertion: assertion.into(), refused: Arc::default() }
+    }
+
+    /// Who the program is, where the authorization server does not see that from the assertion.
+    #[must_use]
+    pub fn client_id(mut self, id: impl Into<String>) -> Workload {
+        self.client_id = Some(id.into());
+        self
+    }
+
+    async fn tokens(&self, flow: &Flow<'_>, ground: &Ground, scopes: Option<&Scopes>, dpop: Option<&DpopKey>) -> Result<Tokens, Error> {
+        let assertion = self.assertion.get(ground).await?;
+        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused().as_ref() == Some(&assertion) {
+            return Err(Error::new(
+                Kind::Refused("invalid_grant".to_owned()),
+                "the authorization server refused this assertion before; it is not tried again until there is another",
+            ));
+        }
+        let client = match &self.client_id {
+            Some(id) => Some(Client::new(id, &Credential::None, &ground.server)?),
+            None => None,
+        };
+        let mut form = Form::new(JWT_BEARER);
+        form.add("assertion", assertion.expose());
+        add_common(&mut form, ground, scopes);
+        let tokens = flow.endpoint(ground, client.as_ref(), dpop)?.tokens(&form, scopes).await;
+        if tokens.as_ref().is_err_and(Error::is_refused) {
+            *refused() = Some(assertion);
+        }
+        tokens
+    }
+}
+
+impl Machine {
+    /// Gets tokens. Nothing is tried twice and no other grant instead.
+    pub(crate) async fn tokens(
+        &self,
+        flow: &Flow<'_>,
+        ground: &Ground,
+        scopes: Option<&Scopes>,
+        dpop: Option<&DpopKey>,
+    ) -> Result<Tokens, Error> {
+        match self {
+            Machine::ClientCredentials { id, credential } => {
+                let client = Client::new(id, credential, &ground.server)?;
+                let mut form = Form::new("client_credentials");
+                add_common(&mut form, ground, scopes);
+                flow.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes).await
+            }
+            Machine::Enterprise(enterprise) => {
+                let client = match &enterprise.client {
+                    Some((id, credential)) => Some(Client::new(id, credential, &ground.server)?),
+                    None => register::known(flow.config, &ground.server, None)?,
+                };
+                let grant = enterprise.exchange(flow, ground, scopes).await?;
+                let mut form = Form::new(JWT_BEARER);
+                form.add("assertion", grant.expose());
+                add_common(&mut form, ground, scopes);
+                flow.endpoint(ground, client.as_ref(), dpop)?.tokens(&form, scopes).await
+            }
+            Machine::Workload(workload) => workload.tokens(flow, ground, scopes, dpop).await,
+        }
+    }
+}
+
+fn add_common(form: &mut Form, ground: &Ground, scopes: Option<&Scopes>) {
+    form.add("resource", &ground.resource);
+    if let Some(scopes) = scopes {
+        form.add("scope", &scopes.to_string());
+    }
+}
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";

@@ -1,0 +1,309 @@
+//! The person's own browser, and a listener on the loopback interface (RFC 8252, section 7.3).
+
+use super::callback::{callback_params, state_of};
+use super::{Login, LoginError, page};
+use linchpin_proto::service::BoxFuture;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a login may take when nothing else is said.
+const WAIT: Duration = Duration::from_secs(300);
+
+/// How long one visitor may take to say what it wants, and again to take the answer.
+const VISIT_WAIT: Duration = Duration::from_secs(5);
+
+/// How many visitors are served at once; others wait in the listener's queue.
+const VISITS_MAX: usize = 16;
+
+/// The longest request head that is read, in bytes. Cookies of every program on this machine come with it, whatever
+/// the port.
+const HEAD_BYTES_MAX: usize = 48 * 1024;
+
+/// How many header fields are read.
+const HEADERS_MAX: usize = 100;
+
+/// How often accepting may fail in a row.
+const ACCEPT_ERRORS_MAX: u32 = 20;
+
+const PATH: &str = "/callback";
+
+type Notice = Arc<dyn Fn(&str) + Send + Sync>;
+type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
+
+/// Opens the person's browser and waits for it on `http://127.0.0.1:PORT/callback`.
+///
+/// The listener is open from [`Login::redirect_uri`] until the login ends, and serves nothing but one small page. It
+/// answers only requests that name the loopback interface in `Host` and, where the browser says so, navigations: no
+/// page from elsewhere can speak to it. An answer with the `state` of another login gets an error page and the wait
+/// goes on.
+pub struct Browser {
+    port: u16,
+    wait: Duration,
+    notice: Option<Notice>,
+    opener: Option<Opener>,
+    listener: Mutex<Option<TcpListener>>,
+}
+
+impl Browser {
+    /// Listens on a port that the system chooses, waits five minutes, and opens the default browser (with the feature
+    /// `browser`; without it, only the notice gets the address).
+    pub fn new() -> Browser {
+        #[cfg(feature = "browser")]
+        let opener: Option<Opener> = Some(Arc::new(|url| open::that_detached(url)));
+        #[cfg(not(feature = "browser"))]
+        let opener = None;
+        Browser { port: 0, wait: WAIT, notice: None, opener, listener: Mutex::new(None) }
+    }
+
+    /// Listens on this port, for clients that are registered with it; 0 for any.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Browser {
+        self.port = port;
+        self
+    }
+
+    /// How long the person may take, from opening the browser on.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Browser {
+        self.wait = wait;
+        self
+    }
+
+    /// Gets every address that is opened, so that the program can show it: the browser may not come up, or be the
+    /// wrong one. With a notice it is no error when no browser can be opened.
+    #[must_use]
+    pub fn notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Browser {
+        self.notice = Some(Arc::new(notice));
+        self
+    }
+
+    /// Opens addresses in another way than with the default browser. It may block.
+    #[must_use]
+    pub fn open_with(mut self, opener: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static) -> Browser {
+        self.opener = Some(Arc::new(opener));
+        self
+    }
+
+    async fn listen(&self) -> Result<String, LoginError> {
+        let asked_before = self.slot().as_ref().map(TcpListener::local_addr);
+        let address = match asked_before {
+            Some(address) => address.map_err(LoginError::Listen)?,
+            None => {
+                let listener = TcpListener::bind(("127.0.0.1", self.port)).await.map_err(LoginError::Listen)?;
+                let address = listener.local_addr().map_err(LoginError::Listen)?;
+                *self.slot() = Some(listener);
+                address
+            }
+        };
+        Ok(format!("http://{address}{PATH}"))
+    }
+
+    /// The listener of the next login.
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<TcpListener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn send(&self, url: String) -> Result<String, LoginError> {
+        // Taken out of its slot, it is closed however this future ends.
+        let listener = self.slot().take().ok_or(LoginError::NotListening)?;
+        // What opens addresses opens files and starts programs too.
+        if !["https://", "http://"]
+            .iter()
+            .any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
+        {
+            return Err(LoginError::NotForBrowser);
+        }
+        let desk = Arc::new(Desk {
+            port: listener.local_addr().map_err(LoginError::Listen)?.port(),
+            state: state_of(&url),
+            taken: AtomicBool::new(false),
+        });
+        if let Some(notice) = &self.notice {
+            notice(&url);
+        }
+        let opener = self.opener.clone();
+        let opened = tokio::task::spawn_blocking(move || match opener {
+            Some(open) => open(&url),
+            None => Err(io::Error::from(io::ErrorKind::Unsupported)),
+        });
+        let answer = async {
+            let served = serve(listener, desk);
+            tokio::pin!(served);
+            tokio::select! {
+                biased;
+                answer = &mut served => return answer.map_err(LoginError::Listen),
+                opened = opened => match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
+                    Ok(()) => {}
+                    // The person has the address and can go there alone.
+                    Err(error) if self.notice.is_some() => tracing::debug!(kind = ?error.kind(), "no browser opened"),
+                    Err(error) => return Err(LoginError::Browser(error)),
+                },
+            }
+            served.await.map_err(LoginError::Listen)
+        };
+        timeout(self.wait, answer).await.unwrap_or(Err(LoginError::TimedOut(self.wait)))
+    }
+}
+
+impl Default for Browser {
+    fn default() -> Browser {
+        Browser::new()
+    }
+}
+
+impl fmt::Debug for Browser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Browser").field("port", &self.port).field("wait", &self.wait).finish_non_exhaustive()
+    }
+}
+
+impl Login for Browser {
+    fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>> {
+        Box::pin(self.listen())
+    }
+
+    fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>> {
+        Box::pin(self.send(url.to_owned()))
+    }
+}
+
+/// Serves visitors until one of them brings the answer. Dropping it ends them all.
+async fn serve(listener: TcpListener, desk: Arc<Desk>) -> io::Result<String> {
+    let mut visits = JoinSet::new();
+    let mut errors = 0;
+    loop {
+        tokio::select! {
+            Some(visit) = visits.join_next() => if let Ok(Some(url)) = visit {
+                return Ok(url);
+            },
+            accepted = listener.accept(), if visits.len() < VISITS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    errors = 0;
+                    visits.spawn(visit(stream, Arc::clone(&desk)));
+                }
+                // A visitor that left again, or too many open files for now.
+                Err(_) if errors < ACCEPT_ERRORS_MAX => {
+                    errors += 1;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(error),
+            },
+        }
+    }
+}
+
+/// Hears one request and answers it; returns the callback URL if it was the one.
+async fn visit(mut stream: TcpStream, desk: Arc<Desk>) -> Option<String> {
+    let (answer, callback, whole) = match timeout(VISIT_WAIT, read_head(&mut stream)).await.ok()?.ok()? {
+        Some(head) => {
+            let (answer, callback) = desk.judge(&head);
+            (answer, callback, true)
+        }
+        None => (page::response("431 Request Header Fields Too Large", "Too large", ""), None, false),
+    };
+    let said = timeout(VISIT_WAIT, async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await?;
+        if !whole {
+            // Closing with bytes unread would reset the connection and lose the answer.
+            tokio::io::copy(&mut stream.take(1 << 20), &mut tokio::io::sink()).await?;
+        }
+        io::Result::Ok(())
+    });
+    // Whoever brought the answer need not see the page.
+    let _ = said.await;
+    callback
+}
+
+/// Reads up to the empty line; `None` when it does not come within the bound.
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+    let mut head = Vec::with_capacity(2048);
+    loop {
+        let seen = head.len();
+        if (&mut *stream).take((HEAD_BYTES_MAX - seen) as u64).read_buf(&mut head).await? == 0 {
+            return if seen == HEAD_BYTES_MAX { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+        // The empty line may have begun in what was read before.
+        if head[seen.saturating_sub(3)..].windows(4).any(|window| window == b"\r\n\r\n") {
+            return Ok(Some(head));
+        }
+    }
+}
+
+/// Decides about requests.
+struct Desk {
+    port: u16,
+    /// The `state` the login was started with, as far as the address says.
+    state: Option<String>,
+    /// Whether an answer was accepted: there is only one.
+    taken: AtomicBool,
+}
+
+impl Desk {
+    /// What to answer to a request, and the callback URL if it is the one that is waited for.
+    fn judge(&self, head: &[u8]) -> (Vec<u8>, Option<String>) {
+        let refuse = |status: &str, why: &str| (page::response(status, "Nothing here", why), None);
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(head) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Err(httparse::Error::TooManyHeaders) => return refuse("431 Request Header Fields Too Large", ""),
+            _ => return refuse("400 Bad Request", "This is no HTTP request."),
+        }
+        let header = |name: &str| {
+            let mut values = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+            (values.next().map(|header| header.value), values.next().is_some())
+        };
+        let (host, hosts) = header("host");
+        if hosts || !host.is_some_and(|host| self.is_here(host)) {
+            return refuse("403 Forbidden", "This address is only for this machine.");
+        }
+        let (path, query) = request.path.map_or(("", ""), |target| target.split_once('?').unwrap_or((target, "")));
+        if path != PATH {
+            return refuse("404 Not Found", "");
+        }
+        if request.method != Some("GET") {
+            return refuse("405 Method Not Allowed", "");
+        }
+        // A page that loads this as a picture or a script is not a person coming back.
+        if header("sec-fetch-dest").0.is_some_and(|dest| dest != b"document") {
+            return refuse("403 Forbidden", "");
+        }
+        self.judge_callback(format!("http://127.0.0.1:{}{PATH}?{query}", self.port))
+    }
+
+    fn judge_callback(&self, url: String) -> (Vec<u8>, Option<String>) {
+        let refuse = |text: &str| (page::response("400 Bad Request", "Not an answer", text), None);
+        let callback = match callback_params(&url) {
+            Ok(callback) => callback,
+            Err(error) => return refuse(&error.to_string()),
+        };
+        if self.state.is_some() && callback.state.is_some() && self.state != callback.state {
+            return refuse("This belongs to another login than the one that is waited for. Please start again.");
+        }
+        if self.taken.swap(true, Ordering::Relaxed) {
+            return refuse("This login is finished already. You may close this window.");
+        }
+        let page = match &callback.error {
+            Some(error) => page::refused(error, callback.error_description.as_deref()),
+            None => page::done(),
+        };
+        (page, Some(url))
+    }
+
+    /// Whether a `Host` is this listener. Any other name that leads here was made to (DNS rebinding).
+    fn is_here(&self, host: &[u8]) -> bool {
+        let Some((name, port)) = std::str::from_utf8(host).ok().and_then(|host| host.rsplit_once(':')) else {
+            // Browsers leave out port 80.
+            return self.port == 80 && (host == b"127.0.0.1" || host.eq_ignore_ascii_case(b"localhost"));
+        };
+        port.parse() == Ok(self.port) && (name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost"))
+    }
+}

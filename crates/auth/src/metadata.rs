@@ -1,0 +1,190 @@
+//! What resource and authorization servers say of themselves.
+//!
+//! Specification: "Authorization Server Discovery". The documents are read leniently, member by member: one that has
+//! the wrong type is as good as absent, because nobody is helped when a misspelt logo stops a login.
+
+use crate::address;
+use crate::error::Error;
+use crate::fetch::{Asker, Found};
+use crate::scope::Scopes;
+use serde_json::Value;
+use url::Url;
+
+/// Protected-resource metadata (RFC 9728), as far as it matters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resource {
+    /// The resource identifier, letter for letter.
+    pub(crate) identifier: String,
+    pub(crate) authorization_servers: Vec<String>,
+    pub(crate) scopes_supported: Option<Scopes>,
+    pub(crate) dpop_required: bool,
+}
+
+/// Authorization-server metadata (RFC 8414, or OpenID Connect Discovery 1.0), as far as it matters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Server {
+    pub(crate) issuer: String,
+    pub(crate) authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+    pub(crate) registration_endpoint: Option<String>,
+    pub(crate) revocation_endpoint: Option<String>,
+    pub(crate) scopes_supported: Option<Scopes>,
+    pub(crate) code_challenge_methods: Option<Vec<String>>,
+    pub(crate) auth_methods: Option<Vec<String>>,
+    pub(crate) dpop_algs: Option<Vec<String>>,
+    pub(crate) takes_metadata_documents: bool,
+    pub(crate) sends_iss: bool,
+}
+
+impl Server {
+    fn read(document: &Value) -> Server {
+        Server {
+            issuer: text(document, "issuer").unwrap_or_default(),
+            authorization_endpoint: text(document, "authorization_endpoint"),
+            token_endpoint: text(document, "token_endpoint"),
+            registration_endpoint: text(document, "registration_endpoint"),
+            revocation_endpoint: text(document, "revocation_endpoint"),
+            scopes_supported: list(document, "scopes_supported").map(|scopes| scopes.iter().collect()),
+            code_challenge_methods: list(document, "code_challenge_methods_supported"),
+            auth_methods: list(document, "token_endpoint_auth_methods_supported"),
+            dpop_algs: list(document, "dpop_signing_alg_values_supported"),
+            takes_metadata_documents: flag(document, "client_id_metadata_document_supported"),
+            sends_iss: flag(document, "authorization_response_iss_parameter_supported"),
+        }
+    }
+
+    /// The endpoints that servers without metadata have, by the rules from before there was protected-resource metadata.
+    pub(crate) fn without_metadata(origin: &str) -> Server {
+        Server {
+            issuer: origin.to_owned(),
+            authorization_endpoint: Some(format!("{origin}/authorize")),
+            token_endpoint: Some(format!("{origin}/token")),
+            registration_endpoint: Some(format!("{origin}/register")),
+            ..Server::default()
+        }
+    }
+
+    /// Where tokens are asked for.
+    pub(crate) fn token_endpoint(&self) -> Result<&str, Error> {
+        self.token_endpoint.as_deref().ok_or_else(|| {
+            Error::discovery(format!("the metadata of the authorization server {} names no token_endpoint", self.issuer))
+        })
+    }
+}
+
+/// Fetches the protected-resource metadata of a server: from where its challenge says, else from the well-known
+/// addresses below its path and at its root. `None` when there is none anywhere.
+pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Option<Resource>, Error> {
+    const WHAT: &str = "the protected-resource metadata";
+    let at_path = address::well_known_inserted(&asker.server, "oauth-protected-resource");
+    let at_root = format!("{}/.well-known/oauth-protected-resource", address::origin(&asker.server));
+    let mut places: Vec<&str> = Vec::new();
+    for place in [named, Some(&at_path), Some(&at_root)].into_iter().flatten() {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let mut unknown = None;
+    for place in places {
+        match asker.document(WHAT, place).await {
+            Found::Document(document) => return check_resource(&document, &asker.server, place).map(Some),
+            Found::Nothing(why) if named == Some(place) => {
+                // Many a server behind a proxy names an address that only works inside.
+                tracing::warn!(why, "the protected-resource metadata is not where the server says; trying the usual places");
+                let error = Error::discovery(format!("{WHAT} is not where the server says: {why}"));
+                unknown.get_or_insert(error);
+            }
+            Found::Nothing(_) => {}
+            Found::Unknown(error) => drop(unknown.get_or_insert(error)),
+        }
+    }
+    // Only where every place says that there is nothing may the rules of old be used.
+    unknown.map_or(Ok(None), Err)
+}
+
+fn check_resource(document: &Value, server: &Url, place: &str) -> Result<Resource, Error> {
+    let wrong = |why: String| Error::discovery(format!("the protected-resource metadata at {place} cannot be used: {why}"));
+    let identifier = text(document, "resource").ok_or_else(|| wrong("it names no resource".to_owned()))?;
+    let shown: String = identifier.chars().filter(|c| !c.is_control()).take(200).collect();
+    let covers = Url::parse(&identifier).is_ok_and(|resource| address::covers(&resource, server));
+    if !covers {
+        return Err(wrong(format!("it is for {shown}, which is not {server}; the server's operator has to correct it")));
+    }
+    Ok(Resource {
+        identifier,
+        authorization_servers: list(document, "authorization_servers").unwrap_or_default(),
+        scopes_supported: list(document, "scopes_supported").map(|scopes| scopes.iter().collect()),
+        dpop_required: flag(document, "dpop_bound_access_tokens_required"),
+    })
+}
+
+/// Fetches the metadata of an authorization server in the order of the specification, and holds its issuer against the
+/// one it was asked as.
+pub(crate) async fn server(asker: &Asker, issuer: &str) -> Result<Server, Error> {
+    let url = address::parse("the issuer of the authorization server", issuer)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(Error::discovery(format!("the issuer {issuer} has a query or fragment, which RFC 8414 forbids")));
+    }
+    let oauth = address::well_known_inserted(&url, "oauth-authorization-server");
+    let oidc = address::well_known_inserted(&url, "openid-configuration");
+    let appended = format!("{}/.well-known/openid-configuration", url.as_str().trim_end_matches('/'));
+    let mut places = vec![oauth, oidc];
+    if url.path() != "/" {
+        places.push(appended);
+    }
+    let mut tried = Vec::new();
+    for place in &places {
+        match asker.document("the metadata of the authorization server", place).await {
+            Found::Document(document) => return check_server(Server::read(&document), issuer, place),
+            Found::Nothing(why) => tried.push(why),
+            Found::Unknown(error) => tried.push(error.to_string()),
+        }
+    }
+    Err(Error::discovery(format!("the authorization server {issuer} has no metadata: {}", tried.join("; "))))
+}
+
+fn check_server(server: Server, issuer: &str, place: &str) -> Result<Server, Error> {
+    if server.issuer == issuer {
+        return Ok(server);
+    }
+    let theirs: String = server.issuer.chars().filter(|c| !c.is_control()).take(200).collect();
+    Err(Error::discovery(format!(
+        "the metadata at {place} is not used, because it says that its issuer is {theirs:?}, and not {issuer:?}; \
+         the operator of one of the two has to correct this"
+    )))
+}
+
+/// The authorization server of an MCP server without protected-resource metadata: by the rules from before that, it is
+/// found at the MCP server's origin, with or without a document.
+pub(crate) async fn server_at_origin(asker: &Asker) -> Result<Server, Error> {
+    let origin = address::origin(&asker.server);
+    let place = format!("{origin}/.well-known/oauth-authorization-server");
+    match asker.document("the metadata of the authorization server", &place).await {
+        Found::Document(document) => {
+            let mut server = Server::read(&document);
+            // Nobody named an issuer, so how its root is written is up to the server.
+            if server.issuer == format!("{origin}/") {
+                return Ok(server);
+            }
+            if server.issuer.is_empty() {
+                server.issuer.clone_from(&origin);
+            }
+            check_server(server, &origin, &place)
+        }
+        Found::Nothing(_) => Ok(Server::without_metadata(&origin)),
+        Found::Unknown(error) => Err(error),
+    }
+}
+
+fn text(document: &Value, name: &str) -> Option<String> {
+    document.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn list(document: &Value, name: &str) -> Option<Vec<String>> {
+    let items = document.get(name)?.as_array()?.iter();
+    Some(items.filter_map(|item| item.as_str().map(str::to_owned)).collect())
+}
+
+fn flag(document: &Value, name: &str) -> bool {
+    document.get(name).and_then(Value::as_bool).unwrap_or(false)
+}

@@ -1,0 +1,89 @@
+//! A string that must not be seen.
+
+use std::fmt;
+use zeroize::Zeroize;
+
+/// A token, a key or a password.
+///
+/// It has no `Display`, its `Debug` is dots, and its memory is overwritten when it is dropped. Its serde form is the
+/// plain string: that is for stores, which must protect what they write.
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a string.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The string itself, for the one place that sends or stores it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("•••")
+    }
+}
+
+impl PartialEq for Secret {
+    /// Takes as long for strings that differ early as for strings that differ late.
+    fn eq(&self, other: &Secret) -> bool {
+        let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
+        let differing = left.iter().zip(right).fold(0, |differing, (a, b)| differing | (a ^ b));
+        left.len() == right.len() && std::hint::black_box(differing) == 0
+    }
+}
+
+impl Eq for Secret {}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Secret {
+        Secret(text)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Secret {
+        Secret(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn debug_shows_neither_the_text_nor_its_length() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), format!("{:?}", Secret::new("a")));
+        assert!(!format!("{:#?}", Some(Secret::new("hunter2"))).contains("hunter"));
+    }
+
+    #[test]
+    fn equality_is_that_of_strings() {
+        for (left, right) in [("", ""), ("a", "a"), ("ab", "ab"), ("ab", "ac"), ("ab", "bb"), ("a", "ab"), ("", "a")] {
+            assert_eq!(Secret::new(left) == Secret::new(right), left == right, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn the_stored_form_is_the_plain_string() {
+        let text = serde_json::to_string(&Secret::new("a\"b")).unwrap();
+        assert_eq!(text, r#""a\"b""#);
+        assert_eq!(serde_json::from_str::<Secret>(&text).unwrap().expose(), "a\"b");
+    }
+}

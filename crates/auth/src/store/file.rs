@@ -1,0 +1,163 @@
+//! Tokens in one file that only its owner can read.
+
+use super::private::{self, Lock};
+use super::{StoreKey, Stored, TokenStore};
+use linchpin_proto::service::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The largest file that is read or written, in bytes. A login takes some 5 KB.
+const FILE_BYTES_MAX: usize = 4 << 20;
+
+/// The format that is written; a file of a later one is not touched.
+const VERSION: u32 = 1;
+
+/// Keeps everything in one JSON file.
+///
+/// The file has the mode 0600 and its directory, if it had to be made, 0700. A file that others may read or write,
+/// that belongs to somebody else or is a symbolic link is refused, and so is a directory others may write to. Each
+/// change replaces the file as a whole, under a lock beside it that other processes honour, so that nobody reads half
+/// of it and nobody's change is lost. A damaged file is reported and never overwritten. At most 4 MiB are kept.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    path: PathBuf,
+}
+
+impl FileStore {
+    /// A store in the file at `path`, which need not exist yet; neither need its directory.
+    pub fn new(path: impl Into<PathBuf>) -> FileStore {
+        FileStore { path: path.into() }
+    }
+
+    /// The store in the person's own state directory: `linchpin/tokens.json` in `$XDG_STATE_HOME` (by default
+    /// `.local/state` in the home directory), on macOS in `Library/Application Support`, on Windows in
+    /// `%LOCALAPPDATA%`. Every program that uses this has the same logins.
+    ///
+    /// # Errors
+    /// When the environment does not say where that is.
+    pub fn standard() -> io::Result<FileStore> {
+        Ok(FileStore::new(private::state_dir()?.join("tokens.json")))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does something with the disk where it may block.
+    fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> BoxFuture<'_, io::Result<T>> {
+        let path = self.path.clone();
+        Box::pin(async move {
+            tokio::task::spawn_blocking(move || work(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        })
+    }
+}
+
+impl TokenStore for FileStore {
+    fn load(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Option<Stored>>> {
+        let key = key.clone();
+        self.aside(move |path| Ok(read(path)?.remove(&key)))
+    }
+
+    fn save(&self, key: &StoreKey, value: &Stored) -> BoxFuture<'_, io::Result<()>> {
+        let (key, value) = (key.clone(), value.clone());
+        self.aside(move |path| change(path, |kept| kept.insert(key, value.clone()).as_ref() != Some(&value)))
+    }
+
+    fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>> {
+        let key = key.clone();
+        self.aside(move |path| change(path, |kept| kept.remove(&key).is_some()))
+    }
+
+    fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
+        self.aside(|path| Ok(read(path)?.into_keys().collect()))
+    }
+}
+
+type Kept = BTreeMap<StoreKey, Stored>;
+
+/// The file as it is written.
+#[derive(Serialize, Deserialize)]
+struct Format {
+    version: u32,
+    entries: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    key: StoreKey,
+    value: Stored,
+}
+
+/// What the file holds; nothing when there is none.
+fn read(path: &Path) -> io::Result<Kept> {
+    let Some(bytes) = private::read(path, FILE_BYTES_MAX)? else {
+        return Ok(Kept::new());
+    };
+    let format: Format = serde_json::from_slice(&bytes).map_err(|error| {
+        // The position alone: the words of a JSON error may quote a token.
+        let (line, column) = (error.line(), error.column());
+        let why = format!("is damaged at line {line}, column {column}; repair it, or remove it and log in again");
+        private::problem(io::ErrorKind::InvalidData, path, &why)
+    })?;
+    if format.version != VERSION {
+        let why = "was written by another version of this program; use that one, or remove the file and log in again";
+        return Err(private::problem(io::ErrorKind::InvalidData, path, why));
+    }
+    Ok(format.entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
+}
+
+/// Changes what the file holds, if `change` says that it did. Others who change it wait.
+fn change(path: &Path, change: impl FnOnce(&mut Kept) -> bool) -> io::Result<()> {
+    private::make_dir(path)?;
+    let _lock = Lock::take(&beside(path, ".lock"))?;
+    let mut kept = read(path)?;
+    if !change(&mut kept) {
+        return Ok(());
+    }
+    let entries = kept.into_iter().map(|(key, value)| Entry { key, value }).collect();
+    let mut bytes = Zeroizing::new(serde_json::to_vec_pretty(&Format { version: VERSION, entries })?);
+    bytes.push(b'\n');
+    if bytes.len() > FILE_BYTES_MAX {
+        let why = "would grow beyond 4 MiB; log out of servers that are no longer used";
+        return Err(private::problem(io::ErrorKind::FileTooLarge, path, why));
+    }
+    replace(path, &bytes)
+}
+
+/// Puts a new file in the place of the old one: whoever opens it sees one or the other, even after a power cut. Only
+/// with the lock.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = beside(path, ".new");
+    // Left behind by a process that was killed; whoever holds the lock may clean up.
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(private::because(&fresh, error)),
+        _ => {}
+    }
+    let written = private::create(&fresh).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let replaced = written.map_err(|error| private::because(&fresh, error)).and_then(|()| {
+        std::fs::rename(&fresh, path).map_err(|error| private::because(path, error))?;
+        private::sync_dir(path)
+    });
+    if replaced.is_err() {
+        // It holds tokens, so it does not stay; if that fails too, the first error says more.
+        let _ = std::fs::remove_file(&fresh);
+    }
+    replaced
+}
+
+/// The file of the same name with something after it.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

@@ -1,0 +1,214 @@
+//! Files that are nobody else's business.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// How long a lock is waited for. It is held for the time of one write.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// How often a lock is tried.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// An error about a file, with what to do about it.
+pub(super) fn problem(kind: io::ErrorKind, path: &Path, why: &str) -> io::Error {
+    io::Error::new(kind, format!("{} {why}", path.display()))
+}
+
+/// The error of the operating system, with the file it is about.
+pub(super) fn because(path: &Path, error: io::Error) -> io::Error {
+    problem(error.kind(), path, &format!("cannot be used: {error}"))
+}
+
+/// Where this program keeps what is neither configuration nor cache.
+pub(super) fn state_dir() -> io::Result<PathBuf> {
+    // A relative path would mean another place with each working directory; XDG says to ignore it.
+    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = if cfg!(windows) {
+        from("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        from("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")))
+    };
+    let why = "the environment does not say where this person's state directory is: set HOME, or name a file";
+    base.map(|base| base.join("linchpin")).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, why))
+}
+
+/// The directory of `file`.
+fn dir_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes the directory of `file`, if it is missing, for the person alone. Refuses one in which others could exchange
+/// files.
+pub(super) fn make_dir(file: &Path) -> io::Result<()> {
+    let dir = dir_of(file);
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|error| because(dir, error))?;
+    check_dir(dir)
+}
+
+#[cfg(unix)]
+fn check_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let about = std::fs::metadata(dir).map_err(|error| because(dir, error))?;
+    let me = rustix::process::geteuid().as_raw();
+    if about.uid() != me && about.uid() != 0 {
+        let why = "belongs to another user, so no tokens are kept in it; choose another directory";
+        return Err(problem(io::ErrorKind::PermissionDenied, dir, why));
+    }
+    // In a sticky directory (as for temporary files) nobody can replace the files of others.
+    if about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0 {
+        let why = "can be written to by other users, so no tokens are kept in it; run chmod 700 on it";
+        return Err(problem(io::ErrorKind::PermissionDenied, dir, why));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_dir(_dir: &Path) -> io::Result<()> {
+    // Directories of a Windows profile are private by inheritance.
+    Ok(())
+}
+
+/// Makes sure that a rename in the directory of `file` survives a power cut.
+pub(super) fn sync_dir(file: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let dir = dir_of(file);
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| because(dir, error))?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// A new file that only its owner may read and write; an error when there is one.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    options().write(true).create_new(true).open(path)
+}
+
+/// The bytes of a private file; `None` when there is none.
+pub(super) fn read(path: &Path, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let file = match open_checked(path, options().read(true)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let about = file.metadata().map_err(|error| because(path, error))?;
+    let too_large = || {
+        let why = format!("is larger than {bytes_max} bytes; remove it and log in again");
+        problem(io::ErrorKind::FileTooLarge, path, &why)
+    };
+    let len = usize::try_from(about.len()).ok().filter(|len| *len <= bytes_max).ok_or_else(too_large)?;
+    // With room for all of it from the start, no copies are left behind by growing.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(len + 1));
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(|error| because(path, error))?;
+    if bytes.len() > bytes_max {
+        return Err(too_large());
+    }
+    Ok(Some(bytes))
+}
+
+/// Options that make a new file private, follow no symbolic link and do not wait at a pipe.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        options.mode(0o600).custom_flags(flags.bits() as i32);
+    }
+    options
+}
+
+/// Opens a file and makes sure, about the file that was opened, that it is nobody else's. A missing file is an error of
+/// the kind `NotFound`.
+fn open_checked(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let refuse = |why: &str| Err(problem(io::ErrorKind::PermissionDenied, path, why));
+    let link = "is a symbolic link, and what it leads to may be anybody's; name the file itself";
+    #[cfg(not(unix))]
+    if std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
+        return refuse(link);
+    }
+    let file = match options.open(path) {
+        Ok(file) => file,
+        #[cfg(unix)]
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => return refuse(link),
+        Err(error) => return Err(because(path, error)),
+    };
+    let about = file.metadata().map_err(|error| because(path, error))?;
+    if !about.is_file() {
+        return refuse("is not a regular file; name another");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        if about.uid() != rustix::process::geteuid().as_raw() {
+            return refuse("belongs to another user, so it is not used; name another file");
+        }
+        if about.mode() & 0o077 != 0 {
+            let why = format!(
+                "has the mode {:04o}, so other users may have read its tokens; run chmod 600 on it, or remove it and log in again",
+                about.mode() & 0o7777
+            );
+            return refuse(&why);
+        }
+    }
+    Ok(file)
+}
+
+/// Keeps other processes, and other tasks of this one, out for as long as it lives. The file stays: whoever removed it
+/// could not know that nobody waits for it.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock at `path`, ten seconds at most. Blocks.
+    pub(super) fn take(path: &Path) -> io::Result<Lock> {
+        let deadline = Instant::now() + LOCK_WAIT;
+        loop {
+            if let Some(file) = try_lock(path)? {
+                return Ok(Lock { _file: file });
+            }
+            if Instant::now() >= deadline {
+                let why = "has been locked by another process for ten seconds; end that process and try again";
+                return Err(problem(io::ErrorKind::TimedOut, path, why));
+            }
+            std::thread::sleep(LOCK_RETRY);
+        }
+    }
+}
+
+/// The lock, or `None` while somebody else has it. It ends with the file, so also with the process.
+#[cfg(unix)]
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{FlockOperation, flock};
+    let file = open_checked(path, options().write(true).create(true).truncate(false))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(because(path, error.into())),
+    }
+}
+
+/// The lock, or `None` while somebody else has it. On Windows a file can be opened so that nobody else can.
+#[cfg(windows)]
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    use std::os::windows::fs::OpenOptionsExt as _;
+    const SHARING_VIOLATION: i32 = 32;
+    match options().write(true).create(true).truncate(false).share_mode(0).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => Ok(None),
+        Err(error) => Err(because(path, error)),
+    }
+}

@@ -1,0 +1,134 @@
+//! Answers kept for as long as the server says. One cache serves one connection, so that nothing is shared between
+//! authorizations.
+//!
+//! Specification: 2026-07-28 "Caching".
+
+use crate::Change;
+use crate::core::lock;
+use bytestring::ByteString;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+pub(crate) struct Cache {
+    state: Mutex<State>,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    kept: HashMap<Key, Kept>,
+    bytes: usize,
+}
+
+/// Which answer: the method and what tells requests of it apart, a cursor or a URI.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    pub(crate) method: &'static str,
+    pub(crate) which: String,
+}
+
+struct Kept {
+    result: ByteString,
+    until: Instant,
+}
+
+/// Nothing is kept longer, whatever a server says.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
+impl Cache {
+    pub(crate) fn new(bytes_max: usize) -> Cache {
+        Cache { state: Mutex::default(), bytes_max }
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<ByteString> {
+        let state = lock(&self.state);
+        state.kept.get(key).filter(|kept| kept.until > Instant::now()).map(|kept| kept.result.clone())
+    }
+
+    /// Keeps a result (its JSON text) for `ttl_ms`. Does nothing when it does not fit.
+    pub(crate) fn put(&self, key: Key, result: &str, ttl_ms: u64) {
+        // A copy: a slice of the message would keep all of it alive.
+        let size = result.len() + key.which.len() + 64;
+        if ttl_ms == 0 || size > self.bytes_max {
+            return;
+        }
+        let now = Instant::now();
+        let mut state = lock(&self.state);
+        state.remove(&key);
+        if state.bytes + size > self.bytes_max {
+            state.retain(|_, kept| kept.until > now);
+        }
+        if state.bytes + size > self.bytes_max {
+            state.retain(|_, _| false);
+        }
+        let until = now + Duration::from_millis(ttl_ms).min(LONGEST);
+        state.bytes += size;
+        state.kept.insert(key, Kept { result: result.into(), until });
+    }
+
+    /// Forgets what a change makes wrong.
+    pub(crate) fn changed(&self, change: &Change) {
+        let mut state = lock(&self.state);
+        if state.kept.is_empty() {
+            return;
+        }
+        state.retain(|key, _| match change {
+            Change::Tools => key.method != "tools/list",
+            Change::Prompts => key.method != "prompts/list",
+            Change::Resources => !matches!(key.method, "resources/list" | "resources/templates/list"),
+            Change::Updated(uri) => key.method != "resources/read" || key.which != *uri,
+        });
+    }
+
+    pub(crate) fn clear(&self) {
+        lock(&self.state).retain(|_, _| false);
+    }
+}
+
+impl State {
+    fn retain(&mut self, keep: impl Fn(&Key, &Kept) -> bool) {
+        self.kept.retain(|key, kept| keep(key, kept));
+        self.bytes = self.kept.iter().map(|(key, kept)| kept.result.len() + key.which.len() + 64).sum();
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(old) = self.kept.remove(key) {
+            self.bytes -= old.result.len() + key.which.len() + 64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(method: &'static str, which: &str) -> Key {
+        Key { method, which: which.to_owned() }
+    }
+
+    #[test]
+    fn answers_are_kept_while_fresh_until_a_change_and_within_the_bytes() {
+        let cache = Cache::new(1_000);
+        cache.put(key("tools/list", ""), "{1}", 60_000);
+        cache.put(key("tools/list", "c"), "{2}", 60_000);
+        cache.put(key("resources/read", "a:b"), "{3}", 60_000);
+        cache.put(key("prompts/list", ""), "{4}", 0);
+        let has = |method, which: &str| cache.get(&key(method, which)).is_some();
+        assert!(has("tools/list", "") && has("tools/list", "c") && has("resources/read", "a:b"));
+        assert!(!has("prompts/list", ""), "a lifetime of nothing");
+        cache.changed(&Change::Updated("a:c".into()));
+        assert!(has("resources/read", "a:b"));
+        cache.changed(&Change::Updated("a:b".into()));
+        assert!(!has("resources/read", "a:b") && has("tools/list", ""));
+        cache.changed(&Change::Tools);
+        assert!(!has("tools/list", "") && !has("tools/list", "c"));
+        cache.put(key("resources/read", "big"), &"x".repeat(2_000), 60_000);
+        assert!(!has("resources/read", "big"));
+        for n in 0..100 {
+            cache.put(key("resources/read", &n.to_string()), &"x".repeat(100), 60_000);
+            assert!(lock(&cache.state).bytes <= 1_000);
+        }
+        assert!(has("resources/read", "99"));
+    }
+}

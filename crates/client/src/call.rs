@@ -1,0 +1,223 @@
+//! Calls: requests that are described first and sent when they are awaited.
+
+use crate::cache::Key;
+use crate::connection::Connection;
+use crate::core::{Options, Request, Watched, lock};
+use crate::queue::Queue;
+use crate::result::{CallResult, Decoded};
+use crate::{Error, Result, list, rounds};
+use bytestring::ByteString;
+use futures_core::Stream;
+use linchpin_proto::service::BoxFuture;
+use linchpin_types::logging::LoggingLevel;
+use linchpin_types::meta::Meta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How far a request is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How much is done. Grows.
+    pub progress: f64,
+    /// How much there is to do, if that is known.
+    pub total: Option<f64>,
+    /// What is being done, for a person.
+    pub message: Option<String>,
+}
+
+/// What awaiting a call can give. Implemented by [`CallResult`] and [`Decoded`].
+pub trait Received: Sized + Send + 'static {
+    /// Reads a result from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Unexpected`] when it is of another shape.
+    fn receive(result: ByteString) -> Result<Self>;
+}
+
+impl Received for CallResult {
+    fn receive(result: ByteString) -> Result<CallResult> {
+        CallResult::read(result)
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
+    fn receive(result: ByteString) -> Result<Decoded<T>> {
+        Decoded::of(result)
+    }
+}
+
+/// A request that is sent when it is awaited, or when [`Call::steps`] is polled.
+///
+/// Cancel-safe: dropping the future tells the server that nobody waits any more. Nothing is kept.
+#[must_use = "a call is sent when it is awaited"]
+pub struct Call<T> {
+    /// Keeps the connection open while the call runs.
+    connection: Connection,
+    request: Result<Request>,
+    options: Options,
+    on_progress: Option<Box<dyn FnMut(Progress) + Send>>,
+    rounds: bool,
+    cached: Option<Key>,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T: Received> Call<T> {
+    pub(crate) fn new(connection: &Connection, request: Result<Request>) -> Call<T> {
+        let core = connection.core();
+        let (limits, recipe) = (&core.recipe.limits, &core.recipe);
+        let timeout = (limits.call_ms_max > 0).then(|| Duration::from_millis(limits.call_ms_max));
+        let log = *lock(&core.log_level);
+        let options = Options { timeout, watched: None, log };
+        let (connection, rounds) = (connection.clone(), recipe.rounds);
+        Call { connection, request, options, on_progress: None, rounds, cached: None, result: PhantomData }
+    }
+
+    /// The answer may be kept under this key.
+    pub(crate) fn cached(mut self, key: Key) -> Call<T> {
+        self.cached = Some(key);
+        self
+    }
+
+    /// How long this call may take; zero is without end. Progress, when it is asked for, starts the time anew, up to
+    /// `call_with_progress_ms_max`.
+    pub fn timeout(mut self, timeout: Duration) -> Call<T> {
+        self.options.timeout = (!timeout.is_zero()).then_some(timeout);
+        self
+    }
+
+    /// Asks for progress and hears it, in the task that awaits the call.
+    pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Call<T> {
+        self.on_progress = Some(Box::new(hear));
+        self.watch()
+    }
+
+    /// Asks for log messages of this call from this level on, where that is said with each request.
+    pub fn log_level(mut self, least: LoggingLevel) -> Call<T> {
+        self.options.log = Some(least);
+        self
+    }
+
+    /// Adds a member to `_meta`, for example `traceparent`.
+    pub fn meta(mut self, name: impl Into<String>, value: impl Serialize) -> Call<T> {
+        if let Ok(request) = &mut self.request {
+            let written = request.meta.get_or_insert_with(Meta::new).insert_as(name, &value);
+            if let Err(why) = written {
+                self.request = Err(Error::Arguments(format!("a member of `_meta` cannot be JSON: {why}")));
+            }
+        }
+        self
+    }
+
+    /// Whether questions are answered and the call is sent again by itself. Default: what the client says.
+    pub fn rounds(mut self, on: bool) -> Call<T> {
+        self.rounds = on;
+        self
+    }
+
+    /// The call as a stream: progress as it comes, and at last the result.
+    pub fn steps(self) -> Steps<T> {
+        let mut call = self.watch();
+        let watched = call.options.watched.clone();
+        call.on_progress = None;
+        Steps { watched, work: Some(call.run()), done: None }
+    }
+
+    fn watch(mut self) -> Call<T> {
+        let limit = self.connection.core().recipe.limits.queue_messages_max;
+        self.options
+            .watched
+            .get_or_insert_with(|| Arc::new(Watched { queue: Queue::new(limit), touched: Notify::new() }));
+        self
+    }
+
+    fn run(self) -> BoxFuture<'static, Result<T>> {
+        Box::pin(async move {
+            let (core, request) = (self.connection.core(), self.request?);
+            if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
+                return T::receive(kept);
+            }
+            let (response, rounds) = rounds::run(core, &request, &self.options, self.rounds).await?;
+            // What input had a part in is never kept.
+            if let Some(key) = self.cached.filter(|_| rounds == 0) {
+                core.cache.put(key, response.text(), list::ttl_ms(response.text()));
+            }
+            T::receive(response.into_text())
+        })
+    }
+}
+
+impl<T: Received> IntoFuture for Call<T> {
+    type Output = Result<T>;
+    type IntoFuture = BoxFuture<'static, Result<T>>;
+
+    fn into_future(mut self) -> Self::IntoFuture {
+        let Some(mut hear) = self.on_progress.take() else { return self.run() };
+        let mut steps = self.steps();
+        Box::pin(async move {
+            loop {
+                match std::future::poll_fn(|cx| Pin::new(&mut steps).poll_next(cx)).await {
+                    Some(Step::Progress(progress)) => hear(progress),
+                    Some(Step::Done(result)) => return result,
+                    None => return Err(Error::Closed),
+                }
+            }
+        })
+    }
+}
+
+/// A call on its way. See [`Call::steps`].
+#[must_use = "a call is sent when its steps are polled"]
+pub struct Steps<T> {
+    watched: Option<Arc<Watched>>,
+    work: Option<BoxFuture<'static, Result<T>>>,
+    done: Option<Result<T>>,
+}
+
+/// What happens during a call.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// It went on.
+    Progress(Progress),
+    /// It is over. Nothing follows.
+    Done(Result<T>),
+}
+
+impl<T> Steps<T> {
+    /// The next step; `None` after the last. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Step<T>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl<T> Stream for Steps<T> {
+    type Item = Step<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Step<T>>> {
+        let this = &mut *self;
+        if let Some(work) = &mut this.work
+            && let Poll::Ready(result) = work.as_mut().poll(cx)
+        {
+            (this.work, this.done) = (None, Some(result));
+        }
+        // Progress that was heard before the answer comes before it.
+        if let Some(watched) = &this.watched
+            && let Poll::Ready(Some(progress)) = watched.queue.poll_next(cx)
+        {
+            return Poll::Ready(Some(Step::Progress(progress)));
+        }
+        match (this.done.take(), &this.work) {
+            (Some(result), _) => Poll::Ready(Some(Step::Done(result))),
+            (None, None) => Poll::Ready(None),
+            (None, Some(_)) => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Unpin for Steps<T> {}

@@ -1,0 +1,238 @@
+//! What a server says without being asked: notifications, and in revisions with sessions questions.
+
+use crate::Change;
+use crate::call::Progress;
+use crate::core::{Core, Event, Live, lock};
+use crate::supervise;
+use linchpin_proto::frame::{Kind, Message, Name};
+use linchpin_proto::method::Method;
+use linchpin_proto::outgoing::Writer;
+use linchpin_proto::{Id, Inbox, Link, LinkError};
+use linchpin_types::error::code;
+use linchpin_types::meta::key;
+use linchpin_types::mrtr::InputRequest;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+/// The inbox of one link. Hears only as long as its connection lives.
+pub(crate) struct Post {
+    core: Weak<Core>,
+    pub(crate) generation: u64,
+    link: OnceLock<Weak<dyn Link>>,
+    live: OnceLock<Weak<Live>>,
+}
+
+impl Post {
+    pub(crate) fn new(core: &Arc<Core>, generation: u64) -> Post {
+        Post { core: Arc::downgrade(core), generation, link: OnceLock::new(), live: OnceLock::new() }
+    }
+
+    pub(crate) fn dialled(&self, link: &Arc<dyn Link>) {
+        let _ = self.link.set(Arc::downgrade(link));
+    }
+
+    pub(crate) fn opened(&self, live: &Arc<Live>) {
+        let _ = self.live.set(Arc::downgrade(live));
+    }
+
+    /// The link to answer on: after a fallback that is not the one that was dialled.
+    fn link(&self) -> Option<Arc<dyn Link>> {
+        let live = self.live.get().and_then(Weak::upgrade).map(|live| live.link.clone());
+        live.or_else(|| self.link.get().and_then(Weak::upgrade))
+    }
+
+    fn stateless(&self) -> bool {
+        self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.wire.stateless)
+    }
+
+    fn asked(&self, core: &Arc<Core>, id: Id, method: &Name, message: &Message) {
+        let Some(link) = self.link() else { return };
+        if self.stateless() {
+            tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
+            return;
+        }
+        let reply =
+            |outcome: Result<&str, (i32, &str)>| link.tell_later(Writer::opening().answer(id.as_json(), outcome));
+        if *method == Name::Known(Method::Ping) {
+            return reply(Ok("{}"));
+        }
+        let question = match question(method.as_str(), message.params_text()) {
+            Ok(question) => question,
+            Err((code, why)) => return reply(Err((code, &why))),
+        };
+        let Ok(permit) = core.asks.clone().try_acquire_owned() else {
+            return reply(Err((
+                code::INTERNAL_ERROR,
+                "too many questions are being answered already; ask again later",
+            )));
+        };
+        let server = self.live.get().and_then(Weak::upgrade).and_then(|live| live.agreed.server.clone());
+        let server = server.map_or_else(|| core.dial.name(), |server| server.name);
+        let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.ask_ms_max);
+        let key: Box<str> = id.as_json().into();
+        let (weak, done) = (self.core.clone(), key.clone());
+        let task = tokio::spawn(async move {
+            let answered = tokio::time::timeout(Duration::from_millis(limit), answers.answer(&server, question)).await;
+            let outcome = match &answered {
+                Ok(Ok(json)) => Ok(json.as_str()),
+                Ok(Err(why)) => Err((code::INTERNAL_ERROR, why.as_str())),
+                Err(_) => Err((code::INTERNAL_ERROR, "nobody answered in time")),
+            };
+            if let Err(why) = &outcome {
+                tracing::warn!(reason = why.1, "a question of the server was not answered");
+            }
+            let _ = link.tell(Writer::opening().answer(&done, outcome)).await;
+            if let Some(core) = weak.upgrade() {
+                lock(&core.asking).remove(&done);
+            }
+            drop(permit);
+        });
+        lock(&core.asking).insert(key, task.abort_handle());
+        // Done already: the entry would stay.
+        if task.is_finished() {
+            lock(&core.asking).remove(id.as_json());
+        }
+    }
+
+    fn told(&self, core: &Arc<Core>, method: &str, params: &str) {
+        match method {
+            "notifications/progress" => progress(core, params),
+            "notifications/message" => match serde_json::from_str(params) {
+                Ok(message) => core.events.push(Event::Log(message)),
+                Err(_) => tracing::debug!("a log message of the server cannot be read"),
+            },
+            "notifications/tools/list_changed" => self.changed(core, Change::Tools, params),
+            "notifications/prompts/list_changed" => self.changed(core, Change::Prompts, params),
+            "notifications/resources/list_changed" => self.changed(core, Change::Resources, params),
+            "notifications/resources/updated" => {
+                if let Some(uri) = Told::read(params).uri {
+                    self.changed(core, Change::Updated(uri), params);
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {
+                let told = Told::read(params);
+                if let Some(listen) = told.subscription() {
+                    lock(&core.listeners).acknowledged(listen, told.notifications);
+                }
+            }
+            "notifications/cancelled" => {
+                if let Some(task) = Told::read(params).request_id.and_then(|id| lock(&core.asking).remove(id.get())) {
+                    task.abort();
+                }
+            }
+            "notifications/elicitation/complete" => {
+                if let Some(id) = Told::read(params).elicitation_id {
+                    let mut ids = lock(&core.visited.ids);
+                    // Only calls that wait look at these; whoever sends others without end gains nothing.
+                    if ids.len() >= 256 {
+                        ids.clear();
+                    }
+                    ids.insert(id);
+                    drop(ids);
+                    core.visited.changed.notify_waiters();
+                }
+            }
+            _ => tracing::debug!("the server sent a notification that is not known"),
+        }
+    }
+
+    fn changed(&self, core: &Core, change: Change, params: &str) {
+        let listen = Told::read(params).subscription();
+        lock(&core.listeners).changed(&change, listen);
+        report(core, change);
+    }
+}
+
+/// Forgets what is out of date now and tells the host.
+pub(crate) fn report(core: &Core, change: Change) {
+    core.cache.changed(&change);
+    if change == Change::Tools {
+        core.tools.outdated();
+    }
+    if core.recipe.on_change.is_some() {
+        core.events.push(Event::Change(change));
+    }
+}
+
+impl Inbox for Post {
+    fn heard(&self, message: Message) {
+        let Some(core) = self.core.upgrade() else { return };
+        match &message.kind {
+            Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message),
+            Kind::Notification { method } => self.told(&core, method.as_str(), message.params_text()),
+            Kind::Response { .. } => {}
+        }
+    }
+
+    fn closed(&self, why: LinkError) {
+        let (Some(core), Some(live)) = (self.core.upgrade(), self.live.get().and_then(Weak::upgrade)) else { return };
+        let _ = live.lost.set(why);
+        lock(&core.listeners).lost();
+        for (_, task) in lock(&core.asking).drain() {
+            task.abort();
+        }
+        if core.recipe.restart.is_some() && !core.is_closed() {
+            supervise::watch(&core, live.generation);
+        }
+    }
+}
+
+/// The question in a request of the server.
+fn question(method: &str, params: &str) -> Result<InputRequest, (i32, String)> {
+    if !["elicitation/create", "sampling/createMessage", "roots/list"].contains(&method) {
+        let shown: String = method.chars().take(60).collect();
+        return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
+    }
+    let text = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
+    serde_json::from_str(&text).map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
+}
+
+fn progress(core: &Core, params: &str) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Seen<'a> {
+        #[serde(borrow)]
+        progress_token: &'a RawValue,
+        #[serde(default)]
+        progress: f64,
+        #[serde(default)]
+        total: Option<f64>,
+        #[serde(default)]
+        message: Option<String>,
+    }
+    let Ok(seen) = serde_json::from_str::<Seen<'_>>(params) else { return };
+    let token = seen.progress_token.get().trim_matches('"').parse().ok();
+    if let Some(watched) = token.and_then(|token| core.watched(token)) {
+        watched.queue.push(Progress { progress: seen.progress, total: seen.total, message: seen.message });
+        watched.touched.notify_one();
+    }
+}
+
+/// Members of notifications, read leniently.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    request_id: Option<Box<RawValue>>,
+    #[serde(default)]
+    elicitation_id: Option<String>,
+    #[serde(default)]
+    notifications: Option<linchpin_types::subscribe::SubscriptionFilter>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<linchpin_types::meta::Meta>,
+}
+
+impl Told {
+    fn read(params: &str) -> Told {
+        serde_json::from_str(params).unwrap_or_default()
+    }
+
+    /// The listen request that this belongs to.
+    fn subscription(&self) -> Option<u64> {
+        self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.get().trim_matches('"').parse().ok()
+    }
+}

@@ -1,0 +1,279 @@
+//! Lists: page by page, or whole.
+
+use crate::Result;
+use crate::cache::Key;
+use crate::connection::Connection;
+use crate::core::{Core, Options, Request};
+use crate::error::Error;
+use crate::result::unexpected;
+use crate::rounds::Round;
+use futures_core::Stream;
+use linchpin_proto::service::BoxFuture;
+use linchpin_types::prompt::Prompt;
+use linchpin_types::resource::{Resource, ResourceTemplate};
+use linchpin_types::tool::Tool;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Something that servers list: tools, resources, templates, prompts.
+pub trait Listed: DeserializeOwned + Clone + Send + Unpin + 'static {
+    /// The method that lists it.
+    const METHOD: &'static str;
+    /// The member of the result that holds the items.
+    const MEMBER: &'static str;
+    #[doc(hidden)]
+    fn offered(capabilities: &linchpin_types::capability::ServerCapabilities) -> bool;
+    #[doc(hidden)]
+    fn learn(self, core: &Known<'_>) -> Result<Self, String>;
+}
+
+/// What is remembered of items; opaque outside of this crate.
+#[doc(hidden)]
+pub struct Known<'a>(&'a Core);
+
+macro_rules! listed {
+    ($($item:ty, $method:literal, $member:literal, $capability:ident;)*) => { $(
+        impl Listed for $item {
+            const METHOD: &'static str = $method;
+            const MEMBER: &'static str = $member;
+            fn offered(capabilities: &linchpin_types::capability::ServerCapabilities) -> bool {
+                capabilities.$capability.is_some()
+            }
+            fn learn(self, _: &Known<'_>) -> Result<Self, String> {
+                Ok(self)
+            }
+        }
+    )* };
+}
+
+listed! {
+    Resource, "resources/list", "resources", resources;
+    ResourceTemplate, "resources/templates/list", "resourceTemplates", resources;
+    Prompt, "prompts/list", "prompts", prompts;
+}
+
+impl Listed for Tool {
+    const METHOD: &'static str = "tools/list";
+    const MEMBER: &'static str = "tools";
+
+    fn offered(capabilities: &linchpin_types::capability::ServerCapabilities) -> bool {
+        capabilities.tools.is_some()
+    }
+
+    fn learn(self, known: &Known<'_>) -> Result<Tool, String> {
+        let stateless = known.0.latest().is_some_and(|live| live.agreed.wire.stateless);
+        known.0.tools.learn(&self, stateless).map(|()| self)
+    }
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// Its items, in the server's order.
+    pub items: Vec<T>,
+    /// Definitions that were left out.
+    pub refused: Vec<Refusal>,
+    /// Where the next page begins; `None` on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// A whole list. Derefs to its items.
+#[derive(Clone, Debug)]
+pub struct Listing<T> {
+    /// Its items, in the server's order.
+    pub items: Vec<T>,
+    /// Definitions that were left out, because they cannot be read or break the rules. A tool among them cannot be called.
+    pub refused: Vec<Refusal>,
+}
+
+/// A definition that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its name, as far as it has one.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl<T> Deref for Listing<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T> IntoIterator for Listing<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
+/// The pages of a list, fetched as they are asked for. Also a [`Stream`].
+pub struct Pages<T> {
+    /// Keeps the connection open while there are more.
+    #[expect(dead_code, reason = "held, not looked at")]
+    connection: Option<Connection>,
+    core: Arc<Core>,
+    next: Next<T>,
+}
+
+enum Next<T> {
+    Fetch(Option<String>),
+    Fetching(BoxFuture<'static, Result<Page<T>>>),
+    End,
+}
+
+impl<T: Listed> Pages<T> {
+    pub(crate) fn new(connection: &Connection) -> Pages<T> {
+        Pages { connection: Some(connection.clone()), core: connection.core().clone(), next: Next::Fetch(None) }
+    }
+
+    /// The next page; `None` after the last, and after an error. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Result<Page<T>>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl<T: Listed> Stream for Pages<T> {
+    type Item = Result<Page<T>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Page<T>>>> {
+        loop {
+            let this = &mut *self;
+            match &mut this.next {
+                Next::End => return Poll::Ready(None),
+                Next::Fetch(cursor) => {
+                    let (core, cursor) = (this.core.clone(), cursor.take());
+                    this.next = Next::Fetching(Box::pin(async move { page::<T>(&core, cursor).await }));
+                }
+                Next::Fetching(work) => {
+                    let Poll::Ready(page) = work.as_mut().poll(cx) else { return Poll::Pending };
+                    this.next = match &page {
+                        Ok(Page { next_cursor: Some(cursor), .. }) => Next::Fetch(Some(cursor.clone())),
+                        _ => Next::End,
+                    };
+                    return Poll::Ready(Some(page));
+                }
+            }
+        }
+    }
+}
+
+/// Reads one page, from the cache while it is fresh.
+async fn page<T: Listed>(core: &Arc<Core>, cursor: Option<String>) -> Result<Page<T>> {
+    let key = Key { method: T::METHOD, which: cursor.clone().unwrap_or_default() };
+    let live = core.live().await?;
+    if !T::offered(&live.agreed.capabilities) {
+        return Ok(Page { items: Vec::new(), refused: Vec::new(), next_cursor: None });
+    }
+    if let Some(kept) = core.cache.get(&key) {
+        return read(core, &kept).map(|(page, _)| page);
+    }
+    let mut request = Request::new(T::METHOD);
+    if let Some(cursor) = &cursor {
+        request.members.text("cursor", cursor);
+    }
+    let limit = core.recipe.limits.call_ms_max;
+    let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
+    let response = core.exchange(&request, &options, &Round::default()).await?;
+    let (page, ttl_ms) = read(core, response.text())?;
+    core.cache.put(key, response.text(), ttl_ms);
+    Ok(page)
+}
+
+/// Reads a page leniently: an item that cannot be read does not spoil the others.
+fn read<T: Listed>(core: &Core, json: &str) -> Result<(Page<T>, u64)> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Raw {
+        #[serde(default)]
+        next_cursor: Option<String>,
+        #[serde(default)]
+        ttl_ms: Option<f64>,
+        #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default)]
+        items: Vec<Box<RawValue>>,
+    }
+    let raw: Raw = serde_json::from_str(json).map_err(|e| unexpected(&format!("the answer to {}", T::METHOD), &e))?;
+    let (mut items, mut refused) = (Vec::with_capacity(raw.items.len()), Vec::new());
+    for item in &raw.items {
+        let read = serde_json::from_str::<T>(item.get()).map_err(|e| format!("it cannot be read: {e}"));
+        match read.and_then(|item| item.learn(&Known(core))) {
+            Ok(item) => items.push(item),
+            Err(why) => {
+                let name = name_of(item.get());
+                tracing::warn!(name, why, "a definition of the server was refused");
+                refused.push(Refusal { name, why });
+            }
+        }
+    }
+    // An empty cursor is what some servers send on their last page.
+    let next_cursor = raw.next_cursor.filter(|cursor| !cursor.is_empty());
+    let ttl_ms = raw.ttl_ms.filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64);
+    Ok((Page { items, refused, next_cursor }, ttl_ms))
+}
+
+fn name_of(json: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let name = ["name", "uri", "uriTemplate"].iter().find_map(|member| value.get(member)?.as_str());
+    name.unwrap_or("(no name)").chars().take(120).collect()
+}
+
+/// All pages of a list, within the limits.
+pub(crate) async fn all<T: Listed>(core: &Arc<Core>) -> Result<Listing<T>> {
+    let limits = core.recipe.limits.clone();
+    let mut pages = Pages::<T> { connection: None, core: core.clone(), next: Next::Fetch(None) };
+    let mut listing = Listing { items: Vec::new(), refused: Vec::new() };
+    let mut seen = std::collections::HashSet::new();
+    let mut number = 0;
+    while let Some(page) = pages.next().await {
+        let page = page?;
+        number += 1;
+        listing.items.extend(page.items);
+        listing.refused.extend(page.refused);
+        if listing.items.len() > limits.items_max {
+            return Err(Error::Unexpected(format!(
+                "{} goes on past {} items (items_max)",
+                T::METHOD,
+                limits.items_max
+            )));
+        }
+        let Some(cursor) = page.next_cursor else { break };
+        if number >= limits.pages_max || !seen.insert(cursor) {
+            return Err(Error::Unexpected(format!("{} does not end: page {number} leads on to more", T::METHOD)));
+        }
+    }
+    Ok(listing)
+}
+
+pub(crate) async fn tools(core: &Arc<Core>) -> Result<Listing<Tool>> {
+    let listing = all::<Tool>(core).await?;
+    core.tools.complete();
+    Ok(listing)
+}
+
+/// Reads the list of tools past the cache, for what is remembered of it.
+pub(crate) async fn learn_tools(core: &Arc<Core>) -> Result<()> {
+    core.cache.changed(&crate::Change::Tools);
+    core.tools.forget();
+    tools(core).await.map(drop)
+}
+
+/// How long a result may be kept, as it says itself.
+pub(crate) fn ttl_ms(json: &str) -> u64 {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Hints {
+        #[serde(default)]
+        ttl_ms: Option<f64>,
+    }
+    let hints: Option<Hints> = serde_json::from_str(json).ok();
+    hints.and_then(|hints| hints.ttl_ms).filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64)
+}

@@ -1,0 +1,344 @@
+//! Hearing of changes: a listen stream that is kept open, or in revisions with sessions subscriptions that are renewed.
+//!
+//! Specification: 2026-07-28 "Subscriptions"; 2025-11-25 "Resources", subscriptions.
+
+use crate::core::{Cancel, Core, Live, Options, Request, Response, lock, response};
+use crate::error::Error;
+use crate::queue::Queue;
+use crate::rounds::Round;
+use crate::{Change, Result};
+use futures_core::Stream;
+use linchpin_proto::outgoing::Extras;
+use linchpin_types::subscribe::SubscriptionFilter;
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// Which changes to hear of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Interests {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Vec<String>,
+}
+
+impl Interests {
+    /// None yet.
+    pub fn new() -> Interests {
+        Interests::default()
+    }
+
+    /// All lists.
+    pub fn lists() -> Interests {
+        Interests { tools: true, prompts: true, resources: true, uris: Vec::new() }
+    }
+
+    /// The list of tools.
+    pub fn tools(mut self) -> Interests {
+        self.tools = true;
+        self
+    }
+
+    /// The list of prompts.
+    pub fn prompts(mut self) -> Interests {
+        self.prompts = true;
+        self
+    }
+
+    /// The lists of resources and templates.
+    pub fn resources(mut self) -> Interests {
+        self.resources = true;
+        self
+    }
+
+    /// The resource of this URI.
+    pub fn resource(mut self, uri: impl Into<String>) -> Interests {
+        self.uris.push(uri.into());
+        self
+    }
+
+    fn includes(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            // Servers may tell of parts of a resource that was subscribed to.
+            Change::Updated(uri) => self.uris.iter().any(|mine| uri.starts_with(mine.as_str())),
+        }
+    }
+
+    fn all(&self) -> Vec<Change> {
+        let lists = [(self.tools, Change::Tools), (self.prompts, Change::Prompts), (self.resources, Change::Resources)];
+        let lists = lists.into_iter().filter(|(on, _)| *on).map(|(_, change)| change);
+        lists.chain(self.uris.iter().cloned().map(Change::Updated)).collect()
+    }
+
+    fn filter(&self) -> SubscriptionFilter {
+        SubscriptionFilter {
+            tools_list_changed: self.tools.then_some(true),
+            prompts_list_changed: self.prompts.then_some(true),
+            resources_list_changed: self.resources.then_some(true),
+            resource_subscriptions: self.uris.clone(),
+        }
+    }
+}
+
+/// Changes as they are heard of. Ends with the connection; dropping it ends the subscription. Also a [`Stream`].
+///
+/// It re-establishes itself: when the stream was interrupted, everything in which there is interest is reported as
+/// changed, because something may have been missed. When changes come faster than they are taken, the oldest are dropped
+/// (`queue_messages_max`).
+pub struct Changes {
+    core: Arc<Core>,
+    key: u64,
+    listener: Arc<Listener>,
+}
+
+impl Changes {
+    /// The next change; `None` after the end of the connection. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Change> {
+        self.listener.queue.next().await
+    }
+
+    /// What the server agreed to tell, where it said so; it may be less than was asked for.
+    pub fn granted(&self) -> Option<SubscriptionFilter> {
+        self.listener.state.borrow().granted.clone()
+    }
+}
+
+impl Stream for Changes {
+    type Item = Change;
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Change>> {
+        self.listener.queue.poll_next(cx)
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        let unused = lock(&self.core.listeners).remove(self.key);
+        let Some(live) = self.core.latest().filter(|l| !l.agreed.wire.stateless && l.lost.get().is_none()) else {
+            return;
+        };
+        for uri in unused {
+            let out = live.writer.request(self.core.next_id(), "resources/unsubscribe", Extras::default(), |members| {
+                members.text("uri", &uri);
+            });
+            live.link.tell_later(out);
+        }
+    }
+}
+
+/// All who listen on one connection.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    all: HashMap<u64, (Arc<Listener>, Option<AbortHandle>)>,
+    last: u64,
+    closed: bool,
+}
+
+pub(crate) struct Listener {
+    interests: Interests,
+    queue: Queue<Change>,
+    /// The id of the listen request that is open now.
+    current: Mutex<Option<u64>>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    acknowledged: bool,
+    granted: Option<SubscriptionFilter>,
+    failed: Option<Error>,
+}
+
+impl Listeners {
+    fn add(&mut self, listener: &Arc<Listener>) -> u64 {
+        self.last += 1;
+        if self.closed {
+            listener.queue.close();
+        }
+        self.all.insert(self.last, (listener.clone(), None));
+        self.last
+    }
+
+    fn runs(&mut self, key: u64, task: AbortHandle) {
+        match self.all.get_mut(&key) {
+            Some((_, slot)) if !self.closed => *slot = Some(task),
+            _ => task.abort(),
+        }
+    }
+
+    /// Takes a listener out. The URIs that nobody else is subscribed to.
+    fn remove(&mut self, key: u64) -> Vec<String> {
+        let Some((listener, task)) = self.all.remove(&key) else { return Vec::new() };
+        if let Some(task) = task {
+            task.abort();
+        }
+        let others = self.subscribed();
+        listener.interests.uris.iter().filter(|uri| !others.contains(uri)).cloned().collect()
+    }
+
+    /// Every URI somebody is subscribed to, once.
+    pub(crate) fn subscribed(&self) -> Vec<String> {
+        let mut uris: Vec<String> =
+            self.all.values().flat_map(|(listener, _)| listener.interests.uris.iter().cloned()).collect();
+        uris.sort();
+        uris.dedup();
+        uris
+    }
+
+    /// Something changed; `listen` is the stream that said so, where there are such.
+    pub(crate) fn changed(&self, change: &Change, listen: Option<u64>) {
+        for (listener, _) in self.all.values() {
+            let mine = listen.is_none_or(|id| *lock(&listener.current) == Some(id));
+            if mine && listener.interests.includes(change) {
+                listener.queue.push(change.clone());
+            }
+        }
+    }
+
+    pub(crate) fn acknowledged(&self, listen: u64, granted: Option<SubscriptionFilter>) {
+        for (listener, _) in self.all.values().filter(|(l, _)| *lock(&l.current) == Some(listen)) {
+            listener.state.send_modify(|state| {
+                state.acknowledged = true;
+                state.granted.clone_from(&granted);
+            });
+        }
+    }
+
+    /// The link is gone.
+    pub(crate) fn lost(&self) {
+        for (listener, _) in self.all.values() {
+            *lock(&listener.current) = None;
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        for (listener, task) in self.all.values_mut() {
+            listener.queue.close();
+            if let Some(task) = task.take() {
+                task.abort();
+            }
+        }
+    }
+}
+
+fn listener(core: &Core, interests: Interests) -> Arc<Listener> {
+    let queue = Queue::new(core.recipe.limits.queue_messages_max);
+    Arc::new(Listener { interests, queue, current: Mutex::default(), state: watch::Sender::default() })
+}
+
+pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Changes> {
+    let live = core.live().await?;
+    let listener = listener(core, interests);
+    let limit = Duration::from_millis(core.recipe.limits.call_ms_max.max(1));
+    if live.agreed.wire.stateless {
+        let key = lock(&core.listeners).add(&listener);
+        let changes = Changes { core: core.clone(), key, listener: listener.clone() };
+        start(core, key, &listener);
+        let mut state = listener.state.subscribe();
+        let settled = state.wait_for(|state| state.acknowledged || state.failed.is_some());
+        let settled = tokio::time::timeout(limit, settled).await.map_err(|_| Error::Timeout(limit))?;
+        if let Some(why) = settled.ok().and_then(|state| state.failed.clone()) {
+            return Err(why);
+        }
+        return Ok(changes);
+    }
+    let before = lock(&core.listeners).subscribed();
+    let key = lock(&core.listeners).add(&listener);
+    // From here on dropping ends what was begun.
+    let changes = Changes { core: core.clone(), key, listener: listener.clone() };
+    for uri in listener.interests.uris.iter().filter(|uri| !before.contains(uri)) {
+        let mut request = Request::new("resources/subscribe");
+        request.members.text("uri", uri);
+        once(core, &live, &request).await?;
+    }
+    Ok(changes)
+}
+
+/// Subscribes to the lists whose changes a host's handler wants to hear of, where that must be asked for.
+pub(crate) fn lists_for_handler(core: &Arc<Core>, live: &Live) {
+    if core.recipe.on_change.is_none() || !live.agreed.wire.stateless {
+        return;
+    }
+    let can = &live.agreed.capabilities;
+    let interests = Interests {
+        tools: can.tools.is_some_and(|c| c.list_changed == Some(true)),
+        prompts: can.prompts.is_some_and(|c| c.list_changed == Some(true)),
+        resources: can.resources.is_some_and(|c| c.list_changed == Some(true)),
+        uris: Vec::new(),
+    };
+    if interests == Interests::new() {
+        return;
+    }
+    let listener = listener(core, interests);
+    let key = lock(&core.listeners).add(&listener);
+    start(core, key, &listener);
+}
+
+fn start(core: &Arc<Core>, key: u64, listener: &Arc<Listener>) {
+    let task = tokio::spawn(keep(core.clone(), listener.clone()));
+    lock(&core.listeners).runs(key, task.abort_handle());
+}
+
+/// Keeps one listen stream open until it is refused or the connection ends.
+async fn keep(core: Arc<Core>, listener: Arc<Listener>) {
+    let (shortest, longest) = (Duration::from_millis(200), Duration::from_secs(30));
+    let mut pause = shortest;
+    let mut times = 0;
+    let why = loop {
+        let began = Instant::now();
+        match open(&core, &listener, times > 0).await {
+            Err(Error::Closed) => break Error::Closed,
+            Err(why @ Error::Refused(_)) => break why,
+            Err(Error::Link(why)) if why.is_closed() && core.recipe.restart.is_none() => break Error::Link(why),
+            Err(why) => tracing::debug!(%why, "a listen stream ended"),
+            Ok(()) => tracing::debug!("the server ended a listen stream"),
+        }
+        *lock(&listener.current) = None;
+        times += 1;
+        if began.elapsed() > longest {
+            pause = shortest;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(longest);
+    };
+    listener.queue.close();
+    listener.state.send_modify(|state| state.failed = Some(why));
+}
+
+async fn open(core: &Arc<Core>, listener: &Listener, again: bool) -> Result<()> {
+    let live = core.live().await?;
+    let id = core.next_id();
+    *lock(&listener.current) = Some(id);
+    let out = live.writer.request(id, "subscriptions/listen", Extras::default(), |members| {
+        // A struct of booleans and text: it cannot fail to be written.
+        let _ = members.value("notifications", &listener.interests.filter());
+    });
+    if again {
+        // What changed meanwhile was not heard.
+        for change in listener.interests.all() {
+            listener.queue.push(change.clone());
+            crate::inbox::report(core, change);
+        }
+    }
+    let mut cancel = Cancel { live: &live, id, answered: false };
+    let answer = live.link.exchange(out).await;
+    cancel.answered = true;
+    response(answer?, live.agreed.wire).map(drop)
+}
+
+/// One request on this link, without making the link anew.
+pub(crate) async fn once(core: &Arc<Core>, live: &Arc<Live>, request: &Request) -> Result<Response> {
+    let limit = core.recipe.limits.call_ms_max;
+    let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
+    core.exchange_on(live, request, &options, &Round::default()).await
+}

@@ -1,0 +1,250 @@
+//! The client against our own server, in every revision, in one process.
+
+use linchpin::client::{CallResult, Change, Error, Interests, Step};
+use linchpin::prelude::*;
+use linchpin::types::elicit::ElicitResult;
+use linchpin::types::logging::LoggingLevel;
+use linchpin::types::root::Root;
+use linchpin::types::version::Revision;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[derive(Deserialize, JsonSchema)]
+struct Sum {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema, PartialEq, Debug)]
+struct Total {
+    total: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sure {
+    sure: bool,
+}
+
+async fn sum(q: Sum) -> Json<Total> {
+    Json(Total { total: q.a + q.b })
+}
+
+async fn fail(_: NoArgs) -> Result<String, String> {
+    Err("the disk is full".into())
+}
+
+async fn ask(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    let one: Sure = cx.ask("one", "Sure?").await?;
+    let two: Sure = cx.ask("two", "Really?").await?;
+    Ok(format!("{} {}", one.sure, two.sure))
+}
+
+async fn roots(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    Ok(cx.roots("roots").await?.iter().map(|root| root.uri.clone()).collect::<Vec<_>>().join(" "))
+}
+
+async fn work(_: &(), cx: &Cx, _: NoArgs) -> String {
+    for n in 0..3 {
+        cx.progress(f64::from(n), Some(3.0));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    "worked".into()
+}
+
+async fn slow(_: NoArgs) -> String {
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    "never".into()
+}
+
+fn server() -> Server<()> {
+    Server::new("rich", "1.0")
+        .instructions("Be gentle.")
+        .state(())
+        .tool(Tool::new("sum", "Adds."), sum)
+        .tool(Tool::new("fail", "Fails."), fail)
+        .tool(Tool::new("ask", "Asks twice."), ask)
+        .tool(Tool::new("roots", "Names the roots."), roots)
+        .tool(Tool::new("work", "Tells how far it is."), work)
+        .tool(Tool::new("slow", "Takes an hour."), slow)
+}
+
+fn host(revision: Revision) -> Client {
+    Client::new("test-host", "0.1").revisions(&[revision])
+}
+
+fn revisions() -> impl Iterator<Item = Revision> {
+    Revision::ALL.iter().copied()
+}
+
+#[tokio::test]
+async fn the_newest_common_revision_is_found_and_every_single_one_works() {
+    let all = Client::new("h", "1").connect(in_process(server())).await.unwrap();
+    assert_eq!(all.revision(), Revision::V2026_07_28);
+    for revision in revisions() {
+        let c = host(revision).connect(in_process(server())).await.unwrap();
+        assert_eq!(c.revision(), revision);
+        assert_eq!((c.server().unwrap().name, c.instructions().as_deref()), ("rich".into(), Some("Be gentle.")));
+        let tools = c.tools().await.unwrap();
+        assert_eq!(
+            tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+            ["sum", "fail", "ask", "roots", "work", "slow"]
+        );
+        assert!(tools.refused.is_empty());
+        let total: Total = c.call("sum", json!({ "a": 2, "b": 3 })).await.unwrap().json().unwrap();
+        assert_eq!(total, Total { total: 5 }, "{revision:?}");
+        c.ping().await.unwrap();
+        c.close().await;
+        assert!(matches!(c.call("sum", ()).await, Err(Error::Closed)));
+    }
+}
+
+#[tokio::test]
+async fn failures_of_tools_and_of_requests_are_told_apart() {
+    for revision in revisions() {
+        let c = host(revision).connect(in_process(server())).await.unwrap();
+        let failed = c.call("fail", ()).await.unwrap();
+        assert!(failed.is_error() && failed.text() == "the disk is full");
+        assert!(matches!(failed.json::<Value>(), Err(Error::Tool(text)) if text == "the disk is full"));
+        assert!(matches!(c.call("nonsense", ()).await, Err(Error::Refused(e)) if e.code == -32602), "{revision:?}");
+        assert!(matches!(c.request("no/such", ()).await, Err(Error::Refused(e)) if e.code == -32601));
+        assert!(matches!(c.call("sum", 7).await, Err(Error::Arguments(_))));
+        let wrong = c.call("sum", json!({ "a": "x", "b": 1 })).await.unwrap();
+        assert!(wrong.is_error(), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn questions_are_answered_in_both_eras() {
+    for revision in revisions().filter(|r| *r >= Revision::V2025_06_18) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = asked.clone();
+        let client =
+            host(revision).roots(vec![Root { uri: "file:///w".into(), ..Root::default() }]).on_ask(move |form| {
+                let n = count.fetch_add(1, Ordering::SeqCst);
+                assert_eq!(form.server, "rich");
+                async move { form.accept(json!({ "sure": n == 0 })) }
+            });
+        let c = client.connect(in_process(server())).await.unwrap();
+        assert_eq!(c.call("ask", ()).await.unwrap().text(), "true false", "{revision:?}");
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        assert_eq!(c.call("roots", ()).await.unwrap().text(), "file:///w", "{revision:?}");
+        let declines = host(revision).on_ask(|_| async { ElicitResult::decline() });
+        let c = declines.connect(in_process(server())).await.unwrap();
+        assert!(c.call("ask", ()).await.unwrap().is_error());
+    }
+}
+
+#[tokio::test]
+async fn rounds_can_be_left_to_the_host() {
+    let client = host(Revision::V2026_07_28).on_ask(|form| async move { form.accept_defaults() }).rounds(false);
+    let c = client.connect(in_process(server())).await.unwrap();
+    let result: CallResult = c.call("ask", ()).await.unwrap();
+    assert!(result.input_required() && result.as_json().contains("requestState"), "{result:?}");
+    // Asked again with an answer that does not fit, it is an error of the host.
+    assert!(matches!(c.call("ask", ()).rounds(true).await, Err(Error::Ask(why)) if why.contains("`sure`")));
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_result_and_in_order() {
+    for revision in revisions() {
+        let c = host(revision).connect(in_process(server())).await.unwrap();
+        let mut steps = c.call("work", ()).steps();
+        let mut seen = Vec::new();
+        while let Some(step) = steps.next().await {
+            match step {
+                Step::Progress(p) => seen.push(format!("{}/{:?}", p.progress, p.total)),
+                Step::Done(result) => seen.push(result.unwrap().text()),
+            }
+        }
+        assert_eq!(seen, ["0/Some(3.0)", "1/Some(3.0)", "2/Some(3.0)", "worked"], "{revision:?}");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hear = heard.clone();
+        c.call("work", ()).on_progress(move |p| hear.lock().unwrap().push(p.progress)).await.unwrap();
+        assert_eq!(*heard.lock().unwrap(), [0.0, 1.0, 2.0]);
+    }
+}
+
+/// Waits until something holds; the limit only ends a broken run.
+async fn until(mut holds: impl FnMut() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("in time");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_or_too_slow_is_cancelled_at_the_server() {
+    struct Dropped(Arc<AtomicU32>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for revision in revisions() {
+        let (began, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (b, e) = (began.clone(), ended.clone());
+        let server = Server::new("s", "1").tool(Tool::new("hang", "Hangs."), move |_: NoArgs| {
+            let (b, e) = (b.clone(), e.clone());
+            async move {
+                let _guard = Dropped(e);
+                b.fetch_add(1, Ordering::SeqCst);
+                std::future::pending::<String>().await
+            }
+        });
+        let c = host(revision).connect(in_process(server)).await.unwrap();
+        let call = tokio::spawn(c.call("hang", ()).into_future());
+        until(|| began.load(Ordering::SeqCst) == 1).await;
+        call.abort();
+        until(|| ended.load(Ordering::SeqCst) == 1).await;
+        let late = c.call("hang", ()).timeout(Duration::from_millis(20)).await;
+        assert!(matches!(late, Err(Error::Timeout(_))), "{revision:?}");
+        until(|| ended.load(Ordering::SeqCst) == 2).await;
+    }
+}
+
+#[tokio::test]
+async fn changes_are_heard_and_lists_are_fresh_afterwards() {
+    for revision in revisions() {
+        let server = server();
+        let tools = server.tools();
+        let changes = Arc::new(Mutex::new(Vec::new()));
+        let hear = changes.clone();
+        let c = host(revision)
+            .on_change(move |change| hear.lock().unwrap().push(change))
+            .connect(in_process(server))
+            .await
+            .unwrap();
+        let mut stream = c.listen(Interests::new().tools()).await.unwrap();
+        let before = c.tools().await.unwrap().len();
+        tools.insert(Tool::new("late", "Came late."), slow).unwrap();
+        assert_eq!(stream.next().await, Some(Change::Tools), "{revision:?}");
+        assert_eq!(c.tools().await.unwrap().len(), before + 1, "{revision:?}");
+        until(|| changes.lock().unwrap().contains(&Change::Tools)).await;
+        c.close().await;
+        assert_eq!(stream.next().await, None);
+    }
+}
+
+#[tokio::test]
+async fn log_messages_reach_the_host_at_the_level_it_wants() {
+    async fn talk(_: &(), cx: &Cx, _: NoArgs) -> String {
+        cx.log(LoggingLevel::Debug, "quiet");
+        cx.log(LoggingLevel::Warning, "loud");
+        "said".into()
+    }
+    for revision in revisions() {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hear = heard.clone();
+        let client = host(revision)
+            .on_log(LoggingLevel::Info, move |m| hear.lock().unwrap().push((m.level, m.data.get().to_owned())));
+        let server = Server::new("s", "1").state(()).tool(Tool::new("talk", "Talks."), talk);
+        let c = client.connect(in_process(server)).await.unwrap();
+        c.call("talk", ()).await.unwrap();
+        until(|| !heard.lock().unwrap().is_empty()).await;
+        assert_eq!(*heard.lock().unwrap(), [(LoggingLevel::Warning, "\"loud\"".to_owned())], "{revision:?}");
+    }
+}

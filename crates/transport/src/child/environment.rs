@@ -1,0 +1,228 @@
+//! Which environment a child gets.
+
+use super::{mask, text};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::hash::{Hash, Hasher};
+
+/// Variables that every child gets unless [`Child::clear_env`](super::Child::clear_env) is called, where this program has
+/// them; and with them all that begin with `LC_`.
+///
+/// They are what programs need to find their files, folders, caches and the network: `npx`, `uvx`, `docker` and version
+/// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address of a
+/// proxy may hold some.
+pub const PASSED: &[&str] = &[
+    // The person and the terminal.
+    "HOME",
+    "LOGNAME",
+    "USER",
+    "SHELL",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    // Where things are.
+    "PATH",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+    // The network.
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "NIX_SSL_CERT_FILE",
+    // Tools that start servers.
+    "NVM_DIR",
+    "VOLTA_HOME",
+    "FNM_DIR",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "npm_config_cache",
+    "npm_config_prefix",
+    "UV_CACHE_DIR",
+    "UV_TOOL_DIR",
+    "UV_PYTHON_INSTALL_DIR",
+    "PIPX_HOME",
+    "PYENV_ROOT",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "MISE_DATA_DIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "JAVA_HOME",
+    "DOTNET_ROOT",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+    // Windows.
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMMONPROGRAMFILES",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+#[derive(Clone, Default)]
+pub(super) struct Environment {
+    base: Base,
+    passed: Vec<OsString>,
+    set: BTreeMap<OsString, OsString>,
+}
+
+/// What of this program's environment is passed on without being named.
+#[derive(Clone, Copy, Default, Hash)]
+enum Base {
+    #[default]
+    Usual,
+    All,
+    Nothing,
+}
+
+impl Environment {
+    pub(super) fn set(&mut self, name: OsString, value: OsString) {
+        self.set.insert(name, value);
+    }
+
+    pub(super) fn pass(&mut self, name: OsString) {
+        self.passed.push(name);
+    }
+
+    pub(super) fn inherit(&mut self) {
+        self.base = Base::All;
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Environment { base: Base::Nothing, ..Environment::default() };
+    }
+
+    /// All variables of the child, out of those of this program.
+    pub(super) fn of(&self, ours: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
+        let mut all: BTreeMap<_, _> = ours.filter(|(name, value)| self.passes(name, value)).collect();
+        all.extend(self.set.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+
+    fn passes(&self, name: &OsStr, value: &OsStr) -> bool {
+        if self.passed.iter().any(|passed| passed == name) {
+            return true;
+        }
+        match self.base {
+            Base::All => true,
+            Base::Nothing => false,
+            // A shell function in a variable is code.
+            Base::Usual => usual(&text(name)) && !text(value).starts_with("()"),
+        }
+    }
+
+    /// Values that were set and are called like secrets.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
+        self.set.iter().filter(|(name, _)| mask::is_secret_name(&text(name))).map(|(_, value)| text(value))
+    }
+}
+
+impl Hash for Environment {
+    fn hash<H: Hasher>(&self, all: &mut H) {
+        (self.base, &self.passed, &self.set).hash(all);
+    }
+}
+
+/// Names have no case on Windows.
+fn usual(name: &str) -> bool {
+    let is = |known: &&str| if cfg!(windows) { known.eq_ignore_ascii_case(name) } else { *known == name };
+    name.starts_with("LC_") || PASSED.iter().any(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_gets_what_it_needs_and_no_credentials() {
+        let ours = [
+            ("PATH", "/bin"),
+            ("HOME", "/h"),
+            ("HTTPS_PROXY", "http://p"),
+            ("LC_ALL", "C"),
+            ("GITHUB_TOKEN", "t"),
+            ("AWS_PROFILE", "p"),
+            ("TERM", "() { evil; }"),
+        ];
+        let names = |configure: fn(&mut Environment)| {
+            let mut environment = Environment::default();
+            configure(&mut environment);
+            let of = environment.of(ours.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+            of.into_iter()
+                .map(|(name, value)| format!("{}={}", text(&name), text(&value)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        type Case = (fn(&mut Environment), &'static str);
+        let cases: &[Case] = &[
+            (|_| {}, "HOME=/h HTTPS_PROXY=http://p LC_ALL=C PATH=/bin"),
+            (|e| e.pass("AWS_PROFILE".into()), "AWS_PROFILE=p HOME=/h HTTPS_PROXY=http://p LC_ALL=C PATH=/bin"),
+            (
+                |e| {
+                    e.set("A".into(), "1".into());
+                    e.clear();
+                    e.set("B".into(), "2".into())
+                },
+                "B=2",
+            ),
+            (
+                |e| {
+                    e.clear();
+                    e.pass("PATH".into())
+                },
+                "PATH=/bin",
+            ),
+        ];
+        for (configure, expected) in cases {
+            assert_eq!(names(*configure), *expected);
+        }
+        assert!(
+            names(|e| {
+                e.inherit();
+                e.set("HOME".into(), "/x".into())
+            })
+            .contains("GITHUB_TOKEN=t HOME=/x HTTPS")
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! A server as a child process: one message a line on its standard input and output.
+//!
+//! **Children cannot leak.** Every child has a process group of its own, to which its descendants belong, and the group
+//! dies with the link: in good order by [`Link::close`], at once when the link is dropped, also by a panic. When this whole
+//! process is killed, a keeper ends the group: a `sh` that leads the group and does nothing but wait until this process is
+//! gone (see the module `group` for why not a parent-death signal). What escapes: descendants that make a group or session
+//! of their own on purpose, and what runs elsewhere on a child's behalf, such as a container. On other systems than Unix
+//! there are no groups: only the child itself is killed, and only by drop and close.
+//!
+//! **Environment.** A server does not get this program's whole environment, which may hold credentials for everything else:
+//! only the variables that programs need in order to start ([`PASSED`]), and those named in [`Child::env`] and
+//! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing.
+//!
+//! **Secrets.** Environment variables are never shown. Arguments are shown in errors, but what looks like a secret is
+//! masked there, and also in lines of standard error.
+
+mod environment;
+mod find;
+mod group;
+mod mask;
+mod process;
+mod stderr;
+
+pub use environment::PASSED;
+
+use crate::link::PipeLink;
+use environment::Environment;
+use linchpin_proto::service::BoxFuture;
+use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A server that is started by this command line, split into words as a POSIX shell does. No shell is run: variables,
+/// pipes and the like mean nothing.
+///
+/// ```
+/// let server = linchpin_transport::child::child("npx -y @scope/some-server '/a path with blanks'")?;
+/// # std::io::Result::Ok(())
+/// ```
+///
+/// # Errors
+/// When the line is empty or a quote is not closed.
+pub fn child(line: &str) -> io::Result<Child> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
+    let words = shell_words::split(line)
+        .map_err(|_| wrong("a quote in the command line is not closed; close it, or put a backslash before it"))?;
+    let mut words = words.into_iter();
+    let program = words.next().filter(|program| !program.is_empty());
+    let program = program.ok_or_else(|| wrong("the command line is empty; it names the program to start first"))?;
+    Ok(Child::new(program).args(words))
+}
+
+/// A server that is started as a child process. Each dial starts it anew.
+#[derive(Clone)]
+pub struct Child {
+    program: OsString,
+    args: Vec<OsString>,
+    environment: Environment,
+    cwd: Option<PathBuf>,
+}
+
+impl Child {
+    /// The program to start: a path, or a name that is looked for on `PATH`. See [`child`] for a whole command line.
+    pub fn new(program: impl Into<OsString>) -> Child {
+        Child { program: program.into(), args: Vec::new(), environment: Environment::default(), cwd: None }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Child {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Child {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Child {
+        self.environment.set(name.into(), value.into());
+        self
+    }
+
+    /// Sets environment variables.
+    pub fn envs(self, all: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>) -> Child {
+        all.into_iter().fold(self, |child, (name, value)| child.env(name, value))
+    }
+
+    /// Passes on a variable of this program's environment that is not among [`PASSED`], if it is set.
+    pub fn pass_env(mut self, name: impl Into<OsString>) -> Child {
+        self.environment.pass(name.into());
+        self
+    }
+
+    /// Passes on this program's whole environment, credentials included.
+    pub fn inherit_env(mut self) -> Child {
+        self.environment.inherit();
+        self
+    }
+
+    /// Passes on nothing of this program's environment, and forgets what was set before.
+    pub fn clear_env(mut self) -> Child {
+        self.environment.clear();
+        self
+    }
+
+    /// Starts it in this folder. Default: the current one.
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Child {
+        self.cwd = Some(folder.into());
+        self
+    }
+}
+
+impl Dial for Child {
+    /// The command line, with what looks like a secret masked.
+    fn name(&self) -> String {
+        mask::command(&self.program, &self.args).0
+    }
+
+    fn key(&self) -> Option<String> {
+        let mut all = DefaultHasher::new();
+        (&self.program, &self.args, &self.cwd).hash(&mut all);
+        self.environment.hash(&mut all);
+        Some(format!("child:{}#{:016x}", self.program.to_string_lossy(), all.finish()))
+    }
+
+    /// Starts the program.
+    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+        Box::pin(async move {
+            let started = process::start(self, &dialing).map_err(|why| LinkError::Unreachable(why.into()))?;
+            let process::Running { process, stdin, stdout } = started;
+            Ok(Arc::new(PipeLink::open(dialing, stdout, stdin, Arc::new(process))) as Arc<dyn Link>)
+        })
+    }
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("command", &self.name()).field("cwd", &self.cwd).finish_non_exhaustive()
+    }
+}
+
+/// A name as text, for comparisons and messages.
+fn text(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}

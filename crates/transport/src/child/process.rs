@@ -1,0 +1,205 @@
+//! The life of a child: its start, what its end is called, and how it is ended.
+
+use super::group::{Group, Keeper};
+use super::mask::Secrets;
+use super::stderr::Stderr;
+use super::{Child, find, mask};
+use crate::link::Peer;
+use linchpin_proto::service::BoxFuture;
+use linchpin_proto::{ClientLimits, Dialing, Traffic};
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long the exit status is waited for when the output has ended.
+const STATUS_WAIT: Duration = Duration::from_millis(500);
+/// How long the rest of standard error is waited for when the child has ended.
+const STDERR_WAIT: Duration = Duration::from_millis(300);
+/// How long descendants may live on after the child, so that what it has said is heard.
+const LEFTOVERS_WAIT: Duration = Duration::from_millis(500);
+/// How long a killed child is waited for.
+const KILL_WAIT: Duration = Duration::from_secs(2);
+
+/// A child that was started.
+pub(super) struct Running {
+    pub(super) process: Process,
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+}
+
+/// What is behind the streams.
+pub(super) struct Process {
+    group: Arc<Group>,
+    /// How it ended, once it has; the other end is dropped when everything is reaped.
+    exit: watch::Receiver<Option<Exit>>,
+    stderr: Arc<Stderr>,
+    limits: Arc<ClientLimits>,
+}
+
+type Exit = Result<ExitStatus, Arc<io::Error>>;
+
+/// Starts a child; an error says which program could not be started, why, and what to do.
+pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String> {
+    let (name, secrets) = mask::command(&child.program, &child.args);
+    let failed = |why: String| format!("`{name}` could not be started: {why}");
+    let environment = child.environment.of(std::env::vars_os());
+    let file = find::program(&child.program, find::path(&environment).as_deref()).map_err(failed)?;
+    let mut command = std::process::Command::new(&file);
+    command.args(&child.args).env_clear().envs(environment);
+    // A relative path is one from the folder the child starts in.
+    if let Some(folder) = &child.cwd {
+        command.current_dir(folder);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, &child.program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = Command::from(command);
+    command.kill_on_drop(true);
+
+    let keeper = Keeper::start();
+    if let Err(e) = &keeper
+        && cfg!(unix)
+    {
+        dialing.show(|| {
+            Traffic::Note("no keeper could be started: the server may outlive this program when it is killed")
+        });
+        tracing::warn!(error = %e, "no keeper could be started");
+    }
+    let keeper = keeper.ok();
+    Keeper::admit(keeper.as_ref(), &mut command);
+    let started = command.spawn();
+    let (group, keeper) = Keeper::group(keeper, started.as_ref().ok());
+    let group = Arc::new(group);
+    let mut process = match started {
+        Ok(process) => process,
+        Err(e) => {
+            group.kill();
+            tokio::spawn(wait(keeper));
+            return Err(failed(find::explain(&file, child.cwd.as_deref(), &e)));
+        }
+    };
+    let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+    let (Some(stdin), Some(stdout), Some(errors)) = streams else {
+        return Err(failed("it has no standard streams".to_owned()));
+    };
+    let stderr = Arc::new(Stderr::new(Secrets::new(secrets.into_iter().chain(child.environment.secrets()))));
+    let (drained, seen) = (stderr.clone(), dialing.clone());
+    tokio::spawn(async move { drained.drain(errors, &seen).await });
+    let (sender, exit) = watch::channel(None);
+    tokio::spawn(reap(process, keeper, group.clone(), sender));
+    Ok(Running { process: Process { group, exit, stderr, limits: dialing.limits.clone() }, stdin, stdout })
+}
+
+/// Waits for the end of the child, ends what it has left behind, and reaps both.
+async fn reap(
+    mut child: tokio::process::Child,
+    keeper: Option<tokio::process::Child>,
+    group: Arc<Group>,
+    exit: watch::Sender<Option<Exit>>,
+) {
+    let status = group.reap(&mut child).await;
+    exit.send_replace(Some(status.map_err(Arc::new)));
+    if keeper.is_some() {
+        let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
+    }
+    // Without a keeper at once: the number of the group is free when its last member has ended.
+    group.kill();
+    wait(keeper).await;
+}
+
+async fn wait(keeper: Option<tokio::process::Child>) {
+    if let Some(mut keeper) = keeper {
+        let _ = keeper.wait().await;
+    }
+}
+
+impl Process {
+    /// How it has ended, if it does within `limit`.
+    async fn exited(&self, limit: Duration) -> Option<Exit> {
+        let mut exit = self.exit.clone();
+        let exited = timeout(limit, exit.wait_for(Option::is_some)).await;
+        exited.ok()?.ok()?.clone()
+    }
+
+    async fn describe(&self, error: Option<io::Error>, asked: bool) -> String {
+        let when = if asked { " before answering" } else { "" };
+        let mut why = match (self.exited(STATUS_WAIT).await, error) {
+            (Some(exit), _) => {
+                // What it has left behind may hold standard error open.
+                self.group.kill();
+                let _ = timeout(STDERR_WAIT, self.stderr.ended()).await;
+                match exit {
+                    Ok(status) => format!("the server {}{when}", manner(status)),
+                    Err(e) => format!("the server has ended{when}, its status is unknown ({e})"),
+                }
+            }
+            (None, None) => format!("the server closed its output{when} without exiting"),
+            (None, Some(e)) if e.kind() == io::ErrorKind::BrokenPipe => {
+                format!("the server closed its input{when} without exiting")
+            }
+            (None, Some(e)) => format!("reading from the server failed{when}: {e}"),
+        };
+        why.push_str(&self.stderr.last_lines());
+        why
+    }
+}
+
+impl Peer for Process {
+    fn ended(&self, error: Option<io::Error>, asked: bool) -> BoxFuture<'_, String> {
+        Box::pin(self.describe(error, asked))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let limit = Duration::from_millis;
+            if self.exited(limit(self.limits.exit_ms_max)).await.is_none() {
+                self.group.terminate();
+                self.exited(limit(self.limits.term_ms_max)).await;
+            }
+            self.group.kill();
+            // Until nothing is left, not even an entry in the table of processes.
+            let mut exit = self.exit.clone();
+            let reaped = async { while exit.changed().await.is_ok() {} };
+            let _ = timeout(KILL_WAIT, reaped).await;
+        })
+    }
+
+    fn abandon(&self) {
+        self.group.kill();
+    }
+}
+
+/// `exited with status 1`
+#[cfg(unix)]
+fn manner(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    const NAMES: &[(i32, &str)] = &[
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (6, "SIGABRT"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (15, "SIGTERM"),
+    ];
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => match NAMES.iter().find(|(number, _)| *number == signal) {
+            Some((_, name)) => format!("was killed by signal {signal} ({name})"),
+            None => format!("was killed by signal {signal}"),
+        },
+        _ => "has ended".to_owned(),
+    }
+}
+
+#[cfg(not(unix))]
+fn manner(status: ExitStatus) -> String {
+    status.code().map_or("has ended".to_owned(), |code| format!("exited with status {code}"))
+}

@@ -1,0 +1,108 @@
+//! The standard error of a child: always read, the last lines kept for errors.
+
+use super::mask::Secrets;
+use linchpin_proto::{Dialing, Traffic};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
+
+/// Longest line kept; the rest of a longer one is dropped.
+const LINE_BYTES: usize = 4 << 10;
+/// Bytes read at once.
+const READ_BYTES: usize = 8 << 10;
+/// Most lines shown in an error.
+const LINES_SHOWN: usize = 40;
+
+/// What a child wrote to standard error.
+pub(super) struct Stderr {
+    kept: Mutex<Kept>,
+    secrets: Secrets,
+    ended: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// Lines were dropped.
+    more: bool,
+}
+
+impl Stderr {
+    pub(super) fn new(secrets: Secrets) -> Stderr {
+        Stderr { kept: Mutex::default(), secrets, ended: watch::Sender::new(false) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads until the end.
+    pub(super) async fn drain(&self, mut source: impl AsyncRead + Unpin, dialing: &Dialing) {
+        let mut chunk = vec![0; READ_BYTES];
+        let (mut line, mut cut) = (Vec::new(), false);
+        while let Ok(n @ 1..) = source.read(&mut chunk).await {
+            let mut rest = &chunk[..n];
+            while let Some(at) = memchr::memchr(b'\n', rest) {
+                cut |= append(&mut line, &rest[..at]);
+                self.line(&mut line, std::mem::take(&mut cut), dialing);
+                rest = &rest[at + 1..];
+            }
+            cut |= append(&mut line, rest);
+        }
+        self.line(&mut line, cut, dialing);
+        self.ended.send_replace(true);
+    }
+
+    fn line(&self, line: &mut Vec<u8>, cut: bool, dialing: &Dialing) {
+        let text = String::from_utf8_lossy(line);
+        let mut text = self.secrets.hide(text.trim_end().to_owned());
+        line.clear();
+        if text.is_empty() {
+            return;
+        }
+        if cut {
+            text.push('…');
+        }
+        dialing.show(|| Traffic::Stderr(&text));
+        let mut kept = self.kept();
+        kept.bytes += text.len() + 1;
+        kept.lines.push_back(text);
+        while kept.bytes > dialing.limits.stderr_bytes_max {
+            let Some(first) = kept.lines.pop_front() else { break };
+            kept.bytes -= first.len() + 1;
+            kept.more = true;
+        }
+    }
+
+    /// Resolves when everything was read.
+    pub(super) async fn ended(&self) {
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    /// The last lines, as the end of a sentence; empty when there are none.
+    pub(super) fn last_lines(&self) -> String {
+        let kept = self.kept();
+        if kept.lines.is_empty() {
+            return match kept.more {
+                true => "; what it wrote to standard error is longer than is kept".to_owned(),
+                false => "; it wrote nothing to standard error".to_owned(),
+            };
+        }
+        let hidden = kept.lines.len().saturating_sub(LINES_SHOWN);
+        let mut out = "; its last lines were:".to_owned();
+        for line in kept.lines.iter().skip(hidden) {
+            out.push_str("\n  ");
+            out.push_str(line);
+        }
+        out
+    }
+}
+
+/// Adds to a line what fits; `true` when something was dropped.
+fn append(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    let room = LINE_BYTES - line.len();
+    line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    bytes.len() > room
+}

@@ -1,0 +1,169 @@
+//! Cuts a stream of bytes into lines, for both ends of a pipe.
+
+use bytes::{Buf, Bytes, BytesMut};
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What came next on the stream.
+pub(crate) enum Line {
+    /// A line that is not blank, without its line break.
+    Frame(Bytes),
+    /// A line is longer than the limit, and this is how it begins. It is skipped from here on.
+    TooLong(Bytes),
+    /// The end of that line: its last bytes, without the line break.
+    LongEnd(Bytes),
+    /// A last line without a line break; the stream has ended.
+    Last(Bytes),
+    /// The stream has ended.
+    End,
+}
+
+/// Cuts the input into lines without copying them.
+pub(crate) struct Lines<R> {
+    input: R,
+    buffer: BytesMut,
+    limit: usize,
+    /// Least free space before a read.
+    room: usize,
+    /// Bytes of the buffer known to hold no line break.
+    scanned: usize,
+    /// Inside a line that is too long: everything up to its end is thrown away, except the last bytes, kept here.
+    skipping: Option<Vec<u8>>,
+    /// The last bytes of a line that was too long and has been told of.
+    ended: Option<Bytes>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Lines of at most `limit` bytes. Before a read there are at least `room` bytes free.
+    pub(crate) fn new(input: R, limit: usize, room: usize) -> Lines<R> {
+        Lines { input, buffer: BytesMut::new(), limit, room, scanned: 0, skipping: None, ended: None }
+    }
+
+    /// Whether a whole line is in the buffer.
+    pub(crate) fn has_line(&self) -> bool {
+        self.ended.is_some() || self.buffer[self.scanned.min(self.buffer.len())..].contains(&b'\n')
+    }
+
+    /// A line that is in the buffer already.
+    pub(crate) fn buffered(&mut self) -> Option<Line> {
+        if let Some(tail) = self.ended.take() {
+            return Some(Line::LongEnd(tail));
+        }
+        loop {
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
+                self.scanned = self.buffer.len();
+                return if self.skipping.is_some() || self.scanned > self.limit { self.skip() } else { None };
+            };
+            let mut line = self.buffer.split_to(self.scanned + at);
+            self.buffer.advance(1);
+            self.scanned = 0;
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if let Some(mut tail) = self.skipping.take() {
+                keep(&mut tail, &line);
+                // The two bytes of the line break may have come apart.
+                let end = tail.len() - usize::from(tail.last() == Some(&b'\r'));
+                tail.truncate(end);
+                return Some(Line::LongEnd(tail.into()));
+            }
+            if line.len() > self.limit {
+                self.ended = Some(Bytes::copy_from_slice(&line[line.len().saturating_sub(TAIL_BYTES)..]));
+                return Some(Line::TooLong(head(&line)));
+            }
+            if !line.iter().all(|b| b.is_ascii_whitespace()) {
+                return Some(Line::Frame(line.freeze()));
+            }
+        }
+    }
+
+    /// Throws away what is buffered of a line that is too long; tells of it the first time.
+    fn skip(&mut self) -> Option<Line> {
+        let first = self.skipping.is_none().then(|| Line::TooLong(head(&self.buffer)));
+        keep(self.skipping.get_or_insert_default(), &self.buffer);
+        self.scanned = 0;
+        if self.buffer.capacity() > IDLE_BYTES {
+            self.buffer = BytesMut::new();
+        } else {
+            self.buffer.clear();
+        }
+        first
+    }
+
+    /// The next line. Cancel-safe: bytes that were read stay in the buffer.
+    pub(crate) async fn next(&mut self) -> io::Result<Line> {
+        loop {
+            if let Some(line) = self.buffered() {
+                return Ok(line);
+            }
+            if self.buffer.is_empty() && self.buffer.capacity() > IDLE_BYTES {
+                // A long line has been here; the small ones that follow must not hold its memory.
+                self.buffer = BytesMut::new();
+            }
+            if self.buffer.capacity() - self.buffer.len() < self.room {
+                self.buffer.reserve(READ_BYTES.max(self.room));
+            }
+            if self.input.read_buf(&mut self.buffer).await? == 0 {
+                let rest = std::mem::take(&mut self.buffer);
+                self.scanned = 0;
+                let blank = self.skipping.is_some() || rest.iter().all(|b| b.is_ascii_whitespace());
+                return Ok(if blank { Line::End } else { Line::Last(rest.freeze()) });
+            }
+        }
+    }
+}
+
+fn head(line: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(&line[..line.len().min(HEAD_BYTES)])
+}
+
+/// Appends `bytes` to the last bytes of a line.
+fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
+    tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
+    let surplus = tail.len().saturating_sub(TAIL_BYTES);
+    tail.drain(..surplus);
+}
+
+/// Space made for a read when there is too little.
+const READ_BYTES: usize = 16 << 10;
+/// Bytes remembered of the beginning of a line that is too long.
+const HEAD_BYTES: usize = 1 << 10;
+/// Bytes remembered of its end.
+const TAIL_BYTES: usize = 128;
+/// Largest buffer kept while nothing is in it.
+const IDLE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every line of `input`, read in pieces of `piece` bytes, in short notation.
+    async fn cut(input: &[u8], limit: usize, piece: usize) -> Vec<String> {
+        let (mut near, far) = tokio::io::duplex(piece);
+        let input = input.to_vec();
+        tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut near, &input).await });
+        let mut lines = Lines::new(far, limit, READ_BYTES);
+        let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
+        let mut all = Vec::new();
+        loop {
+            all.push(match lines.next().await.unwrap() {
+                Line::Frame(line) => text(line),
+                Line::Last(line) => format!("last {}", text(line)),
+                Line::TooLong(head) => format!("long {}", &text(head)[..3]),
+                Line::LongEnd(tail) => format!("end {}", text(tail).chars().rev().take(3).collect::<String>()),
+                Line::End => return all,
+            });
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_the_same_however_the_bytes_arrive() {
+        let long = format!("abc{}xyz", "-".repeat(5_000));
+        let input = format!("one\r\n\n  \r\ntwo\n{long}\nthree\n{long}\r\nfour");
+        let expected = ["one", "two", "long abc", "end zyx", "three", "long abc", "end zyx", "last four"];
+        for piece in [1, 7, 100, 4_096, 1 << 20] {
+            assert_eq!(cut(input.as_bytes(), 100, piece).await, expected, "pieces of {piece}");
+        }
+        assert_eq!(cut(long.as_bytes(), 100, 64).await, ["long abc"], "an endless line ends with its stream");
+    }
+}

@@ -1,0 +1,332 @@
+//! One message a line, the client's side: the link behind child processes, pipes, unix sockets and memory.
+//!
+//! A request is written by the task that makes it ([`outbox`]); one task reads, gives answers to those who wait
+//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are no messages are skipped,
+//! counted and told of in errors; where they can be told to be a broken answer, the request fails at once ([`salvage`]).
+
+mod in_flight;
+mod outbox;
+mod salvage;
+
+use crate::lines::{Line, Lines};
+use bytes::Bytes;
+use in_flight::InFlight;
+use linchpin_proto::era::Wire;
+use linchpin_proto::frame::{self, Kind, Message};
+use linchpin_proto::service::BoxFuture;
+use linchpin_proto::{Answer, Dialing, Id, Link, LinkError, Outgoing, Span, Traffic};
+use outbox::{End, Outbox};
+use salvage::Meant;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::AbortHandle;
+
+/// What stands behind a pair of streams, and knows more about their end than the streams do.
+pub(crate) trait Peer: Send + Sync + 'static {
+    /// Why there is nothing more to read, as a sentence. `error` is that of reading or writing, if there was one;
+    /// `asked` says whether somebody waits for an answer.
+    fn ended(&self, error: Option<io::Error>, asked: bool) -> BoxFuture<'_, String>;
+
+    /// Ends what is behind the streams, in good order. The stream to it has been closed.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Ends it at once, without waiting.
+    fn abandon(&self);
+}
+
+/// A link over a pair of streams. Dropping it closes them.
+pub(crate) struct PipeLink {
+    shared: Arc<Shared>,
+    reader: AbortHandle,
+    writer: AbortHandle,
+}
+
+struct Shared {
+    dialing: Dialing,
+    in_flight: InFlight,
+    outbox: Outbox,
+    peer: Arc<dyn Peer>,
+    noise: Mutex<Noise>,
+    /// The end is being dealt with: [`Link::close`] was called, or a stream has ended.
+    ending: AtomicBool,
+}
+
+/// What was heard that is no message.
+#[derive(Default)]
+struct Noise {
+    lines: u64,
+    /// How the last one begins.
+    last: String,
+}
+
+impl PipeLink {
+    /// A link over these streams. Must be called within a tokio runtime.
+    pub(crate) fn open(
+        dialing: Dialing,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        peer: Arc<dyn Peer>,
+    ) -> PipeLink {
+        let lines = Lines::new(input, dialing.limits.frame_bytes_max, ROOM_BYTES);
+        let shared = Arc::new(Shared {
+            dialing,
+            in_flight: InFlight::default(),
+            outbox: Outbox::new(Box::new(output)),
+            peer,
+            noise: Mutex::default(),
+            ending: AtomicBool::new(false),
+        });
+        let reader = tokio::spawn(read(shared.clone(), lines)).abort_handle();
+        let writer = tokio::spawn(write(shared.clone())).abort_handle();
+        PipeLink { shared, reader, writer }
+    }
+}
+
+impl Link for PipeLink {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+        Box::pin(async move {
+            let Some(id) = out.id else {
+                return Err(LinkError::CutOff("a message without an id gets no answer".into()));
+            };
+            // Before the message is out, so that no answer can come too early.
+            let answer = self.shared.in_flight.open(id)?;
+            match self.shared.send(&out.frame).await {
+                // When writing has failed, the reason is better known once the other stream has ended, too.
+                Ok(()) | Err(End::Broken) => Ok(Answer { message: answer.await?, status: None }),
+                Err(End::Finished) => Err(self.shared.gone()),
+            }
+        })
+    }
+
+    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async move { self.shared.send(&out.frame).await.map_err(|_| self.shared.gone()) })
+    }
+
+    fn tell_later(&self, out: Outgoing) {
+        self.shared.outbox.send_now(&out.frame, &|| self.shared.sent(&out.frame));
+    }
+
+    fn cancels_by_dropping(&self) -> bool {
+        false
+    }
+
+    fn settled(&self, _: &'static Wire) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.ending.store(true, Ordering::SeqCst);
+            self.shared.in_flight.end("the connection was closed by this client".into());
+            self.shared.outbox.finish(Duration::from_millis(self.shared.dialing.limits.exit_ms_max)).await;
+            self.writer.abort();
+            self.shared.outbox.end(End::Finished);
+            // The reader goes on meanwhile: a program whose output nobody takes might never come to its end.
+            self.shared.peer.close().await;
+            self.reader.abort();
+        })
+    }
+}
+
+impl Drop for PipeLink {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.writer.abort();
+        self.shared.outbox.end(End::Finished);
+        self.shared.peer.abandon();
+    }
+}
+
+impl Shared {
+    async fn send(&self, frame: &Bytes) -> Result<(), End> {
+        self.outbox.send(frame, &|| self.sent(frame)).await
+    }
+
+    fn sent(&self, frame: &Bytes) {
+        self.dialing.show(|| Traffic::Sent(std::str::from_utf8(frame).unwrap_or_default()));
+    }
+
+    /// Why nothing can be sent any more.
+    fn gone(&self) -> LinkError {
+        let why = self.in_flight.over();
+        LinkError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
+    }
+
+    /// Takes a line; when it is not `whole`, the stream has ended within it.
+    fn take(&self, line: Bytes, whole: bool, messages: &mut Vec<Message>) {
+        if self.ending.load(Ordering::Relaxed) {
+            return;
+        }
+        let text = line.slice(if line.starts_with(BOM) { BOM.len() } else { 0 }..);
+        let heard = frame::hear(text, &self.dialing.limits, &mut |message| messages.push(message));
+        match heard {
+            Ok(()) => self.dialing.show(|| Traffic::Heard(std::str::from_utf8(&line).unwrap_or_default())),
+            Err(why) => {
+                self.garbage(&line);
+                if whole {
+                    self.fail_broken(&line, &why);
+                }
+            }
+        }
+        for message in messages.drain(..) {
+            let Kind::Response { id, outcome } = &message.kind else {
+                self.dialing.inbox.heard(message);
+                continue;
+            };
+            let id = match outcome {
+                Err(error) if !is_error(&message, *error, id) => {
+                    self.noise(message.frame().as_bytes());
+                    continue;
+                }
+                // An error that names no request can only be meant for the one that waits.
+                Err(_) if id.as_json() == "null" => self.in_flight.only(),
+                _ => id.as_number(),
+            };
+            if !id.is_some_and(|id| self.in_flight.settle(id, Ok(message))) {
+                tracing::debug!("an answer to nothing was ignored");
+            }
+        }
+    }
+
+    /// Takes a line that is no message.
+    fn garbage(&self, line: &[u8]) {
+        if self.dialing.tap.is_some() {
+            let text = String::from_utf8_lossy(line);
+            self.dialing.show(|| Traffic::Garbage(&text));
+        }
+        let lines = self.noise(line);
+        if lines.is_power_of_two() {
+            tracing::warn!(lines, bytes = line.len(), "the server wrote something that is no message");
+        }
+    }
+
+    /// Fails the request that a line was meant to answer, if that can be seen.
+    fn fail_broken(&self, line: &[u8], why: &str) {
+        let id = match salvage::by_head(line) {
+            Meant::Answer(id) => Some(id),
+            Meant::SomeAnswer => salvage::by_tail(line),
+            Meant::Unknown | Meant::NoAnswer => None,
+        };
+        if let Some(id) = id {
+            let what = format!("the answer cannot be read: {why}");
+            self.in_flight.settle(id, Err(LinkError::Unreadable(what.into())));
+        }
+    }
+
+    /// Remembers a line that is no message; returns how many there were.
+    fn noise(&self, line: &[u8]) -> u64 {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        noise.lines += 1;
+        let begin = String::from_utf8_lossy(&line[..line.len().min(NOISE_BYTES)]);
+        noise.last = begin.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        noise.lines
+    }
+
+    /// Takes the news that a line is too long; returns whether its request is found.
+    fn too_long(&self, head: &Bytes) -> bool {
+        let limit = self.dialing.limits.frame_bytes_max;
+        let note = format!("a message longer than {limit} bytes is skipped");
+        self.dialing.show(|| Traffic::Note(&note));
+        tracing::warn!(limit, "a message of the server is longer than the limit and is skipped");
+        let id = match salvage::by_head(head) {
+            Meant::Answer(id) => Some(id),
+            Meant::SomeAnswer | Meant::Unknown => self.in_flight.only(),
+            Meant::NoAnswer => return true,
+        };
+        id.is_some_and(|id| self.fail_too_long(id))
+    }
+
+    fn fail_too_long(&self, id: u64) -> bool {
+        let limit = self.dialing.limits.frame_bytes_max;
+        let why = format!("the answer is longer than the limit of {limit} bytes (ClientLimits::frame_bytes_max)");
+        self.in_flight.settle(id, Err(LinkError::Unreadable(why.into())))
+    }
+
+    /// A stream has ended by itself.
+    async fn end(&self, error: Option<io::Error>) {
+        if self.ending.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut why = self.peer.ended(error, self.in_flight.any()).await;
+        let noise = std::mem::take(&mut *self.noise.lock().unwrap_or_else(PoisonError::into_inner));
+        if noise.lines > 0 {
+            let (are, last) = if noise.lines == 1 {
+                ("line that is no message", "it")
+            } else {
+                ("lines that are no messages", "the last")
+            };
+            why.push_str(&format!("\nthe server also wrote {} {are}; {last} begins: {}", noise.lines, noise.last));
+        }
+        let why: Arc<str> = why.into();
+        self.dialing.show(|| Traffic::Note(&why));
+        if self.in_flight.end(why.clone()) {
+            self.dialing.inbox.closed(LinkError::Closed(why));
+        }
+        self.outbox.end(End::Finished);
+        let peer = self.peer.clone();
+        peer.close().await;
+    }
+}
+
+/// Whether an error is one, and not a line of a log that happens to have such a member.
+fn is_error(message: &Message, error: Span, id: &Id) -> bool {
+    let versioned = memchr::memmem::find(message.frame().as_bytes(), b"\"jsonrpc\"").is_some();
+    message.text(error).starts_with('{') && (versioned || id.as_json() != "null")
+}
+
+async fn read(shared: Arc<Shared>, mut lines: Lines<impl AsyncRead + Unpin>) {
+    let mut messages = Vec::new();
+    let mut named = true;
+    let error = loop {
+        match lines.next().await {
+            Ok(Line::Frame(line)) => shared.take(line, true, &mut messages),
+            Ok(Line::Last(line)) => shared.take(line, false, &mut messages),
+            Ok(Line::TooLong(head)) => named = shared.too_long(&head),
+            Ok(Line::LongEnd(tail)) => {
+                if let Some(id) = salvage::by_tail(&tail).filter(|_| !named) {
+                    shared.fail_too_long(id);
+                }
+            }
+            Ok(Line::End) => break None,
+            Err(e) => break Some(e),
+        }
+    };
+    shared.end(error).await;
+}
+
+async fn write(shared: Arc<Shared>) {
+    shared.outbox.write().await;
+    // The other stream usually ends as well, and then more is known.
+    tokio::time::sleep(BROKEN_WAIT).await;
+    shared.end(Some(io::ErrorKind::BrokenPipe.into())).await;
+}
+
+/// Streams with nothing behind them that this side could end.
+pub(crate) struct Stream;
+
+impl Peer for Stream {
+    fn ended(&self, error: Option<io::Error>, asked: bool) -> BoxFuture<'_, String> {
+        let when = if asked { " before answering" } else { "" };
+        let why = match error {
+            None => format!("the server closed the connection{when}"),
+            Some(e) => format!("the connection broke{when}: {e}"),
+        };
+        Box::pin(async move { why })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn abandon(&self) {}
+}
+
+/// Least free space before a read. Small, so that the messages of one buffer cost one allocation.
+const ROOM_BYTES: usize = 4 << 10;
+/// Bytes shown of a line that is no message.
+const NOISE_BYTES: usize = 200;
+/// How long after a failed write the end of the other stream is waited for.
+const BROKEN_WAIT: Duration = Duration::from_secs(2);
+/// The byte order mark some programs put before their first line.
+const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -1,0 +1,268 @@
+//! What is on its way to the server: written by whoever has something to say, in their own task.
+//!
+//! A sender appends its message; if nobody is writing, it writes at once, without a channel or another task. What others
+//! append meanwhile goes out with the next write. When the server takes nothing more, the rest is left to the link's
+//! writing task, and senders wait once [`OUT_BYTES`] are pending.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+
+/// Bytes that may be pending before senders have to wait.
+const OUT_BYTES: usize = 256 << 10;
+/// The same for messages whose sender cannot wait.
+const OUT_BYTES_HARD: usize = 2 * OUT_BYTES;
+/// Largest buffer kept while nothing is in it.
+const IDLE_BYTES: usize = 64 << 10;
+/// Writes one sender does for others before the writing task takes over.
+const TURNS: usize = 8;
+
+pub(super) struct Outbox {
+    out: Mutex<Out>,
+    /// There is room again, or the outbox has ended.
+    room: Notify,
+    /// The writing task has something to do.
+    work: Notify,
+}
+
+#[derive(Default)]
+struct Out {
+    /// What nobody has begun to write.
+    pending: Vec<u8>,
+    /// The pen, while nobody writes.
+    idle: Option<Pen>,
+    /// The pen, when its last owner could not write on.
+    stalled: Option<Pen>,
+    /// Somebody waits for `room`.
+    wanted: bool,
+    end: Option<End>,
+    /// The stream is closed, or will be by whoever holds the pen.
+    gone: bool,
+}
+
+/// Why nothing more is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// This side has ended it.
+    Finished,
+    /// Writing has failed.
+    Broken,
+}
+
+/// The right to write.
+struct Pen {
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Outbox {
+    pub(super) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>) -> Outbox {
+        let idle = Some(Pen { writer, bytes: Vec::new(), written: 0 });
+        Outbox { out: Mutex::new(Out { idle, ..Out::default() }), room: Notify::new(), work: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over one message; waits while too much is pending. `sent` is called at the place in the order the message
+    /// has. Cancel-safe: it is handed over whole or not at all.
+    pub(super) async fn send(&self, frame: &[u8], sent: &(dyn Fn() + Sync)) -> Result<(), End> {
+        if self.hand_over(frame, OUT_BYTES, sent)? {
+            return Ok(());
+        }
+        loop {
+            let room = self.room.notified();
+            if self.hand_over(frame, OUT_BYTES, sent)? {
+                return Ok(());
+            }
+            room.await;
+        }
+    }
+
+    /// The same without waiting; a server that takes nothing loses the message.
+    pub(super) fn send_now(&self, frame: &[u8], sent: &(dyn Fn() + Sync)) {
+        let _ = self.hand_over(frame, OUT_BYTES_HARD, sent);
+    }
+
+    /// `false` when there is no room.
+    fn hand_over(&self, frame: &[u8], room: usize, sent: &(dyn Fn() + Sync)) -> Result<bool, End> {
+        let mut out = self.lock();
+        if let Some(end) = out.end {
+            return Err(end);
+        }
+        if out.pending.len() >= room {
+            out.wanted = true;
+            return Ok(false);
+        }
+        sent();
+        append(&mut out.pending, frame);
+        let Some(mut pen) = out.idle.take() else { return Ok(true) };
+        for _ in 0..TURNS {
+            pen.load(&mut out);
+            drop(out);
+            // Whoever polls last is woken: the writing task, if this does not go through.
+            let written = pen.poll(&mut Context::from_waker(Waker::noop()));
+            out = self.lock();
+            match written {
+                Poll::Ready(Ok(())) if out.pending.is_empty() => {
+                    self.rest(out, pen);
+                    return Ok(true);
+                }
+                Poll::Ready(Ok(())) => {}
+                Poll::Pending => break,
+                Poll::Ready(Err(e)) => {
+                    self.broken(out, &e);
+                    return Ok(true);
+                }
+            }
+        }
+        if !out.gone {
+            out.stalled = Some(pen);
+            drop(out);
+            self.work.notify_one();
+        }
+        Ok(true)
+    }
+
+    /// Everything is written: the pen is free.
+    fn rest(&self, mut out: MutexGuard<'_, Out>, mut pen: Pen) {
+        pen.bytes.shrink_to(IDLE_BYTES);
+        out.pending.shrink_to(IDLE_BYTES);
+        out.idle = Some(pen).filter(|_| !out.gone);
+        self.told(out);
+    }
+
+    /// Tells those who wait that there is room, if anybody does.
+    fn told(&self, mut out: MutexGuard<'_, Out>) {
+        let wanted = std::mem::take(&mut out.wanted);
+        drop(out);
+        if wanted {
+            self.room.notify_waiters();
+        }
+    }
+
+    fn broken(&self, mut out: MutexGuard<'_, Out>, why: &io::Error) {
+        tracing::debug!(error = %why, "writing failed");
+        out.end = out.end.or(Some(End::Broken));
+        out.pending = Vec::new();
+        drop(out);
+        self.room.notify_waiters();
+        self.work.notify_one();
+    }
+
+    /// Writes what senders could not write. Returns when writing has failed; to be run in a task of its own.
+    pub(super) async fn write(&self) {
+        loop {
+            self.work.notified().await;
+            let mut stalled = match self.stalled() {
+                Ok(stalled) => stalled,
+                Err(_) => return,
+            };
+            while let Some(mut pen) = stalled {
+                let written = std::future::poll_fn(|cx| pen.poll(cx)).await;
+                stalled = self.written(pen, written);
+            }
+        }
+    }
+
+    /// The pen, if it was left to the writing task.
+    fn stalled(&self) -> Result<Option<Pen>, End> {
+        let mut out = self.lock();
+        match out.end {
+            Some(End::Broken) => Err(End::Broken),
+            _ => Ok(out.stalled.take()),
+        }
+    }
+
+    /// Decides what follows a write of the writing task; the pen, if there is more.
+    fn written(&self, mut pen: Pen, written: io::Result<()>) -> Option<Pen> {
+        let mut out = self.lock();
+        match written {
+            Err(e) => self.broken(out, &e),
+            Ok(()) if out.pending.is_empty() => self.rest(out, pen),
+            Ok(()) => {
+                pen.load(&mut out);
+                self.told(out);
+                return Some(pen);
+            }
+        }
+        None
+    }
+
+    /// Takes nothing more, writes what is pending if that goes within `limit`, and closes the stream. When it does not,
+    /// the stream is closed once the task that runs [`Outbox::write`] is aborted.
+    pub(super) async fn finish(&self, limit: Duration) {
+        let drained = async {
+            loop {
+                let room = self.room.notified();
+                {
+                    let mut out = self.lock();
+                    out.end = out.end.or(Some(End::Finished));
+                    if out.end == Some(End::Broken) || out.gone {
+                        return None;
+                    }
+                    if let Some(pen) = out.idle.take() {
+                        out.gone = true;
+                        return Some(pen);
+                    }
+                    out.wanted = true;
+                }
+                room.await;
+            }
+        };
+        let deadline = tokio::time::Instant::now() + limit;
+        if let Ok(Some(mut pen)) = tokio::time::timeout_at(deadline, drained).await {
+            let _ = tokio::time::timeout_at(deadline, pen.writer.shutdown()).await;
+        }
+    }
+
+    /// Takes nothing more and forgets what is pending.
+    pub(super) fn end(&self, end: End) {
+        let mut out = self.lock();
+        out.end = out.end.or(Some(end));
+        out.gone = true;
+        out.pending = Vec::new();
+        let pens = (out.idle.take(), out.stalled.take());
+        drop(out);
+        drop(pens);
+        self.room.notify_waiters();
+    }
+}
+
+impl Pen {
+    /// Takes over what is pending.
+    fn load(&mut self, out: &mut Out) {
+        self.bytes.clear();
+        self.written = 0;
+        std::mem::swap(&mut self.bytes, &mut out.pending);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.bytes.len() {
+            match Pin::new(&mut self.writer).poll_write(cx, &self.bytes[self.written..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => self.written += n,
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+}
+
+/// Appends a message as one line. Line breaks between JSON tokens become blanks; inside a string there are none.
+fn append(out: &mut Vec<u8>, frame: &[u8]) {
+    let start = out.len();
+    out.reserve(frame.len() + 1);
+    out.extend_from_slice(frame);
+    if memchr::memchr2(b'\n', b'\r', frame).is_some() {
+        out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    }
+    out.push(b'\n');
+}

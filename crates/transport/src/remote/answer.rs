@@ -1,0 +1,260 @@
+//! Reading what a server answers: one JSON text, or an event stream whose messages go where they belong.
+
+use super::place::Place;
+use crate::web::{WebBody, WebError, WebErrorKind, WebResponse};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use linchpin_proto::frame::{self, Kind, Message};
+use linchpin_proto::http::sse::{SseEvent, SseParser};
+use linchpin_proto::link::{Answer, LinkError, Traffic};
+use std::time::Duration;
+
+/// What a body is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Stream,
+    /// Its type does not say; its first byte must.
+    Unknown,
+}
+
+impl Form {
+    pub(super) fn of(answer: &WebResponse) -> Form {
+        let Some(value) = answer.parts.headers.get(CONTENT_TYPE) else { return Form::Unknown };
+        let value = value.as_bytes();
+        let essence = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+        if essence.eq_ignore_ascii_case(b"application/json") {
+            Form::Json
+        } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
+            Form::Stream
+        } else {
+            Form::Unknown
+        }
+    }
+
+    /// What a body that begins like this is.
+    fn guess(first: &[u8]) -> Option<Form> {
+        let first = first.trim_ascii_start();
+        let stream = [b"data".as_slice(), b"event", b"id", b"retry", b":"].iter().any(|field| first.starts_with(field));
+        match first.first() {
+            Some(b'{' | b'[') => Some(Form::Json),
+            _ if stream => Some(Form::Stream),
+            _ => None,
+        }
+    }
+}
+
+/// An event stream, and where it stands. It outlives the bodies that carry it.
+pub(super) struct Stream {
+    parser: SseParser,
+    events: Vec<SseEvent>,
+    bytes_max: usize,
+    /// What this body last said the id is.
+    said: String,
+    /// The id to resume after; empty when there is none.
+    pub(super) last_id: String,
+    /// How long the server wants to be left alone before it is resumed.
+    pub(super) retry_ms: Option<u64>,
+    /// An event has come since this was last reset.
+    pub(super) moved: bool,
+}
+
+impl Stream {
+    pub(super) fn new(bytes_max: usize) -> Stream {
+        let parser = SseParser::new(bytes_max);
+        Stream {
+            parser,
+            events: Vec::new(),
+            bytes_max,
+            said: String::new(),
+            last_id: String::new(),
+            retry_ms: None,
+            moved: false,
+        }
+    }
+
+    /// Another body goes on where the last ended; half an event at that end is forgotten.
+    pub(super) fn again(&mut self) {
+        self.parser = SseParser::new(self.bytes_max);
+        self.events.clear();
+        self.said.clear();
+        self.moved = false;
+    }
+
+    /// Takes a piece. Complete events with data can be taken with [`Stream::next`], even when this fails.
+    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), LinkError> {
+        let fed = self.parser.feed(piece, &mut self.events);
+        // A body that says nothing about ids leaves the one that is known.
+        if self.parser.last_event_id() != self.said {
+            self.parser.last_event_id().clone_into(&mut self.said);
+            self.last_id.clone_from(&self.said);
+            self.moved = true;
+        }
+        self.moved |= !self.events.is_empty();
+        self.retry_ms = self.parser.retry_ms().or(self.retry_ms);
+        // Taken from the end.
+        self.events.reverse();
+        fed.map_err(|e| LinkError::Unreadable(e.to_string().into()))
+    }
+
+    pub(super) fn next(&mut self) -> Option<SseEvent> {
+        self.events.pop()
+    }
+
+    /// How long to wait before the stream is resumed for the `n`th time in vain, counted from 0.
+    pub(super) fn wait(&self, n: u32, ms_max: u64) -> Duration {
+        let wanted = self.retry_ms.unwrap_or(RETRY_MS);
+        Duration::from_millis(wanted.saturating_mul(1 << n.min(16)).min(ms_max))
+    }
+}
+
+impl Place {
+    /// Reads a message of the server and gives it on: answers to `answers`, everything else to the inbox. What cannot be
+    /// read is shown to the tap.
+    pub(super) fn hear(&self, text: Bytes, answers: &mut dyn FnMut(Message)) -> Result<(), String> {
+        let dialing = &self.dialing;
+        if dialing.tap.is_some() {
+            let shown = String::from_utf8_lossy(&text);
+            dialing.show(|| Traffic::Heard(&shown));
+        }
+        frame::hear(text, &dialing.limits, &mut |message| match message.kind {
+            Kind::Response { .. } => answers(message),
+            Kind::Request { .. } | Kind::Notification { .. } => dialing.inbox.heard(message),
+        })
+    }
+
+    /// The same for an event of a stream. Events of other types than `message`, and those without data, say nothing.
+    pub(super) fn hear_event(&self, event: SseEvent, answers: &mut dyn FnMut(Message)) {
+        if event.data.is_empty() || event.name != "message" {
+            return;
+        }
+        let kept = self.dialing.tap.is_some().then(|| event.data.clone());
+        if self.hear(event.data.into(), answers).is_err() {
+            // One unreadable event is no reason to give up the others.
+            self.dialing.show(|| Traffic::Garbage(kept.as_deref().unwrap_or_default()));
+        }
+    }
+
+    /// Reads an answer that is one JSON text.
+    pub(super) async fn read_json(&self, body: &mut WebBody, before: Bytes, id: u64) -> Result<Message, LinkError> {
+        let limit = self.dialing.limits.frame_bytes_max;
+        let mut text = body.read_all(limit.saturating_sub(before.len())).await.map_err(|e| broken(&e))?;
+        if !before.is_empty() {
+            text = [before, text].concat().into();
+        }
+        if text.trim_ascii().is_empty() {
+            return Err(LinkError::Unreadable(format!("{} answered nothing", self.name).into()));
+        }
+        let mut found = None;
+        self.hear(text, &mut |message| pick(&mut found, message, id))
+            .map_err(|why| LinkError::Unreadable(format!("the answer of {} is {why}", self.name).into()))?;
+        found.ok_or_else(|| LinkError::Unreadable(format!("{} answered another request", self.name).into()))
+    }
+
+    /// Reads a stream until the answer, or until its end (`None`), or until it breaks.
+    pub(super) async fn read_stream(
+        &self,
+        body: &mut WebBody,
+        before: Bytes,
+        stream: &mut Stream,
+        id: u64,
+    ) -> Result<Option<Message>, LinkError> {
+        let mut piece = before;
+        loop {
+            let fed = stream.feed(&piece);
+            let mut found = None;
+            while found.is_none()
+                && let Some(event) = stream.next()
+            {
+                self.hear_event(event, &mut |message| pick(&mut found, message, id));
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+            fed?;
+            match body.chunk().await.map_err(|e| broken(&e))? {
+                Some(next) => piece = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The first piece of a body whose type says nothing, and what it looks like.
+    pub(super) async fn look(&self, answer: &mut WebResponse) -> Result<(Form, Bytes), LinkError> {
+        let form = Form::of(answer);
+        if form != Form::Unknown {
+            return Ok((form, Bytes::new()));
+        }
+        // White space may come first, but not for long.
+        let mut first = Bytes::new();
+        while first.trim_ascii_start().is_empty() && first.len() < LOOK_BYTES {
+            match answer.body.chunk().await.map_err(|e| broken(&e))? {
+                Some(more) if first.is_empty() => first = more,
+                Some(more) => first = [first, more].concat().into(),
+                None => break,
+            }
+        }
+        if let Some(form) = Form::guess(&first) {
+            return Ok((form, first));
+        }
+        let status = answer.parts.status.as_u16();
+        let why = match answer.parts.headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes())) {
+            _ if first.is_empty() => format!("{} answered a request with status {status} and nothing else", self.name),
+            Some(form) => format!("{} answered with {form}, which is neither JSON nor an event stream", self.name),
+            None => format!("{} answered with something that is neither JSON nor an event stream", self.name),
+        };
+        Err(LinkError::Unreadable(why.into()))
+    }
+
+    /// What an answer with the status of an error means: a JSON-RPC error in it is the answer.
+    pub(super) async fn refused(&self, mut answer: WebResponse, id: Option<u64>) -> Result<Answer, LinkError> {
+        let status = answer.parts.status;
+        let reading = answer.body.beginning(ERROR_BYTES);
+        let text = tokio::time::timeout(ERROR_READ, reading).await.unwrap_or_default().freeze();
+        self.finish(answer.body);
+        if let Some(id) = id
+            && Form::guess(&text) == Some(Form::Json)
+        {
+            let mut found = None;
+            let _ = self.hear(text.clone(), &mut |message| pick(&mut found, message, id));
+            if let Some(message) = found {
+                return Ok(Answer { message, status: Some(status.as_u16()) });
+            }
+        }
+        Err(status_error(status, &text))
+    }
+}
+
+/// The error for a status without a message.
+fn status_error(status: StatusCode, text: &[u8]) -> LinkError {
+    let text = String::from_utf8_lossy(&text[..text.len().min(STATUS_TEXT_BYTES)]);
+    let text = text.trim_end_matches('\u{fffd}').trim();
+    LinkError::Status { status: status.as_u16(), body: text.into() }
+}
+
+/// Keeps the answer to `id`. An error whose id is no number answers whatever was asked: nothing else can be meant.
+fn pick(found: &mut Option<Message>, message: Message, id: u64) {
+    let Kind::Response { id: theirs, outcome } = &message.kind else { return };
+    let ours = match theirs.as_number() {
+        Some(number) => number == id,
+        None => outcome.is_err(),
+    };
+    if ours && found.is_none() {
+        *found = Some(message);
+    }
+}
+
+/// What a body that ends badly means.
+pub(super) fn broken(error: &WebError) -> LinkError {
+    match error.kind() {
+        WebErrorKind::TooLong => LinkError::Unreadable(error.text()),
+        _ => LinkError::CutOff(error.text()),
+    }
+}
+
+const RETRY_MS: u64 = 1_000;
+const LOOK_BYTES: usize = 4 << 10;
+const ERROR_BYTES: usize = 256 << 10;
+const ERROR_READ: Duration = Duration::from_secs(5);
+const STATUS_TEXT_BYTES: usize = 2 << 10;

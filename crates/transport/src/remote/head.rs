@@ -1,0 +1,92 @@
+//! The headers of requests: built once as far as they are always the same, and with credentials marked.
+
+use crate::web::{DPOP, SESSION};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use linchpin_proto::era::Wire;
+use linchpin_proto::http::ask;
+use linchpin_proto::link::Outgoing;
+
+/// What every request of a kind carries.
+pub(super) struct Heads {
+    post: HeaderMap,
+    stream: HeaderMap,
+    bare: HeaderMap,
+}
+
+impl Heads {
+    pub(super) fn new(own: &[(HeaderName, HeaderValue)]) -> Heads {
+        let mut bare = HeaderMap::with_capacity(16);
+        bare.insert(USER_AGENT, HeaderValue::from_static(concat!("linchpin/", env!("CARGO_PKG_VERSION"))));
+        for (name, value) in own {
+            bare.insert(name, value.clone());
+        }
+        let (mut post, mut stream) = (bare.clone(), bare.clone());
+        post.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        post.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        stream.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        Heads { post, stream, bare }
+    }
+
+    /// For a message.
+    pub(super) fn post(&self, out: &Outgoing, session: Option<HeaderValue>) -> HeaderMap {
+        let mut headers = self.post.clone();
+        headers.extend(ask::headers(out));
+        with(headers, session, "")
+    }
+
+    /// For a stream of the server's messages, begun or resumed.
+    pub(super) fn stream(&self, wire: Option<&'static Wire>, session: Option<HeaderValue>, last: &str) -> HeaderMap {
+        with(versioned(self.stream.clone(), wire), session, last)
+    }
+
+    /// For the end of a session.
+    pub(super) fn delete(&self, wire: Option<&'static Wire>, session: HeaderValue) -> HeaderMap {
+        with(versioned(self.bare.clone(), wire), Some(session), "")
+    }
+}
+
+fn versioned(mut headers: HeaderMap, wire: Option<&'static Wire>) -> HeaderMap {
+    let nothing =
+        Outgoing { id: None, method: "".into(), about: None, mirrored: Vec::new(), wire, frame: bytes::Bytes::new() };
+    headers.extend(ask::headers(&nothing));
+    headers
+}
+
+fn with(mut headers: HeaderMap, session: Option<HeaderValue>, last: &str) -> HeaderMap {
+    if let Some(session) = session {
+        headers.insert(SESSION, session);
+    }
+    // An event stream may hold ids that a header cannot; such an id cannot be asked for.
+    if !last.is_empty()
+        && let Ok(last) = HeaderValue::from_str(last)
+    {
+        headers.insert(LAST_EVENT_ID, last);
+    }
+    headers
+}
+
+/// Marks credentials, so that they appear nowhere.
+pub(super) fn mark(headers: &mut HeaderMap) {
+    for name in [AUTHORIZATION, COOKIE, SET_COOKIE, PROXY_AUTHORIZATION, DPOP, SESSION] {
+        if let Some(value) = headers.get_mut(name) {
+            value.set_sensitive(true);
+        }
+    }
+    // Every further value of the same name too.
+    if headers.len() != headers.keys_len() {
+        let all = headers.iter_mut().filter(|(name, _)| is_credential(name));
+        all.for_each(|(_, value)| value.set_sensitive(true));
+    }
+}
+
+/// Whether a header's name suggests a credential.
+pub(super) fn is_credential(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    [AUTHORIZATION, COOKIE, SET_COOKIE, PROXY_AUTHORIZATION, DPOP, SESSION].iter().any(|known| known == name)
+        || ["auth", "token", "secret", "key", "password", "credential", "signature", "session"]
+            .iter()
+            .any(|part| name.contains(part))
+}
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

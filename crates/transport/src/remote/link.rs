@@ -1,0 +1,310 @@
+//! The link of Streamable HTTP.
+
+use super::answer::{Form, Stream};
+use super::listen::listen;
+use super::place::{Place, closed};
+use crate::web::{SESSION, WebResponse};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use linchpin_proto::era::Wire;
+use linchpin_proto::frame::Message;
+use linchpin_proto::link::{Answer, Link, LinkError, Outgoing, Traffic};
+use linchpin_proto::service::BoxFuture;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// A way to a server that speaks Streamable HTTP.
+pub(super) struct Streamable {
+    shared: Arc<Shared>,
+    listening: Mutex<Option<tokio::task::AbortHandle>>,
+    telling: Arc<AtomicUsize>,
+}
+
+/// What the link and its tasks share.
+pub(super) struct Shared {
+    pub(super) place: Arc<Place>,
+    /// The id of the session, once the server gave one.
+    session: Mutex<Option<HeaderValue>>,
+    /// What is spoken, once that is agreed on.
+    wire: Mutex<Option<&'static Wire>>,
+    /// The last request stood alone: what dropping one means before the opening is over.
+    alone: AtomicBool,
+    closed: AtomicBool,
+    closing: Notify,
+}
+
+impl Streamable {
+    pub(super) fn new(place: Arc<Place>) -> Streamable {
+        let shared = Shared {
+            place,
+            session: Mutex::new(None),
+            wire: Mutex::new(None),
+            alone: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            closing: Notify::new(),
+        };
+        Streamable { shared: Arc::new(shared), listening: Mutex::new(None), telling: Arc::default() }
+    }
+
+    fn listening(&self) -> MutexGuard<'_, Option<tokio::task::AbortHandle>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link for Streamable {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = self.shared.closing() => Err(closed()),
+                answer = self.shared.exchange(&out) => answer,
+            }
+        })
+    }
+
+    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = self.shared.closing() => Err(closed()),
+                told = self.shared.tell(&out) => told,
+            }
+        })
+    }
+
+    fn tell_later(&self, out: Outgoing) {
+        let (shared, telling) = (self.shared.clone(), self.telling.clone());
+        if telling.fetch_add(1, Ordering::Relaxed) >= TELLING_MAX {
+            telling.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.shared.place.runtime.spawn(async move {
+            let _ = tokio::time::timeout(TELL_LATER, shared.tell(&out)).await;
+            telling.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    fn cancels_by_dropping(&self) -> bool {
+        match self.shared.wire() {
+            Some(wire) => wire.stateless,
+            None => self.shared.alone.load(Ordering::Relaxed),
+        }
+    }
+
+    fn settled(&self, wire: &'static Wire) {
+        *self.shared.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
+        // A session that was opened anew has another stream.
+        let listens = !wire.stateless && !self.shared.is_closed();
+        let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
+        let before = std::mem::replace(&mut *self.listening(), task);
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+
+    fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn Link>, LinkError>>> {
+        let place = self.shared.place.clone();
+        Box::pin(async move { Some(super::sse::open(place).await.map(|link| link as Arc<dyn Link>)) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.closed.store(true, Ordering::SeqCst);
+            self.shared.closing.notify_waiters();
+            if let Some(task) = self.listening().take() {
+                task.abort();
+            }
+            let Some(session) = self.shared.session().take() else { return };
+            let place = &self.shared.place;
+            let head = || place.heads.delete(self.shared.wire(), session.clone());
+            let deadline = Duration::from_millis(place.dialing.limits.exit_ms_max);
+            // A server that does not let its sessions be ended (405) ends them by itself.
+            let _ = tokio::time::timeout(deadline, place.send(Method::DELETE, Bytes::new(), &head)).await;
+        })
+    }
+}
+
+impl Drop for Streamable {
+    fn drop(&mut self) {
+        if let Some(task) = self.listening().take() {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wire(&self) -> Option<&'static Wire> {
+        *self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Waits for the end of the link.
+    async fn closing(&self) {
+        let mut closing = std::pin::pin!(self.closing.notified());
+        closing.as_mut().enable();
+        if !self.is_closed() {
+            closing.await;
+        }
+    }
+
+    async fn exchange(&self, out: &Outgoing) -> Result<Answer, LinkError> {
+        let Some(id) = out.id else {
+            return Err(LinkError::Unreadable("a message without an id has no answer".into()));
+        };
+        let stateless = out.wire.is_some_and(|wire| wire.stateless);
+        self.alone.store(stateless, Ordering::Relaxed);
+        let mut answer = self.post(out).await?;
+        let status = answer.parts.status;
+        if !status.is_success() {
+            return self.place.refused(answer, Some(id)).await;
+        }
+        let (form, before) = self.place.look(&mut answer).await?;
+        let message = if form == Form::Json {
+            self.place.read_json(&mut answer.body, before, id).await?
+        } else {
+            let mut stream = Stream::new(self.place.dialing.limits.frame_bytes_max);
+            let read = self.place.read_stream(&mut answer.body, before, &mut stream, id).await;
+            match read {
+                Ok(Some(message)) => {
+                    self.place.finish(answer.body);
+                    message
+                }
+                Err(LinkError::Unreadable(why)) => return Err(LinkError::Unreadable(why)),
+                Err(why) if stateless || stream.last_id.is_empty() => return Err(why),
+                Ok(None) if stateless || stream.last_id.is_empty() => {
+                    return Err(LinkError::CutOff("the stream ended before the answer".into()));
+                }
+                Ok(None) | Err(_) => {
+                    drop(answer);
+                    self.resume(out, id, stream).await?
+                }
+            }
+        };
+        Ok(Answer { message, status: Some(status.as_u16()) })
+    }
+
+    /// Sends a message, and learns from the answer's head what concerns the session.
+    async fn post(&self, out: &Outgoing) -> Result<WebResponse, LinkError> {
+        let place = &self.place;
+        if place.dialing.tap.is_some() {
+            let text = String::from_utf8_lossy(&out.frame);
+            place.dialing.show(|| Traffic::Sent(&text));
+        }
+        // The first message has no session yet, and those that stand alone have none at all.
+        let session = if out.wire.is_some_and(|wire| !wire.stateless) { self.session().clone() } else { None };
+        let head = || place.heads.post(out, session.clone());
+        let answer = place.send(Method::POST, out.frame.clone(), &head).await?;
+        let status = answer.parts.status;
+        if status == StatusCode::NOT_FOUND && session.is_some() {
+            self.place.finish(answer.body);
+            return Err(LinkError::Forgotten);
+        }
+        if out.wire.is_none() && out.id.is_some() && status.is_success() {
+            *self.session() = session_of(&answer.parts.headers);
+        }
+        Ok(answer)
+    }
+
+    async fn tell(&self, out: &Outgoing) -> Result<(), LinkError> {
+        let answer = self.post(out).await?;
+        if !answer.parts.status.is_success() {
+            return self.place.refused(answer, None).await.map(drop);
+        }
+        self.place.finish(answer.body);
+        Ok(())
+    }
+
+    /// Goes on with the stream of a request where it ended, until its answer comes.
+    async fn resume(&self, out: &Outgoing, id: u64, mut stream: Stream) -> Result<Message, LinkError> {
+        let limits = &self.place.dialing.limits;
+        let mut vain = 0;
+        let mut ended = Instant::now();
+        let mut why = LinkError::CutOff("the stream ended before the answer".into());
+        loop {
+            if vain == limits.resumes_max {
+                return Err(why);
+            }
+            let wait = stream.wait(vain, limits.resume_ms_max);
+            tokio::time::sleep(wait.saturating_sub(ended.elapsed())).await;
+            self.place.dialing.show(|| Traffic::Note("a stream that ended early is resumed"));
+            vain += 1;
+            stream.again();
+            let wire = out.wire.or_else(|| self.wire());
+            let answer = self.stream(wire, &stream.last_id).await;
+            let mut answer = match answer {
+                Ok(answer) => answer,
+                Err(e @ (LinkError::Forgotten | LinkError::Unauthorized(_))) => return Err(e),
+                Err(e) => {
+                    (ended, why) = (Instant::now(), e);
+                    continue;
+                }
+            };
+            let status = answer.parts.status;
+            if !status.is_success() {
+                if !passing(status) {
+                    let why =
+                        format!("the stream ended before the answer and is not resumed (status {})", status.as_u16());
+                    return Err(LinkError::CutOff(why.into()));
+                }
+                (ended, why) = (Instant::now(), LinkError::Status { status: status.as_u16(), body: "".into() });
+                continue;
+            }
+            let (form, before) = self.place.look(&mut answer).await?;
+            if form == Form::Json {
+                return self.place.read_json(&mut answer.body, before, id).await;
+            }
+            match self.place.read_stream(&mut answer.body, before, &mut stream, id).await {
+                Ok(Some(message)) => {
+                    self.place.finish(answer.body);
+                    return Ok(message);
+                }
+                Ok(None) => {}
+                Err(LinkError::Unreadable(why)) => return Err(LinkError::Unreadable(why)),
+                Err(e) => why = e,
+            }
+            ended = Instant::now();
+            if stream.moved {
+                vain = 0;
+            }
+        }
+    }
+
+    /// Asks for a stream of the server's messages, after the event `last` if that is not empty.
+    pub(super) async fn stream(&self, wire: Option<&'static Wire>, last: &str) -> Result<WebResponse, LinkError> {
+        let session = self.session().clone();
+        let head = || self.place.heads.stream(wire, session.clone(), last);
+        let answer = self.place.send(Method::GET, Bytes::new(), &head).await?;
+        if answer.parts.status == StatusCode::NOT_FOUND && session.is_some() && !last.is_empty() {
+            self.place.finish(answer.body);
+            return Err(LinkError::Forgotten);
+        }
+        Ok(answer)
+    }
+}
+
+/// Statuses that may be different next time.
+pub(super) fn passing(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
+}
+
+/// The session's id, if the server gave one that can be repeated.
+fn session_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut id = headers.get(SESSION)?.clone();
+    if id.is_empty() {
+        return None;
+    }
+    id.set_sensitive(true);
+    Some(id)
+}
+
+const TELLING_MAX: usize = 64;
+const TELL_LATER: Duration = Duration::from_secs(10);

@@ -1,0 +1,60 @@
+//! The stream on which a server of the sessions era says what nobody asked for.
+
+use super::answer::{Form, Stream};
+use super::link::{Shared, passing};
+use linchpin_proto::link::{LinkError, Traffic};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Listens until there is no such stream (any more). Having none is a server's right, so that no failure is reported; what
+/// ends or breaks is resumed, after waits that grow as long as nothing is heard.
+pub(super) async fn listen(shared: Arc<Shared>) {
+    let limits = shared.place.dialing.limits.clone();
+    let mut stream = Stream::new(limits.frame_bytes_max);
+    let (mut worked, mut vain) = (false, 0);
+    loop {
+        let begun = Instant::now();
+        match shared.stream(shared.wire(), &stream.last_id).await {
+            Ok(mut answer) if answer.parts.status.is_success() => {
+                if Form::of(&answer) != Form::Stream {
+                    return;
+                }
+                worked = true;
+                shared.place.dialing.show(|| Traffic::Note("listening to the server"));
+                // No answer is expected here, and none is taken.
+                let read = hear(&shared, &mut answer.body, &mut stream).await;
+                if stream.moved || begun.elapsed() > STEADY {
+                    vain = 0;
+                }
+                if read.is_err() {
+                    return;
+                }
+            }
+            Ok(answer) if worked && passing(answer.parts.status) => {}
+            // Refused, or the session is gone, which the next request will find out.
+            Ok(_) | Err(LinkError::Forgotten | LinkError::Unauthorized(_) | LinkError::Unreadable(_)) => return,
+            Err(_) => {}
+        }
+        tokio::time::sleep(stream.wait(vain, limits.resume_ms_max)).await;
+        vain += 1;
+        stream.again();
+    }
+}
+
+/// Gives on what is heard until the body ends or breaks.
+///
+/// # Errors
+/// When an event is too long: it would be so again.
+async fn hear(shared: &Shared, body: &mut crate::web::WebBody, stream: &mut Stream) -> Result<(), LinkError> {
+    while let Ok(Some(piece)) = body.chunk().await {
+        let fed = stream.feed(&piece);
+        while let Some(event) = stream.next() {
+            shared.place.hear_event(event, &mut |_| {});
+        }
+        fed?;
+    }
+    Ok(())
+}
+
+/// A stream that lasted this long was a good one, even if nothing came.
+const STEADY: Duration = Duration::from_secs(5);

@@ -1,0 +1,266 @@
+//! The transport of 2024-11-05: one stream on which everything comes, and an address to which everything is sent.
+//!
+//! Specification: 2024-11-05 "HTTP with SSE", and "Backwards Compatibility" of Streamable HTTP.
+
+use super::answer::{Form, Stream};
+use super::place::{Place, closed};
+use crate::web::{WebBody, WebResponse};
+use bytes::Bytes;
+use http::Method;
+use linchpin_proto::era::Wire;
+use linchpin_proto::frame::{Kind, Message};
+use linchpin_proto::link::{Answer, Link, LinkError, Outgoing, Traffic};
+use linchpin_proto::service::BoxFuture;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use url::Url;
+
+/// A way to a server that speaks the old transport.
+pub(super) struct Sse {
+    shared: Arc<Shared>,
+    reading: tokio::task::AbortHandle,
+    telling: Arc<AtomicUsize>,
+}
+
+struct Shared {
+    place: Arc<Place>,
+    /// Where messages are sent.
+    endpoint: Url,
+    waiting: Mutex<Waiting>,
+}
+
+/// Who waits for an answer; why nobody can, once the stream has ended.
+#[derive(Default)]
+struct Waiting {
+    answers: HashMap<u64, oneshot::Sender<Message>>,
+    ended: Option<LinkError>,
+}
+
+/// Opens the stream and waits for the address that the server names on it.
+///
+/// # Errors
+/// When there is no such stream, or it names no address of the same origin in time.
+pub(super) async fn open(place: Arc<Place>) -> Result<Arc<Sse>, LinkError> {
+    let head = || place.heads.stream(None, None, "");
+    let mut answer = place.send(Method::GET, Bytes::new(), &head).await?;
+    if !answer.parts.status.is_success() {
+        return Err(place.refused(answer, None).await.err().unwrap_or_else(closed));
+    }
+    if Form::of(&answer) != Form::Stream {
+        return Err(LinkError::Unreadable(
+            format!("{} answered GET with something that is no event stream", place.name).into(),
+        ));
+    }
+    let limits = &place.dialing.limits;
+    let mut stream = Stream::new(limits.frame_bytes_max);
+    let deadline = Duration::from_millis(limits.connect_ms_max);
+    let endpoint = match tokio::time::timeout(deadline, endpoint(&place, &mut answer, &mut stream)).await {
+        Ok(endpoint) => endpoint?,
+        Err(_) => {
+            let why = format!("{} did not name an endpoint in time, so that nothing can be sent", place.name);
+            return Err(LinkError::Unreachable(why.into()));
+        }
+    };
+    let shared = Arc::new(Shared { place, endpoint, waiting: Mutex::default() });
+    let reading = shared.place.runtime.spawn(read(shared.clone(), answer.body, stream)).abort_handle();
+    Ok(Arc::new(Sse { shared, reading, telling: Arc::default() }))
+}
+
+async fn endpoint(place: &Place, answer: &mut WebResponse, stream: &mut Stream) -> Result<Url, LinkError> {
+    loop {
+        let piece = answer.body.chunk().await.map_err(|e| super::answer::broken(&e))?;
+        let Some(piece) = piece else {
+            return Err(LinkError::Unreachable(format!("{} ended its stream at once", place.name).into()));
+        };
+        let fed = stream.feed(&piece);
+        while let Some(event) = stream.next() {
+            if event.name != "endpoint" {
+                place.hear_event(event, &mut |_| {});
+                continue;
+            }
+            let found = place.url.join(event.data.trim()).ok().filter(|url| url.origin() == place.url.origin());
+            return found.ok_or_else(|| {
+                let why = format!("{} names an endpoint of another origin, which is not trusted", place.name);
+                LinkError::Unreachable(why.into())
+            });
+        }
+        fed?;
+    }
+}
+
+/// Gives on what comes until the stream ends, which is the end of the link.
+async fn read(shared: Arc<Shared>, mut body: WebBody, mut stream: Stream) {
+    let mut piece = Bytes::new();
+    let why = loop {
+        let fed = stream.feed(&piece);
+        while let Some(event) = stream.next() {
+            shared.place.hear_event(event, &mut |message| shared.answered(message));
+        }
+        if let Err(e) = fed {
+            break e.to_string();
+        }
+        match body.chunk().await {
+            Ok(Some(next)) => piece = next,
+            Ok(None) => break format!("{} ended the stream", shared.place.name),
+            Err(e) => break e.to_string(),
+        }
+    };
+    let why = LinkError::Closed(why.into());
+    if shared.end(why.clone()) {
+        shared.place.dialing.inbox.closed(why);
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self, message: Message) {
+        let Kind::Response { id, .. } = &message.kind else { return };
+        let waiter = id.as_number().and_then(|id| self.waiting().answers.remove(&id));
+        if let Some(waiter) = waiter {
+            let _ = waiter.send(message);
+        }
+    }
+
+    /// Everybody who waits waits in vain. `false` when that was so already.
+    fn end(&self, why: LinkError) -> bool {
+        let mut waiting = self.waiting();
+        let first = waiting.ended.is_none();
+        waiting.ended.get_or_insert(why);
+        waiting.answers.clear();
+        first
+    }
+
+    fn why(&self) -> LinkError {
+        self.waiting().ended.clone().unwrap_or_else(closed)
+    }
+
+    async fn post(&self, out: &Outgoing) -> Result<WebResponse, LinkError> {
+        let place = &self.place;
+        if place.dialing.tap.is_some() {
+            let text = String::from_utf8_lossy(&out.frame);
+            place.dialing.show(|| Traffic::Sent(&text));
+        }
+        let head = || place.heads.post(out, None);
+        place.send_to(&self.endpoint, Method::POST, out.frame.clone(), &head).await
+    }
+
+    async fn exchange(&self, out: &Outgoing) -> Result<Answer, LinkError> {
+        let Some(id) = out.id else {
+            return Err(LinkError::Unreadable("a message without an id has no answer".into()));
+        };
+        let (sender, mut receiver) = oneshot::channel();
+        {
+            let mut waiting = self.waiting();
+            if let Some(why) = &waiting.ended {
+                return Err(why.clone());
+            }
+            waiting.answers.insert(id, sender);
+        }
+        let _forget = Forget { shared: self, id };
+        let answer = tokio::select! {
+            biased;
+            // The answer may overtake the acknowledgement.
+            message = &mut receiver => return self.take(message),
+            answer = self.post(out) => answer?,
+        };
+        if !answer.parts.status.is_success() {
+            return self.place.refused(answer, Some(id)).await;
+        }
+        if Form::of(&answer) == Form::Json {
+            // Not as it should be, but clear: the answer is the answer.
+            let mut body = answer.body;
+            tokio::select! {
+                biased;
+                message = &mut receiver => return self.take(message),
+                message = self.place.read_json(&mut body, Bytes::new(), id) => {
+                    if let Ok(message) = message {
+                        return Ok(Answer { message, status: None });
+                    }
+                }
+            }
+        } else {
+            self.place.finish(answer.body);
+        }
+        let message = receiver.await;
+        self.take(message)
+    }
+
+    fn take(&self, message: Result<Message, oneshot::error::RecvError>) -> Result<Answer, LinkError> {
+        message.map(|message| Answer { message, status: None }).map_err(|_| self.why())
+    }
+
+    async fn tell(&self, out: &Outgoing) -> Result<(), LinkError> {
+        let ended = self.waiting().ended.clone();
+        if let Some(why) = ended {
+            return Err(why);
+        }
+        let answer = self.post(out).await?;
+        if !answer.parts.status.is_success() {
+            return self.place.refused(answer, None).await.map(drop);
+        }
+        self.place.finish(answer.body);
+        Ok(())
+    }
+}
+
+/// Takes a request that nobody waits for any more out of the table.
+struct Forget<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.shared.waiting().answers.remove(&self.id);
+    }
+}
+
+impl Link for Sse {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+        Box::pin(async move { self.shared.exchange(&out).await })
+    }
+
+    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
+        Box::pin(async move { self.shared.tell(&out).await })
+    }
+
+    fn tell_later(&self, out: Outgoing) {
+        let (shared, telling) = (self.shared.clone(), self.telling.clone());
+        if telling.fetch_add(1, Ordering::Relaxed) >= TELLING_MAX {
+            telling.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.shared.place.runtime.spawn(async move {
+            let _ = tokio::time::timeout(TELL_LATER, shared.tell(&out)).await;
+            telling.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    fn cancels_by_dropping(&self) -> bool {
+        false
+    }
+
+    fn settled(&self, _wire: &'static Wire) {}
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.reading.abort();
+            self.shared.end(closed());
+        })
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+const TELLING_MAX: usize = 64;
+const TELL_LATER: Duration = Duration::from_secs(10);

@@ -1,0 +1,114 @@
+//! The body of an answer, read piece by piece and never past its limit.
+
+use super::WebError;
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// The body of an answer. Dropping it before its end closes the stream or connection it comes from.
+pub struct WebBody {
+    body: reqwest::Body,
+    host: String,
+    /// Bytes that may still come.
+    left: Option<usize>,
+    deadline: Option<Instant>,
+}
+
+impl WebBody {
+    pub(super) fn new(body: reqwest::Body, host: String, left: Option<usize>, deadline: Option<Instant>) -> WebBody {
+        WebBody { body, host, left, deadline }
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// Cancel-safe: a piece that was not returned is returned by the next call.
+    ///
+    /// # Errors
+    /// When the connection breaks, the body passes the client's limit, or its deadline has passed.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
+        let Some(at) = self.deadline else { return poll_fn(|cx| self.poll_chunk(cx)).await };
+        match tokio::time::timeout_at(at.into(), poll_fn(|cx| self.poll_chunk(cx))).await {
+            Ok(chunk) => chunk,
+            Err(_) => Err(WebError::timeout(&self.host)),
+        }
+    }
+
+    /// The same without a deadline.
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, WebError>> {
+        loop {
+            let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => return Poll::Ready(Ok(None)),
+                Some(Err(e)) => return Poll::Ready(Err(WebError::broken(&e, &self.host))),
+                Some(Ok(frame)) => frame,
+            };
+            // Trailers say nothing to us.
+            let Ok(data) = frame.into_data() else { continue };
+            if data.is_empty() {
+                continue;
+            }
+            if let Some(left) = &mut self.left {
+                if data.len() > *left {
+                    let why = format!("the answer of {} is longer than allowed", self.host);
+                    return Poll::Ready(Err(WebError::too_long(why)));
+                }
+                *left -= data.len();
+            }
+            return Poll::Ready(Ok(Some(data)));
+        }
+    }
+
+    /// Whether nothing more can come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// The whole rest, at most `bytes_max` bytes of it. A body of one piece is not copied.
+    ///
+    /// # Errors
+    /// As [`WebBody::chunk`], and when it is longer than `bytes_max`, which is noticed while reading.
+    pub async fn read_all(&mut self, bytes_max: usize) -> Result<Bytes, WebError> {
+        let too_long = |host: &str| {
+            WebError::too_long(format!("the answer of {host} is longer than the limit of {bytes_max} bytes"))
+        };
+        if self.body.size_hint().lower() > bytes_max as u64 {
+            return Err(too_long(&self.host));
+        }
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        if first.len() > bytes_max {
+            return Err(too_long(&self.host));
+        }
+        let mut whole = BytesMut::new();
+        while let Some(more) = self.chunk().await? {
+            if whole.is_empty() {
+                whole.extend_from_slice(&first);
+            }
+            if whole.len() + more.len() > bytes_max {
+                return Err(too_long(&self.host));
+            }
+            whole.extend_from_slice(&more);
+        }
+        Ok(if whole.is_empty() { first } else { whole.freeze() })
+    }
+
+    /// The beginning as text, for errors: at most `bytes_max` bytes, and nothing when it cannot be read.
+    pub(crate) async fn beginning(&mut self, bytes_max: usize) -> BytesMut {
+        let mut text = BytesMut::new();
+        while text.len() < bytes_max {
+            match self.chunk().await {
+                Ok(Some(more)) => text.extend_from_slice(&more[..more.len().min(bytes_max - text.len())]),
+                _ => break,
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for WebBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebBody").field("host", &self.host).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,175 @@
+//! What can go wrong with a request, in short sentences that name the host and hold no credential.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use url::Url;
+
+/// Why a request has no answer, or its body no end.
+#[derive(Clone, Debug)]
+pub struct WebError {
+    kind: WebErrorKind,
+    text: Arc<str>,
+}
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum WebErrorKind {
+    /// The rules forbid the address: nothing was sent.
+    Refused,
+    /// The host cannot be reached: its name is not known, nobody listens, the network is away.
+    Unreachable,
+    /// A secure connection could not be made.
+    Tls,
+    /// A deadline passed.
+    Timeout,
+    /// Headers or body are longer than allowed.
+    TooLong,
+    /// The connection broke, or what came was not HTTP.
+    Broken,
+    /// The request itself cannot be sent.
+    Invalid,
+}
+
+impl WebError {
+    /// What kind of failure it was.
+    pub fn kind(&self) -> WebErrorKind {
+        self.kind
+    }
+
+    /// The sentence, shared.
+    pub fn text(&self) -> Arc<str> {
+        self.text.clone()
+    }
+
+    pub(crate) fn invalid(text: String) -> WebError {
+        WebError { kind: WebErrorKind::Invalid, text: text.into() }
+    }
+
+    pub(crate) fn too_long(text: String) -> WebError {
+        WebError { kind: WebErrorKind::TooLong, text: text.into() }
+    }
+
+    pub(crate) fn refused(host: &str, why: &str) -> WebError {
+        WebError {
+            kind: WebErrorKind::Refused,
+            text: format!("{host} {why}, where this client does not connect").into(),
+        }
+    }
+
+    pub(crate) fn timeout(host: &str) -> WebError {
+        WebError { kind: WebErrorKind::Timeout, text: format!("{host} did not answer in time").into() }
+    }
+
+    /// What a failed request means.
+    pub(super) fn of(error: reqwest::Error, url: &Url) -> WebError {
+        let host = host(url);
+        let error = error.without_url();
+        if let Some(vetoed) = find::<super::resolve::Vetoed>(&error) {
+            return WebError::refused(&host, vetoed.why);
+        }
+        let (kind, text) = if let Some(tls) = find::<rustls::Error>(&error) {
+            (WebErrorKind::Tls, tls_text(&host, tls))
+        } else if error.is_connect() && error.is_timeout() {
+            (WebErrorKind::Timeout, format!("connecting to {host} took too long"))
+        } else if error.is_timeout() {
+            (WebErrorKind::Timeout, format!("{host} did not answer in time"))
+        } else if error.is_connect() {
+            (WebErrorKind::Unreachable, connect_text(&host, &error))
+        } else if error.is_builder() {
+            (WebErrorKind::Invalid, format!("the request to {host} cannot be sent: {}", deepest(&error)))
+        } else {
+            (WebErrorKind::Broken, format!("the request to {host} failed: {}", deepest(&error)))
+        };
+        WebError { kind, text: text.into() }
+    }
+
+    /// What a body that ends badly means.
+    pub(super) fn broken(error: &reqwest::Error, host: &str) -> WebError {
+        let text = format!("the answer of {host} broke off: {}", deepest(error));
+        WebError { kind: WebErrorKind::Broken, text: text.into() }
+    }
+}
+
+impl fmt::Display for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl StdError for WebError {}
+
+impl From<WebError> for io::Error {
+    fn from(e: WebError) -> io::Error {
+        let kind = match e.kind {
+            WebErrorKind::Refused => io::ErrorKind::PermissionDenied,
+            WebErrorKind::Timeout => io::ErrorKind::TimedOut,
+            WebErrorKind::Invalid => io::ErrorKind::InvalidInput,
+            WebErrorKind::TooLong => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, e)
+    }
+}
+
+/// Host and, where it is not the usual one, port.
+pub(super) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("?");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn tls_text(host: &str, error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(why) => {
+            let why = match why {
+                rustls::CertificateError::UnknownIssuer => "nobody this machine trusts has signed it".to_owned(),
+                rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
+                    "it has expired".to_owned()
+                }
+                rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
+                    "it is for another name".to_owned()
+                }
+                other => other.to_string(),
+            };
+            format!("the TLS certificate of {host} is not trusted: {why}")
+        }
+        rustls::Error::InvalidMessage(_) => format!("{host} does not speak TLS; is it http:// instead of https://?"),
+        other => format!("no secure connection to {host}: {other}"),
+    }
+}
+
+fn connect_text(host: &str, error: &reqwest::Error) -> String {
+    if error.is_dns() {
+        return format!("the name of {host} cannot be found: {}", deepest(error));
+    }
+    match find::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => format!("{host} refuses the connection: nobody listens there"),
+        Some(io::ErrorKind::TimedOut) => format!("connecting to {host} took too long"),
+        _ => format!("cannot connect to {host}: {}", deepest(error)),
+    }
+}
+
+/// The first error of a type among the causes. I/O errors wrap others without naming them as their source.
+fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn deepest(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}

@@ -1,0 +1,60 @@
+//! Following redirects, one checked hop after the other.
+
+use super::{Web, WebError, WebResponse, error};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, Method};
+use url::Url;
+
+impl Web {
+    /// Sends a GET and follows at most `hops_max` redirects. Every hop is checked like the first; one from `https` to
+    /// `http` is refused; headers that carry credentials (the usual ones, and values marked sensitive) stay behind when the
+    /// origin changes.
+    ///
+    /// # Errors
+    /// As [`Web::send`], and when a redirect may not be followed or leads nowhere.
+    pub async fn follow(&self, uri: &http::Uri, headers: HeaderMap, hops_max: u32) -> Result<WebResponse, WebError> {
+        let mut url = Url::parse(&uri.to_string()).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
+        let mut headers = headers;
+        for _ in 0..=hops_max {
+            let answer = self.request(Method::GET, &url, headers.clone(), Bytes::new()).await?;
+            if !matches!(answer.parts.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(answer);
+            }
+            let Some(next) = target(&url, &answer.parts.headers)? else { return Ok(answer) };
+            if url.scheme() == "https" && next.scheme() != "https" {
+                let (from, to) = (error::host(&url), error::host(&next));
+                return Err(WebError::refused(&to, &format!("is where {from} redirects to without TLS")));
+            }
+            if url.origin() != next.origin() {
+                drop_credentials(&mut headers);
+            }
+            url = next;
+        }
+        Err(WebError::invalid(format!("{} redirects more than {hops_max} times", error::host(&url))))
+    }
+}
+
+/// Where a redirect leads; `None` when it does not say.
+pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, WebError> {
+    let Some(location) = headers.get(LOCATION) else { return Ok(None) };
+    let next = location.to_str().ok().and_then(|location| from.join(location).ok());
+    match next.filter(|next| matches!(next.scheme(), "http" | "https") && next.has_host()) {
+        Some(next) => Ok(Some(next)),
+        None => Err(WebError::invalid(format!("{} redirects to something that is no web address", error::host(from)))),
+    }
+}
+
+fn drop_credentials(headers: &mut HeaderMap) {
+    for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, DPOP, SESSION] {
+        headers.remove(name);
+    }
+    let marked: Vec<HeaderName> =
+        headers.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone()).collect();
+    for name in marked {
+        headers.remove(name);
+    }
+}
+
+pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

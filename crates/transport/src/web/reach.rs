@@ -1,0 +1,91 @@
+//! Which addresses may be connected to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where a client may connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Anywhere: for addresses that the user wrote.
+    Any,
+    /// Public addresses only: for addresses that somebody else wrote. Not this machine, private and shared networks,
+    /// link-local addresses (cloud metadata at 169.254.169.254 among them), multicast, documentation and reserved ranges, nor
+    /// any of those inside an IPv6 address (mapped, compatible, NAT64, 6to4, Teredo).
+    Public,
+    /// The same and this machine's own loopback addresses: for development.
+    PublicOrLoopback,
+}
+
+impl Reach {
+    /// Whether an address may be connected to.
+    ///
+    /// # Errors
+    /// What the address is, as the end of a sentence that begins with it.
+    pub fn check(self, ip: IpAddr) -> Result<(), &'static str> {
+        let special = match self {
+            Reach::Any => None,
+            Reach::Public | Reach::PublicOrLoopback => special(ip),
+        };
+        match special {
+            None => Ok(()),
+            Some(LOOPBACK) if self == Reach::PublicOrLoopback => Ok(()),
+            Some(what) => Err(what),
+        }
+    }
+}
+
+const LOOPBACK: &str = "is this machine itself";
+
+fn special(ip: IpAddr) -> Option<&'static str> {
+    match ip {
+        IpAddr::V4(ip) => special_v4(ip),
+        IpAddr::V6(ip) => special_v6(ip),
+    }
+}
+
+fn special_v4(ip: Ipv4Addr) -> Option<&'static str> {
+    // The special-purpose registry of IANA (RFC 6890 and its updates).
+    Some(match ip.octets() {
+        [0, ..] => "is not an address of one host",
+        [127, ..] => LOOPBACK,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "is in a private network",
+        [100, 64..=127, ..] => "is in a network shared by a provider",
+        [169, 254, ..] => "is a link-local address",
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => "is reserved",
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "is for documentation",
+        [224..=239, ..] => "is a multicast address",
+        [240..=255, ..] => "is reserved",
+        _ => return None,
+    })
+}
+
+fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
+    let s = ip.segments();
+    let v4 = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Ipv4Addr::new(a, b, c, d)
+    };
+    Some(match s {
+        [0, 0, 0, 0, 0, 0, 0, 0] => "is not an address of one host",
+        [0, 0, 0, 0, 0, 0, 0, 1] => LOOPBACK,
+        // What an IPv4 address is does not change by the form it is written in. Mapped, compatible, translated, and
+        // NAT64 with the well-known prefix:
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
+            return special_v4(v4(high, low));
+        }
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => return special_v4(v4(high, low)),
+        // NAT64 with local prefixes.
+        [0x64, 0xff9b, 1, ..] => "is in a private network",
+        // 6to4 carries the address of its gateway, Teredo that of its client, inverted.
+        [0x2002, high, low, ..] => return special_v4(v4(high, low)),
+        [0x2001, 0, _, _, _, _, high, low] => return special_v4(v4(!high, !low)),
+        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => "is for documentation",
+        [0x2001, 0..=0x1ff, ..] | [0x100, 0, 0, 0..=1, ..] | [0x5f00, ..] => "is reserved",
+        [0xfc00..=0xfdff, ..] => "is in a private network",
+        [0xfe80..=0xfebf, ..] => "is a link-local address",
+        [0xfec0..=0xfeff, ..] => "is in a private network",
+        [0xff00..=0xffff, ..] => "is a multicast address",
+        [0x2000..=0x3fff, ..] => return None,
+        // Everything else has not been given out.
+        _ => "is reserved",
+    })
+}

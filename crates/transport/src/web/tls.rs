@@ -1,0 +1,91 @@
+//! TLS with the certificates that the platform trusts, read when the first secure connection is made: a client that only
+//! speaks to this machine does not pay for them.
+
+use super::WebError;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+use std::sync::{Arc, OnceLock};
+
+/// The configuration for a client that trusts the platform's certificates and `extra` ones (DER).
+pub(super) fn config(extra: &[Vec<u8>]) -> Result<ClientConfig, WebError> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Platform { provider: provider.clone(), extra: extra.to_vec(), own: OnceLock::new() };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| WebError::invalid(format!("TLS cannot be set up: {e}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The platform's verifier, made when it is first asked. It changes nothing about how certificates are judged.
+#[derive(Debug)]
+struct Platform {
+    provider: Arc<CryptoProvider>,
+    extra: Vec<Vec<u8>>,
+    own: OnceLock<Result<Verifier, Error>>,
+}
+
+/// The one without extra certificates is shared by the whole process.
+static SHARED: OnceLock<Result<Verifier, Error>> = OnceLock::new();
+
+impl Platform {
+    fn verifier(&self) -> Result<&Verifier, Error> {
+        let place = if self.extra.is_empty() { &SHARED } else { &self.own };
+        place.get_or_init(|| self.load()).as_ref().map_err(Clone::clone)
+    }
+
+    #[cfg(any(all(unix, not(target_os = "android")), windows))]
+    fn load(&self) -> Result<Verifier, Error> {
+        let extra = self.extra.iter().map(|der| CertificateDer::from(der.clone()));
+        Verifier::new_with_extra_roots(extra, self.provider.clone())
+    }
+
+    #[cfg(not(any(all(unix, not(target_os = "android")), windows)))]
+    fn load(&self) -> Result<Verifier, Error> {
+        match self.extra.is_empty() {
+            true => Verifier::new(self.provider.clone()),
+            false => Err(Error::General("extra root certificates are not supported on this platform".to_owned())),
+        }
+    }
+}
+
+impl ServerCertVerifier for Platform {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verifier()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier()?.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier()?.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,11 @@
+//! What the HTTP client side does with servers that answer in every possible way.
+#![cfg(feature = "remote")]
+
+mod answers;
+mod hygiene;
+mod old;
+mod reach;
+mod redirects;
+mod script;
+mod sessions;
+mod streams;
