@@ -33,6 +33,13 @@ const BUDGETS: &[Budget] = &[
         features: Some(&["server", "http", "macros"]),
         crates_max: 75,
     },
+    Budget { what: "a client of programs", package: "linchpin", features: Some(&["client", "child"]), crates_max: 55 },
+    Budget {
+        what: "an HTTP client with OAuth",
+        package: "linchpin",
+        features: Some(&["client", "child", "remote", "auth"]),
+        crates_max: 140,
+    },
 ];
 
 /// `cargo xtask deps`.

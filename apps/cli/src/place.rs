@@ -4,7 +4,6 @@ use crate::fail::Failure;
 use crate::paste;
 use clap::Args;
 use linchpin::proto::service::IntoService;
-use linchpin::server::Server;
 use linchpin::transport::{http, stdio};
 use std::io;
 use std::net::SocketAddr;
@@ -43,7 +42,7 @@ pub(crate) struct Card<'a> {
 
 impl PlaceArgs {
     /// Serves until input ends or the process is told to stop.
-    pub(crate) fn run<S: Send + Sync + 'static>(self, server: Server<S>, card: &Card<'_>) -> Result<(), Failure> {
+    pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(Failure::new)?;
         // One thread does for a pipe; HTTP takes what the machine has.
         let mut runtime = match self.http {

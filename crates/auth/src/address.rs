@@ -114,7 +114,11 @@ mod tests {
             ("https://a/#x", "https://a/mcp", false),
         ];
         for (resource, server, want) in rows {
-            assert_eq!(covers(&Url::parse(resource).unwrap(), &Url::parse(server).unwrap()), want, "{resource} {server}");
+            assert_eq!(
+                covers(&Url::parse(resource).unwrap(), &Url::parse(server).unwrap()),
+                want,
+                "{resource} {server}"
+            );
         }
     }
 
@@ -122,8 +126,17 @@ mod tests {
     fn only_https_or_this_machine_may_be_asked() {
         let good = ["https://a/x", "http://localhost:1/x", "http://127.9.9.9/", "http://[::1]/", "http://a.localhost/"];
         let bad = [
-            "http://a/x", "ftp://a", "file:///etc/passwd", "javascript:alert(1)", "https://u:p@a/", "https://u@a/", "//a",
-            "", "http://localhost.evil.example/", "http://127.0.0.1.evil.example/", "data:text/html,x",
+            "http://a/x",
+            "ftp://a",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "https://u:p@a/",
+            "https://u@a/",
+            "//a",
+            "",
+            "http://localhost.evil.example/",
+            "http://127.0.0.1.evil.example/",
+            "data:text/html,x",
         ];
         for address in good {
             parse("it", address).unwrap();
@@ -147,7 +160,11 @@ mod tests {
             ("https://8.8.8.8/mcp", "https://10.1.2.4/", Reach::Public),
         ];
         for (server, target, want) in rows {
-            assert_eq!(reach(None, &Url::parse(server).unwrap(), &Url::parse(target).unwrap()), want, "{server} {target}");
+            assert_eq!(
+                reach(None, &Url::parse(server).unwrap(), &Url::parse(target).unwrap()),
+                want,
+                "{server} {target}"
+            );
         }
     }
 }

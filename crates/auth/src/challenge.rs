@@ -171,7 +171,10 @@ mod tests {
             (&[r#"Bearer resource_metadata="https://a/b?x=1,2""#], "prm=https://a/b?x=1,2"),
             (&[r#"Bearer resource_metadata=https://a/b, scope=a"#], "prm=https://a/b | scope=a"),
             (&[r#"Bearer realm="a, Bearer scope=\"no\"", scope="a b""#], "scope=a b"),
-            (&[r#"Bearer error="invalid_token",error_description="say \"when\"""#], "error=invalid_token | text=say \"when\""),
+            (
+                &[r#"Bearer error="invalid_token",error_description="say \"when\"""#],
+                "error=invalid_token | text=say \"when\"",
+            ),
             (&[r#"Basic realm="x", Bearer scope="a""#], "scope=a"),
             (&[r#"Basic dXNlcg==, Bearer scope="a""#], "scope=a"),
             (&[r#"Negotiate, Bearer scope="a""#], "scope=a"),

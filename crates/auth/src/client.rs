@@ -103,7 +103,8 @@ impl Method {
 impl Client {
     /// A client with credentials of its own. The method follows from what they are and what the server takes.
     pub(crate) fn new(id: &str, credential: &Credential, server: &Server) -> Result<Client, Error> {
-        let takes = |method: Method| server.auth_methods.as_ref().is_none_or(|all| all.iter().any(|m| m == method.name()));
+        let takes =
+            |method: Method| server.auth_methods.as_ref().is_none_or(|all| all.iter().any(|m| m == method.name()));
         let method = match credential {
             Credential::None => Method::None,
             // RFC 8414: where the server does not say, it is the first.
@@ -145,7 +146,8 @@ impl Client {
 fn basic(id: &str, secret: &Secret) -> HeaderValue {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encode(id), encode(secret.expose()));
-    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).expect("base64 fits into a header");
+    let mut value =
+        HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).expect("base64 fits into a header");
     value.set_sensitive(true);
     value
 }
@@ -170,23 +172,33 @@ impl Form {
 
     /// Adds a parameter. What can be a secret is remembered as one.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
-        const SECRET: &[&str] =
-            &["client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "assertion", "subject_token", "token"];
-        if SECRET.contains(&name) {
-            self.secrets.push(value.into());
-        }
+        const SECRET: &[&str] = &[
+            "client_secret",
+            "client_assertion",
+            "code",
+            "code_verifier",
+            "refresh_token",
+            "assertion",
+            "subject_token",
+            "token",
+        ];
+        let encoded: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
         if !self.body.is_empty() {
             self.body.push('&');
         }
         self.body.extend(form_urlencoded::byte_serialize(name.as_bytes()));
         self.body.push('=');
-        self.body.extend(form_urlencoded::byte_serialize(value.as_bytes()));
+        self.body.push_str(&encoded);
+        if SECRET.contains(&name) {
+            self.secrets.extend([Secret::from(value), Secret::from(encoded)]);
+        }
     }
 
     pub(crate) fn body(&self) -> bytes::Bytes {
         bytes::Bytes::copy_from_slice(self.body.as_bytes())
     }
 
+    /// What must not be shown of an answer to this.
     pub(crate) fn secrets<'a>(&'a self, client: Option<&'a Client>) -> Vec<&'a str> {
         let of_client = client.and_then(|client| match &client.credential {
             Credential::Secret(secret) => Some(secret.expose()),

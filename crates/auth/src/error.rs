@@ -56,7 +56,6 @@ impl Error {
         Error::new(self.0.kind.clone(), format!("{what}: {}", self.0.message))
     }
 
-
     /// Whether the authorization server refused with this code of RFC 6749 section 5.2 and its like.
     pub fn is_refused_with(&self, code: &str) -> bool {
         matches!(&self.0.kind, Kind::Refused(refused) if refused == code)

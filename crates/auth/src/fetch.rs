@@ -26,8 +26,12 @@ pub trait Fetch: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why there is no answer, in words that hold nothing of the request's headers or body.
-    fn fetch(&self, request: Request<Bytes>, reach: Reach, max: usize)
-    -> BoxFuture<'_, Result<Response<Bytes>, String>>;
+    fn fetch(
+        &self,
+        request: Request<Bytes>,
+        reach: Reach,
+        max: usize,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, String>>;
 }
 
 /// Asks on behalf of one MCP server.
@@ -126,7 +130,8 @@ impl Asker {
 
     async fn send(&self, what: &str, url: &Url, mut request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         let failed = |why: &str| Error::new(Kind::Unreachable, format!("{what} cannot be had: {}: {why}", bare(url)));
-        *request.uri_mut() = url[..url::Position::AfterQuery].parse().map_err(|_| failed("the address cannot be used"))?;
+        *request.uri_mut() =
+            url[..url::Position::AfterQuery].parse().map_err(|_| failed("the address cannot be used"))?;
         let reach = address::reach(self.reach, &self.server, url);
         let answer = tokio::time::timeout(DEADLINE, self.fetch.fetch(request, reach, BODY_BYTES_MAX)).await;
         let answer = answer.map_err(|_| failed(&format!("no answer within {} s", DEADLINE.as_secs())))?;
@@ -176,11 +181,7 @@ impl WebFetch {
         let web = |reach| {
             Web::new(WebOptions { reach, request_ms_max: Some(DEADLINE.as_millis() as u64), ..options.clone() })
         };
-        WebFetch {
-            any: web(Reach::Any),
-            public: web(Reach::Public),
-            public_or_loopback: web(Reach::PublicOrLoopback),
-        }
+        WebFetch { any: web(Reach::Any), public: web(Reach::Public), public_or_loopback: web(Reach::PublicOrLoopback) }
     }
 }
 

@@ -102,12 +102,8 @@ impl Flow<'_> {
         stored: Option<&Stored>,
     ) -> Result<Granted, Error> {
         let config = self.config;
-        let scopes = scope::select(
-            config.scopes.as_ref(),
-            challenge.scope.as_ref(),
-            ground.scopes_supported.as_ref(),
-            before,
-        );
+        let scopes =
+            scope::select(config.scopes.as_ref(), challenge.scope.as_ref(), ground.scopes_supported.as_ref(), before);
         let dpop = self.key(ground, challenge.dpop, stored)?;
         if let Some(machine) = &config.machine {
             let tokens = machine.tokens(self, ground, scopes.as_ref(), dpop.as_ref()).await?;
@@ -246,9 +242,16 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// Where the person's browser is sent.
-    fn address(&self, ground: &Ground, client: &Client, scopes: Option<&Scopes>, dpop: Option<&DpopKey>) -> Result<String, Error> {
+    fn address(
+        &self,
+        ground: &Ground,
+        client: &Client,
+        scopes: Option<&Scopes>,
+        dpop: Option<&DpopKey>,
+    ) -> Result<String, Error> {
         let Some(endpoint) = &ground.server.authorization_endpoint else {
-            let why = format!("the metadata of the authorization server {} names no authorization_endpoint", self.issuer);
+            let why =
+                format!("the metadata of the authorization server {} names no authorization_endpoint", self.issuer);
             return Err(Error::discovery(why));
         };
         let mut url = address::parse("the authorization endpoint", endpoint)?;
@@ -281,7 +284,9 @@ impl Request<'_> {
     fn check(&self, callback: &str) -> Result<Secret, Error> {
         let answer = callback_params(callback).map_err(|e| Error::login(e.to_string()))?;
         if answer.state.as_deref() != Some(self.state.as_str()) {
-            return Err(Error::login("the answer of the login belongs to another login (its state differs): log in again"));
+            return Err(Error::login(
+                "the answer of the login belongs to another login (its state differs): log in again",
+            ));
         }
         match answer.iss.as_deref() {
             Some(iss) if iss != self.issuer => {
@@ -300,7 +305,8 @@ impl Request<'_> {
             _ => {}
         }
         if let Some(error) = answer.error {
-            let why = answer.error_description.map_or(String::new(), |why| format!(": {}", quote(&why, &[&self.state])));
+            let why =
+                answer.error_description.map_or(String::new(), |why| format!(": {}", quote(&why, &[&self.state])));
             return Err(Error::login(format!("the login was refused: {}{why}", quote(&error, &[&self.state]))));
         }
         answer.code.ok_or_else(|| Error::login("the answer of the login has no code"))
@@ -321,7 +327,8 @@ fn check_pkce(ground: &Ground) -> Result<(), Error> {
 
 /// Redirect URIs are on this machine or `https`.
 fn check_redirect(redirect_uri: &str) -> Result<(), Error> {
-    let url = Url::parse(redirect_uri).map_err(|e| Error::setup(format!("the login's redirect URI cannot be used: {e}")))?;
+    let url =
+        Url::parse(redirect_uri).map_err(|e| Error::setup(format!("the login's redirect URI cannot be used: {e}")))?;
     if url.scheme() == "https" || (url.scheme() == "http" && address::is_loopback(&url)) {
         return Ok(());
     }
@@ -348,5 +355,54 @@ fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request<'a>(issuer: &'a str, sends_iss: bool) -> Request<'a> {
+        let redirect_uri = "http://localhost/callback";
+        Request { pkce: Pkce::generate(), state: "the-state".to_owned(), issuer, sends_iss, redirect_uri }
+    }
+
+    fn callback(pairs: &[(&str, Option<&str>)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(pairs.iter().filter_map(|(name, value)| Some((name, (*value)?))));
+        format!("http://localhost/callback?{}", query.finish())
+    }
+
+    proptest! {
+        #[test]
+        fn a_code_is_taken_exactly_when_state_and_issuer_are_right(
+            code in prop::option::of("[!-~é]{1,20}"),
+            state in prop::option::of(prop_oneof![Just("the-state".to_owned()), Just("the-state ".to_owned()), "[ -~]{0,12}"]),
+            iss in prop::option::of(prop_oneof![
+                Just("https://as.example".to_owned()), Just("https://as.example/".to_owned()),
+                Just("https://AS.example".to_owned()), Just("https://as.example:443".to_owned()), "[ -~]{0,12}",
+            ]),
+            error in prop::option::of("[a-z_]{1,12}"),
+            sends_iss in any::<bool>(),
+        ) {
+            let request = request("https://as.example", sends_iss);
+            let url = callback(&[("code", code.as_deref()), ("state", state.as_deref()), ("iss", iss.as_deref()), ("error", error.as_deref())]);
+            let from = iss.as_deref().map_or(!sends_iss, |iss| iss == "https://as.example");
+            let good = from && state.as_deref() == Some("the-state") && error.is_none();
+            let taken = request.check(&url).ok().map(|code| code.expose().to_owned());
+            prop_assert_eq!(taken, code.filter(|_| good), "{}", url);
+        }
+
+        #[test]
+        fn an_error_is_shown_only_when_it_is_from_whom_it_must_be(state in "[a-z-]{0,10}", iss in "[a-z:/.]{0,20}") {
+            let url = callback(&[("error", Some("marked")), ("error_description", Some("marked")), ("state", Some(&state)), ("iss", Some(&iss))]);
+            prop_assert!(!request("https://as.example", true).check(&url).unwrap_err().to_string().contains("marked"));
+        }
+
+        #[test]
+        fn any_callback_is_read_without_panic(url in any::<String>()) {
+            let _ = request("https://as.example", false).check(&url);
+        }
     }
 }

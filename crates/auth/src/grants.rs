@@ -87,7 +87,9 @@ impl Assertion {
             }
             Source::Ask(ask) => {
                 let what = AssertionFor { issuer: ground.server.issuer.clone(), resource: ground.resource.clone() };
-                ask(what).await.map_err(|why| Error::setup(format!("there is no assertion to ask for tokens with: {why}")))
+                ask(what)
+                    .await
+                    .map_err(|why| Error::setup(format!("there is no assertion to ask for tokens with: {why}")))
             }
         }
     }
@@ -158,7 +160,11 @@ impl Enterprise {
     }
 
     /// The same with the issuer identifier of the identity provider, whose metadata names the token endpoint.
-    pub fn from_issuer(issuer: impl Into<String>, client_id: impl Into<String>, id_token: impl Into<Assertion>) -> Enterprise {
+    pub fn from_issuer(
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        id_token: impl Into<Assertion>,
+    ) -> Enterprise {
         Enterprise { provider: Provider::Issuer(issuer.into()), ..Enterprise::new("", client_id, id_token) }
     }
 
@@ -225,7 +231,10 @@ impl Enterprise {
             (Some(grant), Some(ID_JAG)) if !grant.is_empty() => Ok(Secret::from(grant)),
             _ => Err(Error::new(
                 Kind::Unreachable,
-                format!("the identity provider {} gave out no ID-JAG; it has to allow that for this program", provider.issuer),
+                format!(
+                    "the identity provider {} gave out no ID-JAG; it has to allow that for this program",
+                    provider.issuer
+                ),
             )),
         }
     }
@@ -253,7 +262,13 @@ impl Workload {
         self
     }
 
-    async fn tokens(&self, flow: &Flow<'_>, ground: &Ground, scopes: Option<&Scopes>, dpop: Option<&DpopKey>) -> Result<Tokens, Error> {
+    async fn tokens(
+        &self,
+        flow: &Flow<'_>,
+        ground: &Ground,
+        scopes: Option<&Scopes>,
+        dpop: Option<&DpopKey>,
+    ) -> Result<Tokens, Error> {
         let assertion = self.assertion.get(ground).await?;
         let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused().as_ref() == Some(&assertion) {

@@ -217,7 +217,12 @@ impl Keeper {
         }
     }
 
-    async fn turned_away(self: &Arc<Self>, request: &Parts, sent: Option<Secret>, challenge: Challenge) -> Result<bool, Error> {
+    async fn turned_away(
+        self: &Arc<Self>,
+        request: &Parts,
+        sent: Option<Secret>,
+        challenge: Challenge,
+    ) -> Result<bool, Error> {
         if challenge.is("use_dpop_nonce") && request.headers.contains_key(DPOP) {
             let nonce = self.shared.nonces.of(&request.uri.to_string());
             if nonce.is_some() && nonce != sent_nonce(request) {
@@ -383,10 +388,16 @@ impl Keeper {
             let mut state = self.state();
             if state.asked.covers(scopes) {
                 let why = "which was asked for already: the authorization server has not granted it, or the server does not honour it";
-                return Err(Error::new(Kind::NotAccepted, format!("{} wants the scope {scopes:?}, {why}", self.server, scopes = scopes.to_string())));
+                return Err(Error::new(
+                    Kind::NotAccepted,
+                    format!("{} wants the scope {scopes:?}, {why}", self.server, scopes = scopes.to_string()),
+                ));
             }
             if state.step_ups >= STEP_UPS_MAX {
-                let why = format!("{} wants further scopes again and again ({scopes}); it is not asked for more", self.server);
+                let why = format!(
+                    "{} wants further scopes again and again ({scopes}); it is not asked for more",
+                    self.server
+                );
                 return Err(Error::new(Kind::NotAccepted, why));
             }
             state.step_ups += 1;
@@ -419,14 +430,16 @@ impl Keeper {
     /// Every scope asked for so far of the same authorization server; an error when people have been sent to log in too
     /// often.
     fn admit(&self, key: &StoreKey) -> Result<Scopes, Error> {
-        let now = self.shared.config.now();
         let mut state = self.state();
-        state.logins.retain(|at| at + LOGINS_S > now);
-        if state.logins.len() >= LOGINS_MAX {
-            let why = format!("{} wants a login again and again; wait some minutes, or see what its operator says", self.server);
-            return Err(Error::login(why));
+        if self.shared.config.machine.is_none() {
+            let now = self.shared.config.now();
+            state.logins.retain(|at| at + LOGINS_S > now);
+            if state.logins.len() >= LOGINS_MAX {
+                let why = format!("{} wants a login again and again; wait some minutes before the next", self.server);
+                return Err(Error::login(why));
+            }
+            state.logins.push(now);
         }
-        state.logins.push(now);
         let same = state.permit.as_ref().is_none_or(|permit| permit.key == *key);
         let asked = if same { state.asked.iter() } else { return Ok(Scopes::new()) };
         Ok(asked.filter(|scope| *scope != OFFLINE_ACCESS).collect())
@@ -472,7 +485,8 @@ impl Keeper {
 
     fn not_accepted(&self, challenge: &Challenge, permit: &Permit) -> Error {
         let said = challenge.error_description.as_deref().or(challenge.error.as_deref());
-        let said = said.map_or(String::new(), |said| format!(" ({})", quote(said, &[permit.tokens.access_token.expose()])));
+        let said =
+            said.map_or(String::new(), |said| format!(" ({})", quote(said, &[permit.tokens.access_token.expose()])));
         let why = format!(
             "{} does not accept the token that {} has just issued for it{said}; its operator has to correct one of the two",
             self.server, permit.key.issuer

@@ -67,7 +67,10 @@ impl Server {
     /// Where tokens are asked for.
     pub(crate) fn token_endpoint(&self) -> Result<&str, Error> {
         self.token_endpoint.as_deref().ok_or_else(|| {
-            Error::discovery(format!("the metadata of the authorization server {} names no token_endpoint", self.issuer))
+            Error::discovery(format!(
+                "the metadata of the authorization server {} names no token_endpoint",
+                self.issuer
+            ))
         })
     }
 }
@@ -90,7 +93,10 @@ pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Optio
             Found::Document(document) => return check_resource(&document, &asker.server, place).map(Some),
             Found::Nothing(why) if named == Some(place) => {
                 // Many a server behind a proxy names an address that only works inside.
-                tracing::warn!(why, "the protected-resource metadata is not where the server says; trying the usual places");
+                tracing::warn!(
+                    why,
+                    "the protected-resource metadata is not where the server says; trying the usual places"
+                );
                 let error = Error::discovery(format!("{WHAT} is not where the server says: {why}"));
                 unknown.get_or_insert(error);
             }
@@ -103,12 +109,15 @@ pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Optio
 }
 
 fn check_resource(document: &Value, server: &Url, place: &str) -> Result<Resource, Error> {
-    let wrong = |why: String| Error::discovery(format!("the protected-resource metadata at {place} cannot be used: {why}"));
+    let wrong =
+        |why: String| Error::discovery(format!("the protected-resource metadata at {place} cannot be used: {why}"));
     let identifier = text(document, "resource").ok_or_else(|| wrong("it names no resource".to_owned()))?;
     let shown: String = identifier.chars().filter(|c| !c.is_control()).take(200).collect();
     let covers = Url::parse(&identifier).is_ok_and(|resource| address::covers(&resource, server));
     if !covers {
-        return Err(wrong(format!("it is for {shown}, which is not {server}; the server's operator has to correct it")));
+        return Err(wrong(format!(
+            "it is for {shown}, which is not {server}; the server's operator has to correct it"
+        )));
     }
     Ok(Resource {
         identifier,

@@ -141,7 +141,12 @@ impl OAuth {
     /// nobody else gets its credentials; without one it is used with the first authorization server there is, and then
     /// with no other. `credential` is a secret, a key, or `Credential::None`. Several may be added, with an issuer each.
     #[must_use]
-    pub fn pre_registered(self, issuer: Option<&str>, id: impl Into<String>, credential: impl Into<Credential>) -> OAuth {
+    pub fn pre_registered(
+        self,
+        issuer: Option<&str>,
+        id: impl Into<String>,
+        credential: impl Into<Credential>,
+    ) -> OAuth {
         let client = PreRegistered { issuer: issuer.map(str::to_owned), id: id.into(), credential: credential.into() };
         self.with(|config| config.pre_registered.push(client))
     }

@@ -98,7 +98,10 @@ fn from_registration(registered: Registered) -> Result<Client, Error> {
             Some(Method::None) => Method::None,
             Some(method @ (Method::Basic | Method::Post)) if registered.client_secret.is_some() => method,
             _ => {
-                let why = format!("the authorization server registered the client for {}, which it cannot do", quote(name, &[]));
+                let why = format!(
+                    "the authorization server registered the client for {}, which it cannot do",
+                    quote(name, &[])
+                );
                 return Err(Error::new(Kind::Registration, why));
             }
         },
@@ -185,7 +188,10 @@ fn refused(server: &Server, status: u16, document: &Value) -> Error {
     } else {
         "; a client registered with its operator can be added with pre_registered(…)"
     };
-    Error::new(Kind::Registration, format!("the authorization server {} did not register the client: {code}{why}{hint}", server.issuer))
+    Error::new(
+        Kind::Registration,
+        format!("the authorization server {} did not register the client: {code}{why}{hint}", server.issuer),
+    )
 }
 
 /// The scopes to register for: those asked for now, and those that may be asked for later.

@@ -125,19 +125,20 @@ mod tests {
         ];
         let set = |text: &str| (text != "-").then(|| Scopes::parse(text));
         for (wanted, challenged, supported, before, now) in rows {
-            let got = select(
-                set(wanted).as_ref(),
-                set(challenged).as_ref(),
-                set(supported).as_ref(),
-                &Scopes::parse(before),
-            );
+            let got =
+                select(set(wanted).as_ref(), set(challenged).as_ref(), set(supported).as_ref(), &Scopes::parse(before));
             assert_eq!(got, set(now), "{wanted} {challenged} {supported} {before}");
         }
     }
 
     #[test]
     fn offline_access_is_asked_for_only_where_it_is_offered_and_never_alone() {
-        let rows = [("a", "a offline_access", "a offline_access"), ("a", "a", "a"), ("a", "-", "a"), ("-", "offline_access", "-")];
+        let rows = [
+            ("a", "a offline_access", "a offline_access"),
+            ("a", "a", "a"),
+            ("a", "-", "a"),
+            ("-", "offline_access", "-"),
+        ];
         let set = |text: &str| (text != "-").then(|| Scopes::parse(text));
         for (asked, offered, want) in rows {
             assert_eq!(with_offline_access(set(asked), set(offered).as_ref()), set(want), "{asked} {offered}");

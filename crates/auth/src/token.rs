@@ -83,7 +83,8 @@ impl Endpoint<'_> {
             return Err(Error::new(Kind::Refused(code.clone()), format!("{server} refused: {code}{why}")));
         }
         if status.is_redirection() {
-            let why = format!("{server} redirects its token endpoint, which is not followed because of what is sent there");
+            let why =
+                format!("{server} redirects its token endpoint, which is not followed because of what is sent there");
             return Err(Error::new(Kind::Unreachable, why));
         }
         if status.is_client_error() {
@@ -91,15 +92,22 @@ impl Endpoint<'_> {
             return Err(Error::new(Kind::Refused(code.clone()), format!("{server} refused with {code} and no reason")));
         }
         if !is_good(status) {
-            return Err(Error::new(Kind::Unreachable, format!("{server} answered {} at its token endpoint", status.as_u16())));
+            return Err(Error::new(
+                Kind::Unreachable,
+                format!("{server} answered {} at its token endpoint", status.as_u16()),
+            ));
         }
-        document.ok_or_else(|| Error::new(Kind::Unreachable, format!("{server} answered something that is no JSON object")))
+        document
+            .ok_or_else(|| Error::new(Kind::Unreachable, format!("{server} answered something that is no JSON object")))
     }
 
     fn read(&self, document: &Value, asked: Option<&Scopes>) -> Result<Tokens, Error> {
         let text = |name: &str| document.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let wrong = |why: &str| {
-            Error::new(Kind::Unreachable, format!("the authorization server {} answered without tokens: {why}", self.issuer))
+            Error::new(
+                Kind::Unreachable,
+                format!("the authorization server {} answered without tokens: {why}", self.issuer),
+            )
         };
         let access_token = text("access_token").ok_or_else(|| wrong("there is no access_token"))?;
         if !access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -137,7 +145,9 @@ impl Nonces {
     /// Keeps the nonce of an answer; `true` when it is another than before.
     pub(crate) fn keep(&self, address: &str, headers: &HeaderMap) -> bool {
         let nonce = headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
-        let Some(nonce) = nonce.filter(|nonce| !nonce.is_empty() && nonce.len() <= NONCE_BYTES_MAX) else { return false };
+        let Some(nonce) = nonce.filter(|nonce| !nonce.is_empty() && nonce.len() <= NONCE_BYTES_MAX) else {
+            return false;
+        };
         let Some(key) = key(address) else { return false };
         let mut nonces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if nonces.len() >= NONCES_MAX && !nonces.contains_key(&key) {

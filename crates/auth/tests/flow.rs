@@ -21,22 +21,34 @@ const CIMD: &str = "https://client.example/metadata.json";
 
 #[tokio::test]
 async fn everything_is_asked_of_whom_the_specification_says_and_of_nobody_else() {
+    let mut wrong = String::new();
     for row in ROWS {
         let world = World::new();
         (row.world)(&world);
         let oauth = (row.oauth)(world.oauth());
         let end = world.call(&oauth, "list").await;
-        let log: Vec<String> = row.log.lines().map(|line| line.trim().to_owned()).filter(|l| !l.is_empty()).collect();
-        let shown = world.log().replace("https://mcp.example", "mcp").replace("https://as.example", "as");
-        let shown = shown.replace("/.well-known/oauth-protected-resource", "/PRM");
-        let shown = shown.replace("/.well-known/oauth-authorization-server", "/AS").replace("/.well-known/openid-configuration", "/OIDC");
-        assert_eq!(shown, log.join("\n"), "{}: {end:?}", row.name);
-        match (end, row.end.parse::<u16>()) {
-            (Ok(status), Ok(want)) => assert_eq!(status, want, "{}", row.name),
-            (Err(why), Err(_)) => assert!(why.contains(row.end), "{}: {why}", row.name),
-            (end, _) => panic!("{}: {end:?}", row.name),
+        let log: Vec<&str> = row.log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let shown = short(&world.log());
+        let ends = match &end {
+            Ok(status) => status.to_string() == row.end,
+            Err(why) => why.contains(row.end),
+        };
+        if shown != log.join("\n") || !ends {
+            wrong += &format!("\n--- {}\n{shown}\n{end:?}\n", row.name);
         }
     }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+fn short(log: &str) -> String {
+    let short = [
+        ("https://mcp.example", "mcp"),
+        ("https://as.example", "as"),
+        ("/.well-known/oauth-protected-resource", "/PRM"),
+        ("/.well-known/oauth-authorization-server", "/AS"),
+        ("/.well-known/openid-configuration", "/OIDC"),
+    ];
+    short.iter().fold(log.to_owned(), |log, (long, short)| log.replace(long, short))
 }
 
 const ROWS: &[Row] = &[
@@ -55,7 +67,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "no challenge at all",
-        world: |world| drop(world.set(|set| set.challenge.clear())),
+        world: |world| world.set(|set| set.challenge.clear()),
         oauth: |oauth| oauth.client_metadata_url(CIMD),
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -73,7 +85,8 @@ const ROWS: &[Row] = &[
                 set.documents.clear();
                 let root = "https://mcp.example/.well-known/oauth-protected-resource";
                 let issuer = "https://as.example/tenant1";
-                set.documents.insert(root.into(), json!({"resource": "https://mcp.example", "authorization_servers": [issuer]}));
+                set.documents
+                    .insert(root.into(), json!({"resource": "https://mcp.example", "authorization_servers": [issuer]}));
                 let place = "https://as.example/.well-known/oauth-authorization-server/tenant1";
                 set.documents.insert(place.into(), server(issuer));
             });
@@ -96,7 +109,10 @@ const ROWS: &[Row] = &[
                 set.documents.clear();
                 set.challenge = "Bearer resource_metadata=\"https://mcp.example/custom.json\", scope=\"a b\"".into();
                 let issuer = "https://as.example/t/";
-                set.documents.insert("https://mcp.example/custom.json".into(), json!({"resource": MCP, "authorization_servers": [issuer]}));
+                set.documents.insert(
+                    "https://mcp.example/custom.json".into(),
+                    json!({"resource": MCP, "authorization_servers": [issuer]}),
+                );
                 let mut document = server("https://as.example/t");
                 document["issuer"] = json!(issuer);
                 set.documents.insert("https://as.example/t/.well-known/openid-configuration".into(), document);
@@ -116,7 +132,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a challenge that names a place where nothing is: the usual places are tried",
-        world: |world| drop(world.set(|set| set.challenge = "Bearer resource_metadata=\"https://inside.example/x\"".into())),
+        world: |world| world.set(|set| set.challenge = "Bearer resource_metadata=\"https://inside.example/x\"".into()),
         oauth: |oauth| oauth.scopes(["mine"]),
         log: "MCP list: 401
             GET https://inside.example/x
@@ -130,7 +146,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "the document of the client, where it is taken",
-        world: |world| drop(world.merge_server(json!({"client_id_metadata_document_supported": true}))),
+        world: |world| world.merge_server(json!({"client_id_metadata_document_supported": true})),
         oauth: |oauth| oauth.client_metadata_url(CIMD),
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -142,7 +158,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a document that is none",
-        world: |world| drop(world.merge_server(json!({"client_id_metadata_document_supported": true}))),
+        world: |world| world.merge_server(json!({"client_id_metadata_document_supported": true})),
         oauth: |oauth| oauth.client_metadata_url("https://client.example"),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "must be https and have a path",
@@ -171,7 +187,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "of several authorization servers the one the client is registered with",
-        world: |world| drop(world.merge_resource(json!({"authorization_servers": ["https://first.example", AS]}))),
+        world: |world| world.merge_resource(json!({"authorization_servers": ["https://first.example", AS]})),
         oauth: |oauth| oauth.pre_registered(Some(AS), "pre", Credential::None),
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -215,7 +231,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a public client that was given a secret nobody asked for",
-        world: |world| drop(world.set(|set| set.registration = json!({"client_secret": "s"}))),
+        world: |world| world.set(|set| set.registration = json!({"client_secret": "s"})),
         oauth: PLAIN,
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -228,14 +244,14 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "no way to get a client",
-        world: |world| drop(world.merge_server(json!({"registration_endpoint": null}))),
+        world: |world| world.merge_server(json!({"registration_endpoint": null})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "add it with pre_registered",
     },
     Row {
         name: "a registration that is refused",
-        world: |world| drop(world.set(|set| set.registration = json!({"error": "invalid_redirect_uri"}))),
+        world: |world| world.set(|set| set.registration = json!({"error": "invalid_redirect_uri"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/register native none scope=-",
         end: "invalid_redirect_uri: not like this; the login's redirect URI",
@@ -258,35 +274,35 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "the resource is another server's",
-        world: |world| drop(world.merge_resource(json!({"resource": "https://evil.example/mcp"}))),
+        world: |world| world.merge_resource(json!({"resource": "https://evil.example/mcp"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp",
         end: "it is for https://evil.example/mcp, which is not https://mcp.example/mcp",
     },
     Row {
         name: "the metadata is another issuer's",
-        world: |world| drop(world.merge_server(json!({"issuer": "https://attacker.example"}))),
+        world: |world| world.merge_server(json!({"issuer": "https://attacker.example"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "its issuer is \"https://attacker.example\"",
     },
     Row {
         name: "an issuer with a slash more is another one",
-        world: |world| drop(world.merge_server(json!({"issuer": "https://as.example/"}))),
+        world: |world| world.merge_server(json!({"issuer": "https://as.example/"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "its issuer is \"https://as.example/\"",
     },
     Row {
         name: "no authorization server named",
-        world: |world| drop(world.merge_resource(json!({"authorization_servers": []}))),
+        world: |world| world.merge_resource(json!({"authorization_servers": []})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp",
         end: "names no authorization server",
     },
     Row {
         name: "an authorization server without metadata",
-        world: |world| drop(world.merge_resource(json!({"authorization_servers": ["https://none.example/x"]}))),
+        world: |world| world.merge_resource(json!({"authorization_servers": ["https://none.example/x"]})),
         oauth: PLAIN,
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -297,7 +313,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "an issuer that must not be asked",
-        world: |world| drop(world.merge_resource(json!({"authorization_servers": ["http://169.254.169.254/latest"]}))),
+        world: |world| world.merge_resource(json!({"authorization_servers": ["http://169.254.169.254/latest"]})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp",
         end: "it must be https",
@@ -307,7 +323,8 @@ const ROWS: &[Row] = &[
         world: |world| {
             world.set(|set| {
                 let elsewhere = "https://as.example/elsewhere";
-                set.redirects.insert("https://as.example/.well-known/oauth-authorization-server".into(), "/elsewhere".into());
+                set.redirects
+                    .insert("https://as.example/.well-known/oauth-authorization-server".into(), "/elsewhere".into());
                 set.documents.insert(elsewhere.into(), server(AS));
             });
         },
@@ -325,7 +342,7 @@ const ROWS: &[Row] = &[
         name: "redirects lead nowhere that must not be asked",
         world: |world| {
             let place = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
-            world.set(|set| drop(set.redirects.insert(place.into(), "http://127.0.0.1/secrets".into())));
+            world.set(|set| set.redirects.insert(place.into(), "http://127.0.0.1/secrets".into()));
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM",
@@ -335,7 +352,7 @@ const ROWS: &[Row] = &[
         name: "redirects in a circle",
         world: |world| {
             let place = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
-            world.set(|set| drop(set.redirects.insert(place.into(), place.into())));
+            world.set(|set| set.redirects.insert(place.into(), place.into()));
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM",
@@ -343,21 +360,21 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "PKCE is not mentioned",
-        world: |world| drop(world.merge_server(json!({"code_challenge_methods_supported": null}))),
+        world: |world| world.merge_server(json!({"code_challenge_methods_supported": null})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "code_challenge_methods_supported is missing",
     },
     Row {
         name: "PKCE only in the way that does not help",
-        world: |world| drop(world.merge_server(json!({"code_challenge_methods_supported": ["plain"]}))),
+        world: |world| world.merge_server(json!({"code_challenge_methods_supported": ["plain"]})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "does not support PKCE with S256",
     },
     Row {
         name: "an authorization endpoint no browser should be sent to",
-        world: |world| drop(world.merge_server(json!({"authorization_endpoint": "javascript:alert(1)"}))),
+        world: |world| world.merge_server(json!({"authorization_endpoint": "javascript:alert(1)"})),
         oauth: |oauth| oauth.pre_registered(None, "pre", Credential::None),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS",
         end: "it must be https",
@@ -386,7 +403,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "no metadata at all: the places of old",
-        world: |world| drop(world.set(|set| set.documents.clear())),
+        world: |world| world.set(|set| set.documents.clear()),
         oauth: PLAIN,
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -402,7 +419,7 @@ const ROWS: &[Row] = &[
         name: "a server that fails is not one of old",
         world: |world| {
             let place = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
-            world.set(|set| drop(set.statuses.insert(place.into(), 503)));
+            world.set(|set| set.statuses.insert(place.into(), 503));
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM",
@@ -410,14 +427,14 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "nobody said how to log in",
-        world: |world| drop(world.set(|set| set.challenge = "Basic realm=\"x\"".into())),
+        world: |world| world.set(|set| set.challenge = "Basic realm=\"x\"".into()),
         oauth: PLAIN,
         log: "MCP list: 401",
         end: "wants Basic authentication, which is not OAuth",
     },
     Row {
         name: "the token endpoint redirects",
-        world: |world| drop(world.set(|set| drop(set.statuses.insert("https://as.example/token".into(), 307)))),
+        world: |world| world.set(|set| set.statuses.insert("https://as.example/token".into(), 307)),
         oauth: |oauth| oauth.pre_registered(None, "pre", Credential::None),
         log: "MCP list: 401
             GET mcp/PRM/mcp
@@ -443,9 +460,10 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "the company's identity provider vouches",
-        world: |world| drop(world.merge_server(json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]}))),
+        world: |world| world.merge_server(json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]})),
         oauth: |oauth| {
-            let enterprise = Enterprise::new("https://idp.example/token", "at-idp", "the-id-token").client("at-as", "secret");
+            let enterprise =
+                Enterprise::new("https://idp.example/token", "at-idp", "the-id-token").client("at-as", "secret");
             oauth.enterprise(enterprise)
         },
         log: "MCP list: 401
@@ -458,8 +476,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "the identity provider refuses",
-        world: |world| drop(world.set(|set| set.token_error = Some(("token-exchange", 400, "invalid_grant")))),
-        oauth: |oauth| oauth.enterprise(Enterprise::new("https://idp.example/token", "at-idp", "the-id-token").client("at-as", "secret")),
+        world: |world| world.set(|set| set.token_error = Some(("token-exchange", 400, "invalid_grant"))),
+        oauth: |oauth| {
+            oauth.enterprise(
+                Enterprise::new("https://idp.example/token", "at-idp", "the-id-token").client("at-as", "secret"),
+            )
+        },
         log: "MCP list: 401
             GET mcp/PRM/mcp
             GET as/AS
@@ -479,14 +501,14 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a token nobody can put into a header",
-        world: |world| drop(world.set(|set| set.tokens = json!({"access_token": "a\r\nx: y", "token_type": "Bearer"}))),
+        world: |world| world.set(|set| set.tokens = json!({"access_token": "a\r\nx: y", "token_type": "Bearer"})),
         oauth: |oauth| oauth.workload(Workload::new("the-jwt")),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/token jwt-bearer - resource=MCP assertion=the-jwt",
         end: "cannot be put into a header",
     },
     Row {
         name: "a token of a kind nobody knows",
-        world: |world| drop(world.set(|set| set.tokens = json!({"token_type": "mac"}))),
+        world: |world| world.set(|set| set.tokens = json!({"token_type": "mac"})),
         oauth: |oauth| oauth.workload(Workload::new("the-jwt")),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/token jwt-bearer - resource=MCP assertion=the-jwt",
         end: "token_type is mac",
@@ -522,7 +544,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a key, and a server that gives out a token for anybody",
-        world: |world| drop(world.merge_server(json!({"dpop_signing_alg_values_supported": ["ES256"]}))),
+        world: |world| world.merge_server(json!({"dpop_signing_alg_values_supported": ["ES256"]})),
         oauth: |oauth| oauth.dpop(true).client_credentials("program", "secret"),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/token client_credentials basic(program:secret) resource=MCP",
         end: "not bound to the key",

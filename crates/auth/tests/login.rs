@@ -236,21 +236,25 @@ async fn a_browser_that_does_not_open_is_an_error_unless_somebody_saw_the_addres
 
 #[tokio::test]
 async fn the_opener_gets_the_address_once_and_may_block() {
-    let opened = Arc::new(Mutex::new(Vec::new()));
-    let open = Arc::clone(&opened);
-    let (free, wait) = std::sync::mpsc::channel::<()>();
-    let wait = Mutex::new(wait);
+    let (open, mut opened) = tokio::sync::mpsc::unbounded_channel();
+    // Like a browser in a terminal, which stays until the person leaves it.
+    let (leave, stay) = std::sync::mpsc::channel::<()>();
+    let stay = Mutex::new(stay);
     let browser = Browser::new().wait(LONG).open_with(move |url| {
-        open.lock().unwrap().push(url.to_owned());
-        // Like a browser in a terminal, which stays until the person leaves it.
-        let _ = wait.lock().unwrap().recv();
+        open.send(url.to_owned()).unwrap();
+        let _ = stay.lock().unwrap().recv();
         Ok(())
     });
-    let (url, _) =
-        during(&browser, |port| async move { say(port, get(port, "/callback?code=c&state=s")).await.unwrap() }).await;
-    drop(free);
+    let (url, (address, mut opened)) = during(&browser, |port| async move {
+        let address = opened.recv().await.unwrap();
+        say(port, get(port, "/callback?code=c&state=s")).await.unwrap();
+        (address, opened)
+    })
+    .await;
     url.unwrap();
-    assert_eq!(*opened.lock().unwrap(), ["https://as.example/authorize?state=s"]);
+    assert_eq!(address, "https://as.example/authorize?state=s");
+    assert!(opened.try_recv().is_err(), "once");
+    drop(leave);
 }
 
 #[tokio::test]

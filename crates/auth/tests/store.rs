@@ -135,7 +135,7 @@ async fn what_a_killed_process_left_behind_is_in_nobodys_way() {
 }
 
 const WRITERS: usize = 4;
-const WRITES: usize = 25;
+const WRITES: usize = 10;
 
 /// What each writer of the two tests below does.
 async fn write_many(file: &Path, writer: usize) {

@@ -54,9 +54,10 @@ impl Connection {
         self.core.latest()
     }
 
-    /// The revision that is spoken. After [`Connection::close`] the oldest.
+    /// The revision that is spoken.
     pub fn revision(&self) -> Revision {
-        self.live().map_or(Revision::V2024_11_05, |live| live.agreed.wire.revision)
+        // A connection exists only after it was opened.
+        self.live().map_or(Revision::LATEST, |live| live.agreed.wire.revision)
     }
 
     /// Whether every request stands alone, as in the newest revision, or belongs to a session.
@@ -325,10 +326,10 @@ impl Connection {
 
     /// Whether the connection is lost or closed, and how.
     pub fn lost(&self) -> Option<Error> {
-        match self.live() {
-            None => Some(Error::Closed),
-            Some(live) => live.lost.get().cloned().map(Error::Link),
+        if self.core.is_closed() {
+            return Some(Error::Closed);
         }
+        self.live().and_then(|live| live.lost.get().cloned()).map(Error::Link)
     }
 
     /// Ends the connection in good order, for all clones: calls that run fail, a child is given time to exit.

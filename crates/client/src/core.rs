@@ -185,6 +185,9 @@ impl Core {
 
     /// The link to use. A lost one is made again when the host wants that.
     pub(crate) async fn live(self: &Arc<Core>) -> Result<Arc<Live>> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
         if let Some(live) = self.live.load_full() {
             match live.lost.get() {
                 None => return Ok(live),
@@ -196,7 +199,7 @@ impl Core {
             }
             return self.reopen(live.generation).await;
         }
-        if self.is_closed() { Err(Error::Closed) } else { self.reopen(0).await }
+        self.reopen(0).await
     }
 
     /// Makes the link anew unless somebody else has done so since `generation`.
@@ -221,15 +224,17 @@ impl Core {
         Ok(live)
     }
 
-    /// Ends everything. Idempotent.
+    /// Ends everything. The link to close, the first time.
     pub(crate) fn shut(&self) -> Option<Arc<Live>> {
-        self.closed.store(true, Ordering::Release);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return None;
+        }
         self.events.close();
         lock(&self.listeners).close();
         for (_, task) in lock(&self.asking).drain() {
             task.abort();
         }
-        self.live.swap(None)
+        self.live.load_full()
     }
 
     /// Sends a request and waits for its result; once more where the server has forgotten the session.

@@ -7,7 +7,7 @@ use crate::supervise;
 use linchpin_proto::frame::{Kind, Message, Name};
 use linchpin_proto::method::Method;
 use linchpin_proto::outgoing::Writer;
-use linchpin_proto::{Id, Inbox, Link, LinkError};
+use linchpin_proto::{Id, Inbox, Link, LinkError, Outgoing};
 use linchpin_types::error::code;
 use linchpin_types::meta::key;
 use linchpin_types::mrtr::InputRequest;
@@ -53,8 +53,8 @@ impl Post {
             tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
             return;
         }
-        let reply =
-            |outcome: Result<&str, (i32, &str)>| link.tell_later(Writer::opening().answer(id.as_json(), outcome));
+        let live = self.live.get().cloned();
+        let reply = |outcome: Result<&str, (i32, &str)>| link.tell_later(answer(live.as_ref(), id.as_json(), outcome));
         if *method == Name::Known(Method::Ping) {
             return reply(Ok("{}"));
         }
@@ -83,7 +83,9 @@ impl Post {
             if let Err(why) = &outcome {
                 tracing::warn!(reason = why.1, "a question of the server was not answered");
             }
-            let _ = link.tell(Writer::opening().answer(&done, outcome)).await;
+            if let Err(why) = link.tell(answer(live.as_ref(), &done, outcome)).await {
+                tracing::warn!(%why, "an answer did not reach the server");
+            }
             if let Some(core) = weak.upgrade() {
                 lock(&core.asking).remove(&done);
             }
@@ -176,6 +178,14 @@ impl Inbox for Post {
         if core.recipe.restart.is_some() && !core.is_closed() {
             supervise::watch(&core, live.generation);
         }
+    }
+}
+
+/// An answer, in the revision that is spoken unless that is still being found out: wires put it where its session is.
+fn answer(live: Option<&Weak<Live>>, id: &str, outcome: Result<&str, (i32, &str)>) -> Outgoing {
+    match live.and_then(Weak::upgrade) {
+        Some(live) => live.writer.answer(id, outcome),
+        None => Writer::opening().answer(id, outcome),
     }
 }
 

@@ -90,7 +90,7 @@ pub trait Link: Send + Sync + 'static {
     /// Another way to the same server, for when the opening was refused in a manner that old servers have. `None` when
     /// there is none.
     fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn Link>, LinkError>>> {
-        Box::pin(async { None })
+        Box::pin(std::future::ready(None))
     }
 
     /// Ends the link in good order, within the limits' deadlines. Idempotent. Exchanges still running fail with

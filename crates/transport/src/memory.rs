@@ -12,7 +12,8 @@ use tokio::io::DuplexStream;
 
 /// A pair of ends that are connected: serve a server at the first, speak one message a line on the second.
 ///
-/// Up to 64 KiB wait in each direction; then the writer waits.
+/// Up to 64 KiB wait in each direction; then the writer waits. When the second end is dropped, the server ends. For
+/// several clients of one server use [`in_process`].
 pub fn memory() -> (Memory, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
     (Memory(ours), theirs)
@@ -26,8 +27,6 @@ impl Bind for Memory {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             let (input, output) = tokio::io::split(self.0);
-            // The same service may be served at other ends, too.
-            let service = Arc::new(Connection(service));
             pipe::serve(service, input, output, std::future::pending()).await
         })
     }

@@ -211,7 +211,7 @@ async fn closing_first_closes_the_input_then_asks_then_kills() {
     let polite = "trap 'echo term >&2; exit 0' TERM; while read l; do :; done; echo eof >&2;";
     let cases = [
         // Ends when its input does.
-        (format!("{polite}"), vec!["stderr eof"]),
+        (polite.to_owned(), vec!["stderr eof"]),
         // Ends when asked.
         (format!("{polite} sleep 1000 & wait"), vec!["stderr eof", "stderr term"]),
         // Does not listen.

@@ -371,3 +371,38 @@ async fn an_endless_line_takes_no_memory_and_the_link_goes_on() {
     assert!(grown < 40 << 20, "300 MB have passed and {grown} bytes were kept");
     drop(server.await);
 }
+
+/// Answers that come in one piece wake many senders, whose next messages go out in one piece.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_senders_that_answer_in_step_never_stall() {
+    let side = quiet_side(|_| {});
+    let (link, mut theirs) = open(&side).await;
+    tokio::spawn(async move {
+        let (mut buffer, mut rest) = (vec![0; 1 << 16], Vec::new());
+        while let Ok(n @ 1..) = theirs.read(&mut buffer).await {
+            rest.extend_from_slice(&buffer[..n]);
+            let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let mut answers = String::new();
+            for line in String::from_utf8(rest.drain(..whole).collect()).unwrap().lines() {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                answers.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}\n", line["id"]));
+            }
+            theirs.write_all(answers.as_bytes()).await.unwrap();
+        }
+    });
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let link = link.clone();
+            tokio::spawn(async move {
+                for n in 0..100 {
+                    assert!(ask(&link, task * 1_000 + n).await.starts_with("ok "), "{task} {n}");
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    link.tell_later(note("last-words"));
+    tokio::time::timeout(Duration::from_secs(1), link.close()).await.expect("nothing is left to write");
+}

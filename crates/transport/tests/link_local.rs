@@ -7,12 +7,14 @@ mod common;
 
 use client::*;
 use common::Fake;
-use linchpin_proto::service::{Bind, IntoService};
+#[cfg(unix)]
+use linchpin_proto::service::Bind;
+use linchpin_proto::service::IntoService;
 use linchpin_proto::{Dial, Service};
-use linchpin_transport::memory::{in_process, memory};
+use linchpin_transport::memory::in_process;
 use std::sync::Arc;
+#[cfg(unix)]
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 const INIT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
@@ -49,22 +51,6 @@ async fn a_server_that_is_configured_wrongly_is_unreachable() {
     let error = in_process(Wrong).dial(side(|_| {}).dialing).await.err().unwrap();
     assert!(error.is_closed());
     assert_eq!(error.to_string(), "the server cannot start: two tools are called `a`");
-}
-
-#[tokio::test]
-async fn one_service_at_two_ends_of_memory_outlives_the_first() {
-    let fake = Fake::new();
-    let feed = fake.open_feed().unwrap();
-    let (ours, theirs) = memory();
-    let served = tokio::spawn(ours.serve(fake.clone() as Arc<dyn Service>));
-    let mut theirs = BufReader::new(theirs);
-    theirs.write_all(format!("{INIT}\n").as_bytes()).await.unwrap();
-    theirs.read_line(&mut String::new()).await.unwrap();
-    drop(theirs);
-    served.await.unwrap().unwrap();
-    fake.hub().publish(&linchpin_proto::Change::Tools);
-    let change = std::future::poll_fn(|cx| feed.feed().poll_next(cx)).await;
-    assert_eq!(change, Some(linchpin_proto::Change::Tools), "feeds of others are still open");
 }
 
 #[cfg(unix)]

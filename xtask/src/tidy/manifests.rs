@@ -31,7 +31,28 @@ const RULES: &[(&str, Rule)] = &[
         ]),
     ),
     ("crates/server", Never(&["hyper", "hyper-util", "reqwest", "linchpin-transport", "linchpin-client", "linchpin"])),
-    ("crates/transport", Never(&["linchpin-server", "linchpin-client", "linchpin", "reqwest"])),
+    (
+        "crates/client",
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "http",
+            "linchpin-server",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
+            "linchpin",
+        ]),
+    ),
+    (
+        "crates/auth",
+        Never(&["hyper", "hyper-util", "reqwest", "linchpin-server", "linchpin-client", "linchpin-macros", "linchpin"]),
+    ),
+    (
+        "crates/transport",
+        Never(&["linchpin-server", "linchpin-client", "linchpin-auth", "linchpin-macros", "linchpin"]),
+    ),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",
@@ -59,6 +80,7 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-server",
     "linchpin-client",
     "linchpin-transport",
+    "linchpin-auth",
     "linchpin-macros",
 ];
 

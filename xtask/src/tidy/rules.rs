@@ -24,6 +24,11 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         &["tokio", "std::fs", "std::net", "std::thread", "Instant::now", "SystemTime", "async"],
         "the grammar is deterministic: no sockets, no tasks, no clock of its own",
     ),
+    (
+        "crates/client/src/",
+        &["hyper", "reqwest", "StatusCode", "std::net", "tokio::net", "tokio::process", "std::process"],
+        "the client API knows neither sockets nor processes nor HTTP",
+    ),
     ("crates/server/src/", &["hyper", "StatusCode", "std::net"], "the server API knows nothing of HTTP"),
 ];
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -128,18 +129,14 @@ impl Browser {
         if let Some(notice) = &self.notice {
             notice(&url);
         }
-        let opener = self.opener.clone();
-        let opened = tokio::task::spawn_blocking(move || match opener {
-            Some(open) => open(&url),
-            None => Err(io::Error::from(io::ErrorKind::Unsupported)),
-        });
+        let mut opened = open_aside(self.opener.clone(), url);
         let answer = async {
             let served = serve(listener, desk);
             tokio::pin!(served);
             tokio::select! {
                 biased;
                 answer = &mut served => return answer.map_err(LoginError::Listen),
-                opened = opened => match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
+                opened = &mut opened => match opened.unwrap_or_else(|_| Err(io::Error::other("the opener did not finish"))) {
                     Ok(()) => {}
                     // The person has the address and can go there alone.
                     Err(error) if self.notice.is_some() => tracing::debug!(kind = ?error.kind(), "no browser opened"),
@@ -172,6 +169,24 @@ impl Login for Browser {
     fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>> {
         Box::pin(self.send(url.to_owned()))
     }
+}
+
+/// Opens an address in a thread of its own: what opens it may stay as long as the browser does, and a runtime does not
+/// end before its own threads have.
+fn open_aside(opener: Option<Opener>, url: String) -> oneshot::Receiver<io::Result<()>> {
+    let (tell, opened) = oneshot::channel();
+    let Some(open) = opener else {
+        // Nobody hears it if the login was given up meanwhile, here and below.
+        let _ = tell.send(Err(io::ErrorKind::Unsupported.into()));
+        return opened;
+    };
+    let thread = std::thread::Builder::new().name("browser".to_owned()).spawn(move || {
+        let _ = tell.send(open(&url));
+    });
+    if let Err(error) = thread {
+        tracing::debug!(kind = ?error.kind(), "no thread for the browser");
+    }
+    opened
 }
 
 /// Serves visitors until one of them brings the answer. Dropping it ends them all.

@@ -1,5 +1,6 @@
 //! Files that are nobody else's business.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// How long a lock is waited for. It is held for the time of one write.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// How often a lock is tried.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
@@ -24,8 +25,12 @@ pub(super) fn because(path: &Path, error: io::Error) -> io::Error {
 
 /// Where this program keeps what is neither configuration nor cache.
 pub(super) fn state_dir() -> io::Result<PathBuf> {
+    state_dir_by(|name| std::env::var_os(name))
+}
+
+fn state_dir_by(variable: impl Fn(&str) -> Option<OsString>) -> io::Result<PathBuf> {
     // A relative path would mean another place with each working directory; XDG says to ignore it.
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let from = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         from("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
@@ -118,16 +123,20 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> io::Result<Option<Zeroizing
 }
 
 /// Options that make a new file private, follow no symbolic link and do not wait at a pipe.
+#[cfg(unix)]
 fn options() -> OpenOptions {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        options.mode(0o600).custom_flags(flags.bits() as i32);
-    }
+    options.mode(0o600).custom_flags(flags.bits() as i32);
     options
+}
+
+/// Options for a file. On Windows it inherits who may read it from the person's profile.
+#[cfg(not(unix))]
+fn options() -> OpenOptions {
+    OpenOptions::new()
 }
 
 /// Opens a file and makes sure, about the file that was opened, that it is nobody else's. A missing file is an error of
@@ -173,7 +182,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock at `path`, ten seconds at most. Blocks.
+    /// Waits for the lock at `path`, thirty seconds at most. Blocks.
     pub(super) fn take(path: &Path) -> io::Result<Lock> {
         let deadline = Instant::now() + LOCK_WAIT;
         loop {
@@ -181,7 +190,7 @@ impl Lock {
                 return Ok(Lock { _file: file });
             }
             if Instant::now() >= deadline {
-                let why = "has been locked by another process for ten seconds; end that process and try again";
+                let why = "has been locked by another process for thirty seconds; end that process and try again";
                 return Err(problem(io::ErrorKind::TimedOut, path, why));
             }
             std::thread::sleep(LOCK_RETRY);
@@ -210,5 +219,29 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => Ok(None),
         Err(error) => Err(because(path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(all(unix, not(target_os = "macos")))]
+    #[test]
+    fn the_state_directory_is_where_xdg_says() {
+        let rows: [(&[(&str, &str)], Option<&str>); 7] = [
+            (&[("XDG_STATE_HOME", "/state"), ("HOME", "/me")], Some("/state/linchpin")),
+            (&[("XDG_STATE_HOME", "/state")], Some("/state/linchpin")),
+            (&[("HOME", "/me")], Some("/me/.local/state/linchpin")),
+            (&[("XDG_STATE_HOME", "state"), ("HOME", "/me")], Some("/me/.local/state/linchpin")),
+            (&[("XDG_STATE_HOME", ""), ("HOME", "/me")], Some("/me/.local/state/linchpin")),
+            (&[("HOME", "me")], None),
+            (&[], None),
+        ];
+        for (variables, expected) in rows {
+            let variable =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+            assert_eq!(state_dir_by(variable).ok(), expected.map(PathBuf::from), "{variables:?}");
+        }
     }
 }

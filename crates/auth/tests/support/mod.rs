@@ -22,57 +22,61 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The address of the MCP server of most tests.
-pub const MCP: &str = "https://mcp.example/mcp";
+pub(crate) const MCP: &str = "https://mcp.example/mcp";
 /// The issuer of most tests.
-pub const AS: &str = "https://as.example";
+pub(crate) const AS: &str = "https://as.example";
 
 /// What the servers say, and what has happened. Clones share everything.
 #[derive(Clone)]
-pub struct World {
-    pub inner: Arc<Inner>,
+pub(crate) struct World {
+    pub(crate) inner: Arc<Inner>,
 }
 
-pub struct Inner {
-    pub set: Mutex<Settings>,
+pub(crate) struct Inner {
+    pub(crate) set: Mutex<Settings>,
     log: Mutex<Vec<String>>,
-    /// Scopes and key thumbprint of tokens.
-    tokens: Mutex<HashMap<String, (Vec<String>, Option<String>)>>,
+    tokens: Mutex<HashMap<String, Issued>>,
     logins: Mutex<Vec<HashMap<String, String>>>,
-    pub counter: AtomicU32,
-    pub clock: AtomicU64,
+    pub(crate) counter: AtomicU32,
+    pub(crate) clock: AtomicU64,
 }
+
+/// Scopes and key thumbprint of a token.
+type Issued = (Vec<String>, Option<String>);
 
 /// The settings of a world. Everything may be changed in the middle.
-pub struct Settings {
+pub(crate) struct Settings {
     /// Documents by address. What is not here is a 404.
-    pub documents: HashMap<String, Value>,
+    pub(crate) documents: HashMap<String, Value>,
     /// Statuses by address, before anything else.
-    pub statuses: HashMap<String, u16>,
+    pub(crate) statuses: HashMap<String, u16>,
     /// Redirects of GET requests.
-    pub redirects: HashMap<String, String>,
+    pub(crate) redirects: HashMap<String, String>,
     /// `WWW-Authenticate` of the 401.
-    pub challenge: String,
+    pub(crate) challenge: String,
     /// What the person's browser comes back with: `{state}`, `{code}` and `{iss}` are replaced.
-    pub callback: String,
+    pub(crate) callback: String,
     /// What registrations answer beside client_id.
-    pub registration: Value,
+    pub(crate) registration: Value,
     /// Members of token answers beside the token itself.
-    pub tokens: Value,
+    pub(crate) tokens: Value,
     /// An error of the token endpoint, as long as it is there: grant type, status, code.
-    pub token_error: Option<(&'static str, u16, &'static str)>,
+    pub(crate) token_error: Option<(&'static str, u16, &'static str)>,
     /// Scopes an MCP request needs, and what is said about that.
-    pub needs: fn(&str) -> &'static str,
+    pub(crate) needs: fn(&str) -> &'static str,
     /// Nonces that the authorization server and the MCP server want.
-    pub nonces: Option<(&'static str, &'static str)>,
+    pub(crate) nonces: Option<(&'static str, &'static str)>,
     /// Tokens with this beginning are not accepted by the MCP server.
-    pub rejected: Vec<&'static str>,
+    pub(crate) rejected: Vec<&'static str>,
+    /// Tokens have no scopes, whatever was asked for.
+    pub(crate) stingy: bool,
     /// A gap before the token endpoint answers, so that others come in between.
-    pub slow: bool,
+    pub(crate) slow: bool,
 }
 
 impl World {
     /// An MCP server whose protected-resource metadata is below its path, and an authorization server at a root.
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         let documents = HashMap::from([
             (
                 "https://mcp.example/.well-known/oauth-protected-resource/mcp".to_owned(),
@@ -92,6 +96,7 @@ impl World {
             needs: |_| "",
             nonces: None,
             rejected: Vec::new(),
+            stingy: false,
             slow: false,
         };
         let inner = Inner {
@@ -105,59 +110,58 @@ impl World {
         World { inner: Arc::new(inner) }
     }
 
-    pub fn set(&self, change: impl FnOnce(&mut Settings)) -> &World {
+    pub(crate) fn set<T>(&self, change: impl FnOnce(&mut Settings) -> T) {
         change(&mut self.inner.set.lock().unwrap());
-        self
     }
 
     /// Changes members of a document.
-    pub fn merge(&self, address: &str, members: Value) -> &World {
+    pub(crate) fn merge(&self, address: &str, members: Value) {
         self.set(|set| {
             let document = set.documents.entry(address.to_owned()).or_insert(json!({}));
             for (name, value) in members.as_object().unwrap() {
                 document[name] = value.clone();
             }
-        })
+        });
     }
 
-    pub fn merge_server(&self, members: Value) -> &World {
-        self.merge("https://as.example/.well-known/oauth-authorization-server", members)
+    pub(crate) fn merge_server(&self, members: Value) {
+        self.merge("https://as.example/.well-known/oauth-authorization-server", members);
     }
 
-    pub fn merge_resource(&self, members: Value) -> &World {
-        self.merge("https://mcp.example/.well-known/oauth-protected-resource/mcp", members)
+    pub(crate) fn merge_resource(&self, members: Value) {
+        self.merge("https://mcp.example/.well-known/oauth-protected-resource/mcp", members);
     }
 
     /// Authorization in this world, with a person.
-    pub fn oauth(&self) -> OAuth {
+    pub(crate) fn oauth(&self) -> OAuth {
         self.oauth_without_login().login(Person(self.clone()))
     }
 
-    pub fn oauth_without_login(&self) -> OAuth {
+    pub(crate) fn oauth_without_login(&self) -> OAuth {
         let world = self.clone();
         let clock = move || world.inner.clock.load(Ordering::Relaxed);
         OAuth::new().fetch(self.clone()).clock(clock)
     }
 
-    pub fn pass(&self, seconds: u64) {
+    pub(crate) fn pass(&self, seconds: u64) {
         self.inner.clock.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    pub fn say(&self, line: impl Into<String>) {
+    pub(crate) fn say(&self, line: impl Into<String>) {
         self.inner.log.lock().unwrap().push(line.into());
     }
 
     /// Everything that has happened since the last time.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::mem::take(&mut *self.inner.log.lock().unwrap()).join("\n")
     }
 
     /// Sends a request to the MCP server as a transport does.
-    pub async fn call(&self, oauth: &OAuth, what: &str) -> Result<u16, String> {
+    pub(crate) async fn call(&self, oauth: &OAuth, what: &str) -> Result<u16, String> {
         self.call_at(oauth, MCP, what).await
     }
 
-    pub async fn call_at(&self, oauth: &OAuth, address: &str, what: &str) -> Result<u16, String> {
+    pub(crate) async fn call_at(&self, oauth: &OAuth, address: &str, what: &str) -> Result<u16, String> {
         for _ in 0..5 {
             let mut head = Request::builder().method("POST").uri(address).body(()).unwrap().into_parts().0;
             oauth.authorize(&mut head).await.map_err(|e| e.to_string())?;
@@ -211,7 +215,8 @@ impl World {
             }
         }
         drop(set);
-        self.say(format!("MCP {what} {scheme} {token}: {}", status.as_u16()).replace(" - ", " "));
+        let with = if token.is_empty() { String::new() } else { format!(" {scheme} {token}") };
+        self.say(format!("MCP {what}{with}: {}", status.as_u16()));
         (status, headers)
     }
 
@@ -223,7 +228,9 @@ impl World {
             answer.body(Bytes::from(body.to_string())).unwrap()
         };
         if request.method() == Method::GET {
-            self.say(format!("GET {address}{}", if reach == Reach::Public { "" } else { " *" }).replace(" *", ""));
+            self.say(format!("GET {address}"));
+            let own = address.starts_with("https://mcp.example/");
+            assert_eq!(reach == Reach::Any, own, "only the server's own origin may be anywhere: {address}");
             assert!(!request.headers().contains_key(AUTHORIZATION), "metadata is asked for without credentials");
             if let Some(to) = set.redirects.get(&address) {
                 return Response::builder().status(302).header(LOCATION, to).body(Bytes::new()).unwrap();
@@ -254,7 +261,13 @@ impl World {
         self.give(&address, &set, request, &reply)
     }
 
-    fn register(&self, address: &str, set: &Settings, body: &Bytes, reply: &dyn Fn(u16, Value) -> Response<Bytes>) -> Response<Bytes> {
+    fn register(
+        &self,
+        address: &str,
+        set: &Settings,
+        body: &Bytes,
+        reply: &dyn Fn(u16, Value) -> Response<Bytes>,
+    ) -> Response<Bytes> {
         let asked: Value = serde_json::from_slice(body).unwrap();
         let text = |name: &str| asked.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
         assert_eq!(asked["grant_types"], json!(["authorization_code", "refresh_token"]));
@@ -275,7 +288,13 @@ impl World {
         reply(201, answer)
     }
 
-    fn give(&self, address: &str, set: &Settings, request: &Request<Bytes>, reply: &dyn Fn(u16, Value) -> Response<Bytes>) -> Response<Bytes> {
+    fn give(
+        &self,
+        address: &str,
+        set: &Settings,
+        request: &Request<Bytes>,
+        reply: &dyn Fn(u16, Value) -> Response<Bytes>,
+    ) -> Response<Bytes> {
         let form = form(request.body());
         let get = |name: &str| form.get(name).map_or("-", String::as_str);
         let client = match request.headers().get(AUTHORIZATION) {
@@ -288,7 +307,9 @@ impl World {
                 assert_eq!(claims["iss"], claims["sub"]);
                 format!("jwt({} for {})", claims["iss"].as_str().unwrap(), claims["aud"].as_str().unwrap())
             }
-            None if form.contains_key("client_secret") => format!("post({}:{})", get("client_id"), get("client_secret")),
+            None if form.contains_key("client_secret") => {
+                format!("post({}:{})", get("client_id"), get("client_secret"))
+            }
             None => get("client_id").to_owned(),
         };
         let short = get("grant_type").rsplit(':').next().unwrap();
@@ -331,7 +352,7 @@ impl World {
         }
         let number = self.inner.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let token = format!("token-{number}");
-        let scopes = scope.split(' ').map(str::to_owned).collect();
+        let scopes = if set.stingy { Vec::new() } else { scope.split(' ').map(str::to_owned).collect() };
         self.inner.tokens.lock().unwrap().insert(token.clone(), (scopes, thumbprint));
         let mut answer = json!({"access_token": token});
         for (name, value) in set.tokens.as_object().unwrap() {
@@ -368,7 +389,7 @@ impl Fetch for World {
 }
 
 /// Logs in at once, in the way the world's `callback` says.
-pub struct Person(pub World);
+pub(crate) struct Person(pub(crate) World);
 
 impl Login for Person {
     fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>> {
@@ -401,7 +422,7 @@ impl Login for Person {
 }
 
 /// Metadata of an authorization server that registers clients and takes public ones.
-pub fn server(issuer: &str) -> Value {
+pub(crate) fn server(issuer: &str) -> Value {
     json!({
         "issuer": issuer,
         "authorization_endpoint": format!("{issuer}/authorize"),

@@ -153,10 +153,10 @@ impl Shared {
         LinkError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
     }
 
-    /// Takes a line; when it is not `whole`, the stream has ended within it.
-    fn take(&self, line: Bytes, whole: bool, messages: &mut Vec<Message>) {
+    /// Takes a line; when it is not `whole`, the stream has ended within it. Returns how many requests it has answered.
+    fn take(&self, line: Bytes, whole: bool, messages: &mut Vec<Message>) -> usize {
         if self.ending.load(Ordering::Relaxed) {
-            return;
+            return 0;
         }
         let text = line.slice(if line.starts_with(BOM) { BOM.len() } else { 0 }..);
         let heard = frame::hear(text, &self.dialing.limits, &mut |message| messages.push(message));
@@ -169,6 +169,7 @@ impl Shared {
                 }
             }
         }
+        let mut answered = 0;
         for message in messages.drain(..) {
             let Kind::Response { id, outcome } = &message.kind else {
                 self.dialing.inbox.heard(message);
@@ -183,10 +184,12 @@ impl Shared {
                 Err(_) if id.as_json() == "null" => self.in_flight.only(),
                 _ => id.as_number(),
             };
-            if !id.is_some_and(|id| self.in_flight.settle(id, Ok(message))) {
-                tracing::debug!("an answer to nothing was ignored");
+            match id.is_some_and(|id| self.in_flight.settle(id, Ok(message))) {
+                true => answered += 1,
+                false => tracing::debug!("an answer to nothing was ignored"),
             }
         }
+        answered
     }
 
     /// Takes a line that is no message.
@@ -278,10 +281,28 @@ fn is_error(message: &Message, error: Span, id: &Id) -> bool {
 async fn read(shared: Arc<Shared>, mut lines: Lines<impl AsyncRead + Unpin>) {
     let mut messages = Vec::new();
     let mut named = true;
+    // Answers since the last time there was nothing to read.
+    let mut answers = 0;
     let error = loop {
-        match lines.next().await {
-            Ok(Line::Frame(line)) => shared.take(line, true, &mut messages),
-            Ok(Line::Last(line)) => shared.take(line, false, &mut messages),
+        let line = match lines.buffered() {
+            Some(line) => Ok(line),
+            None => {
+                if answers >= GATHER {
+                    shared.outbox.gathered();
+                }
+                answers = 0;
+                lines.next().await
+            }
+        };
+        match line {
+            Ok(Line::Frame(line)) => {
+                let before = answers;
+                answers += shared.take(line, true, &mut messages);
+                if before < GATHER && answers >= GATHER {
+                    shared.outbox.gather();
+                }
+            }
+            Ok(Line::Last(line)) => answers += shared.take(line, false, &mut messages),
             Ok(Line::TooLong(head)) => named = shared.too_long(&head),
             Ok(Line::LongEnd(tail)) => {
                 if let Some(id) = salvage::by_tail(&tail).filter(|_| !named) {
@@ -324,6 +345,8 @@ impl Peer for Stream {
 
 /// Least free space before a read. Small, so that the messages of one buffer cost one allocation.
 const ROOM_BYTES: usize = 4 << 10;
+/// Answers that come at once before what their receivers send is gathered: with fewer, a task more costs more than a write.
+const GATHER: usize = 3;
 /// Bytes shown of a line that is no message.
 const NOISE_BYTES: usize = 200;
 /// How long after a failed write the end of the other stream is waited for.

@@ -2,7 +2,8 @@
 //!
 //! A sender appends its message; if nobody is writing, it writes at once, without a channel or another task. What others
 //! append meanwhile goes out with the next write. When the server takes nothing more, the rest is left to the link's
-//! writing task, and senders wait once [`OUT_BYTES`] are pending.
+//! writing task, and senders wait once [`OUT_BYTES`] are pending. When several answers have come at once, their receivers
+//! are likely to send again at once: then what they send is left to the writing task, too, which writes it in one piece.
 
 use std::io;
 use std::pin::Pin;
@@ -40,6 +41,8 @@ struct Out {
     /// Somebody waits for `room`.
     wanted: bool,
     end: Option<End>,
+    /// More is expected right away: senders leave writing to the writing task.
+    gathering: bool,
     /// The stream is closed, or will be by whoever holds the pen.
     gone: bool,
 }
@@ -102,6 +105,9 @@ impl Outbox {
         }
         sent();
         append(&mut out.pending, frame);
+        if out.gathering {
+            return Ok(true);
+        }
         let Some(mut pen) = out.idle.take() else { return Ok(true) };
         for _ in 0..TURNS {
             pen.load(&mut out);
@@ -128,6 +134,16 @@ impl Outbox {
             self.work.notify_one();
         }
         Ok(true)
+    }
+
+    /// Several senders are about to send. [`Outbox::gathered`] must follow soon.
+    pub(super) fn gather(&self) {
+        self.lock().gathering = true;
+    }
+
+    /// Those senders have been woken: what they send is written once they have run.
+    pub(super) fn gathered(&self) {
+        self.work.notify_one();
     }
 
     /// Everything is written: the pen is free.
@@ -160,6 +176,10 @@ impl Outbox {
     pub(super) async fn write(&self) {
         loop {
             self.work.notified().await;
+            if self.lock().gathering {
+                // Comes back after everybody who is ready to run.
+                tokio::task::yield_now().await;
+            }
             let mut stalled = match self.stalled() {
                 Ok(stalled) => stalled,
                 Err(_) => return,
@@ -171,13 +191,22 @@ impl Outbox {
         }
     }
 
-    /// The pen, if it was left to the writing task.
+    /// The pen, if something was left to the writing task.
     fn stalled(&self) -> Result<Option<Pen>, End> {
         let mut out = self.lock();
-        match out.end {
-            Some(End::Broken) => Err(End::Broken),
-            _ => Ok(out.stalled.take()),
+        if out.end == Some(End::Broken) {
+            return Err(End::Broken);
         }
+        let gathered = std::mem::take(&mut out.gathering) && !out.pending.is_empty();
+        let mut pen = out.stalled.take();
+        if gathered && pen.is_none() {
+            pen = out.idle.take();
+            if let Some(pen) = &mut pen {
+                pen.load(&mut out);
+                self.told(out);
+            }
+        }
+        Ok(pen)
     }
 
     /// Decides what follows a write of the writing task; the pen, if there is more.
@@ -207,9 +236,18 @@ impl Outbox {
                     if out.end == Some(End::Broken) || out.gone {
                         return None;
                     }
-                    if let Some(pen) = out.idle.take() {
-                        out.gone = true;
-                        return Some(pen);
+                    out.gathering = false;
+                    match out.idle.take() {
+                        Some(pen) if out.pending.is_empty() => {
+                            out.gone = true;
+                            return Some(pen);
+                        }
+                        // Senders have left it to the writing task.
+                        Some(pen) => {
+                            out.stalled = Some(pen);
+                            self.work.notify_one();
+                        }
+                        None => {}
                     }
                     out.wanted = true;
                 }

@@ -110,29 +110,33 @@ impl Stream {
 }
 
 impl Place {
-    /// Reads a message of the server and gives it on: answers to `answers`, everything else to the inbox. What cannot be
-    /// read is shown to the tap.
+    /// Reads a message of the server and gives it on: answers to `answers`, everything else to the inbox. A tap sees what
+    /// cannot be read as garbage.
     pub(super) fn hear(&self, text: Bytes, answers: &mut dyn FnMut(Message)) -> Result<(), String> {
         let dialing = &self.dialing;
-        if dialing.tap.is_some() {
-            let shown = String::from_utf8_lossy(&text);
-            dialing.show(|| Traffic::Heard(&shown));
+        let mut shown = dialing.tap.is_some().then(|| text.clone());
+        let heard = frame::hear(text, &dialing.limits, &mut |message| {
+            if let Some(shown) = shown.take() {
+                let shown = String::from_utf8_lossy(&shown);
+                dialing.show(|| Traffic::Heard(&shown));
+            }
+            match message.kind {
+                Kind::Response { .. } => answers(message),
+                Kind::Request { .. } | Kind::Notification { .. } => dialing.inbox.heard(message),
+            }
+        });
+        if let Some(shown) = shown {
+            let shown = String::from_utf8_lossy(&shown);
+            dialing.show(|| Traffic::Garbage(&shown));
         }
-        frame::hear(text, &dialing.limits, &mut |message| match message.kind {
-            Kind::Response { .. } => answers(message),
-            Kind::Request { .. } | Kind::Notification { .. } => dialing.inbox.heard(message),
-        })
+        heard
     }
 
     /// The same for an event of a stream. Events of other types than `message`, and those without data, say nothing.
     pub(super) fn hear_event(&self, event: SseEvent, answers: &mut dyn FnMut(Message)) {
-        if event.data.is_empty() || event.name != "message" {
-            return;
-        }
-        let kept = self.dialing.tap.is_some().then(|| event.data.clone());
-        if self.hear(event.data.into(), answers).is_err() {
+        if !event.data.is_empty() && event.name == "message" {
             // One unreadable event is no reason to give up the others.
-            self.dialing.show(|| Traffic::Garbage(kept.as_deref().unwrap_or_default()));
+            let _ = self.hear(event.data.into(), answers);
         }
     }
 

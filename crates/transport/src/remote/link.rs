@@ -13,7 +13,7 @@ use linchpin_proto::service::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// A way to a server that speaks Streamable HTTP.
 pub(super) struct Streamable {
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     wire: Mutex<Option<&'static Wire>>,
     /// The last request stood alone: what dropping one means before the opening is over.
     alone: AtomicBool,
+    /// The stream of the server's own messages stands, or there will be none, or it was waited for long enough.
+    listening: watch::Sender<bool>,
     closed: AtomicBool,
     closing: Notify,
 }
@@ -42,6 +44,7 @@ impl Streamable {
             session: Mutex::new(None),
             wire: Mutex::new(None),
             alone: AtomicBool::new(false),
+            listening: watch::Sender::new(true),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
         };
@@ -97,6 +100,7 @@ impl Link for Streamable {
         *self.shared.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
         // A session that was opened anew has another stream.
         let listens = !wire.stateless && !self.shared.is_closed();
+        self.shared.listening.send_replace(!listens);
         let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
         let before = std::mem::replace(&mut *self.listening(), task);
         if let Some(before) = before {
@@ -156,12 +160,31 @@ impl Shared {
         }
     }
 
+    /// The server has answered the request for a stream of its own messages, or that failed.
+    pub(super) fn listens(&self) {
+        self.listening.send_if_modified(|listening| !std::mem::replace(listening, true));
+    }
+
+    /// Waits for that, for a moment and only after the opening: what a server asks on that stream during a call would be
+    /// lost if the call came first.
+    async fn until_listening(&self) {
+        if *self.listening.borrow() {
+            return;
+        }
+        let mut listening = self.listening.subscribe();
+        let _ = tokio::time::timeout(LISTEN_WAIT, listening.wait_for(|listening| *listening)).await;
+        self.listens();
+    }
+
     async fn exchange(&self, out: &Outgoing) -> Result<Answer, LinkError> {
         let Some(id) = out.id else {
             return Err(LinkError::Unreadable("a message without an id has no answer".into()));
         };
         let stateless = out.wire.is_some_and(|wire| wire.stateless);
         self.alone.store(stateless, Ordering::Relaxed);
+        if !stateless {
+            self.until_listening().await;
+        }
         let mut answer = self.post(out).await?;
         let status = answer.parts.status;
         if !status.is_success() {
@@ -199,8 +222,9 @@ impl Shared {
             let text = String::from_utf8_lossy(&out.frame);
             place.dialing.show(|| Traffic::Sent(&text));
         }
-        // The first message has no session yet, and those that stand alone have none at all.
-        let session = if out.wire.is_some_and(|wire| !wire.stateless) { self.session().clone() } else { None };
+        // The first request has no session yet, but what answers the server meanwhile has; those that stand alone have none.
+        let has_session = out.wire.map_or(out.id.is_none(), |wire| !wire.stateless);
+        let session = if has_session { self.session().clone() } else { None };
         let head = || place.heads.post(out, session.clone());
         let answer = place.send(Method::POST, out.frame.clone(), &head).await?;
         let status = answer.parts.status;
@@ -306,5 +330,7 @@ fn session_of(headers: &HeaderMap) -> Option<HeaderValue> {
     Some(id)
 }
 
+/// A server that answers this late has let its stream begin without saying so, as some do until there is a message.
+const LISTEN_WAIT: Duration = Duration::from_millis(500);
 const TELLING_MAX: usize = 64;
 const TELL_LATER: Duration = Duration::from_secs(10);

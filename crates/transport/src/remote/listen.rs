@@ -14,7 +14,9 @@ pub(super) async fn listen(shared: Arc<Shared>) {
     let (mut worked, mut vain) = (false, 0);
     loop {
         let begun = Instant::now();
-        match shared.stream(shared.wire(), &stream.last_id).await {
+        let answer = shared.stream(shared.wire(), &stream.last_id).await;
+        shared.listens();
+        match answer {
             Ok(mut answer) if answer.parts.status.is_success() => {
                 if Form::of(&answer) != Form::Stream {
                     return;

@@ -4,7 +4,7 @@ use super::head::{self, Heads};
 use crate::web::{Web, WebError, WebErrorKind, WebResponse, target};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use linchpin_proto::link::{Authorizer, Dialing, LinkError, Traffic};
+use linchpin_proto::link::{Authorizer, BelongsTo, Dialing, LinkError, Traffic};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -114,6 +114,8 @@ impl Place {
         };
         let mut parts = http::Request::new(()).into_parts().0;
         (parts.method, parts.uri, parts.headers) = (method.clone(), uri, headers);
+        // Permission is for the server, wherever a redirect or an endpoint that it named leads.
+        parts.extensions.insert(BelongsTo(self.url.as_str().parse().unwrap_or_default()));
         authorizer.authorize(&mut parts).await.map_err(LinkError::Unauthorized)?;
         head::mark(&mut parts.headers);
         if tapped {

@@ -131,6 +131,7 @@ fn tls_text(host: &str, error: &rustls::Error) -> String {
                 rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
                     "it is for another name".to_owned()
                 }
+                rustls::CertificateError::BadSignature => "its signature is wrong".to_owned(),
                 other => other.to_string(),
             };
             format!("the TLS certificate of {host} is not trusted: {why}")

@@ -22,6 +22,7 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
     let said = r#"{"code":-32600,"message":"no"}"#;
     let form = |form: &str, body: &str| answer(200, &format!("content-type: {form}\r\n"), body);
     let (seven, eight) = (result(7), result(8));
+    let wrong = seven.replace("\"n\":7", "\"n\":0");
     let batch = format!("[{},{},{},{seven}]", note("a"), result(9), note("b"));
     let long = "x".repeat(3_000);
     // The answer, what comes of it, what is heard.
@@ -60,7 +61,7 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
         (whole_events(&format!("{}{}{}", event(&note("a")), event(&note("b")), event(&seven))), OK, "a b"),
         (whole_events(&format!("{}{}", event(r#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#), event(&seven))), OK, "ask#1"),
         (whole_events(&format!("data: garbage\n\n{}{}", event(&eight), event(&seven))), OK, ""),
-        (whole_events(&format!("id: 1\ndata:\n\nevent: other\ndata: {eight}\n\nevent: message\n{}", event(&seven))), OK, ""),
+        (whole_events(&format!("id: 1\ndata:\n\nevent: other\ndata: {wrong}\n\nevent: message\n{}", event(&seven))), OK, ""),
         (whole_events(&event(&batch)), OK, "a b"),
         (whole_events(&event(&note("a"))), "cut off: the stream ended before the answer", "a"),
         (whole_events(""), "cut off: the stream ended before the answer", ""),

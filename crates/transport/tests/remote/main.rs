@@ -4,8 +4,10 @@
 mod answers;
 mod hygiene;
 mod old;
+mod proxy;
 mod reach;
 mod redirects;
 mod script;
 mod sessions;
 mod streams;
+mod tls;

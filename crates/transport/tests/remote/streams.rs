@@ -85,11 +85,17 @@ async fn a_stream_that_ends_before_the_answer_is_resumed_where_it_ended() {
 
 #[tokio::test]
 async fn requests_that_stand_alone_are_never_resumed() {
-    let server = Server::new(|_, _| vec![Do::Write(events("id: 1\nretry: 1\ndata:\n\n")), Do::Close]).await;
-    let open = open_with(server.remote(), quick()).await;
-    let outcome = open.tell_of(request(7, Some(modern()))).await;
-    assert_eq!(outcome, "cut off: the stream ended before the answer");
-    assert_eq!(server.requests().len(), 1);
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n";
+    let event = "id: 1\nretry: 1\ndata:\n\n";
+    for (bytes, want) in
+        [(events(event), "the stream ended before the answer"), (format!("{head}{event}").into(), "broke off")]
+    {
+        let server = Server::new(move |_, _| vec![Do::Write(bytes.clone()), Do::Close]).await;
+        let open = open_with(server.remote(), quick()).await;
+        let outcome = open.tell_of(request(7, Some(modern()))).await;
+        assert!(outcome.starts_with("cut off: ") && outcome.contains(want), "{outcome}");
+        assert_eq!(server.requests().len(), 1);
+    }
 }
 
 #[tokio::test]
@@ -186,9 +192,9 @@ async fn the_stream_ends_with_the_link() {
 
 #[tokio::test]
 async fn an_endless_event_ends_the_stream_and_nothing_else() {
-    let gets = vec![vec![Do::Write(events("data: ")), Do::Forever(vec![b'x'; 4_000])]];
+    let endless = vec![Do::Write(events("data: ")), Do::Forever(vec![b'x'; 4_000])];
     let mut server = Server::new(move |_, seen| match seen.method.as_str() {
-        "GET" => gets[0].clone(),
+        "GET" => endless.clone(),
         _ => vec![Do::Write(json(&result(seen.id())))],
     })
     .await;
@@ -198,4 +204,24 @@ async fn an_endless_event_ends_the_stream_and_nothing_else() {
     assert_eq!(open.tell_of(request(7, Some(legacy()))).await, r#"{"n":7}"#);
     let gets = server.requests().iter().filter(|seen| seen.method == "GET").count();
     assert_eq!(gets, 1);
+}
+
+#[tokio::test]
+async fn a_tap_sees_what_is_said_and_heard_once_and_garbage_as_such() {
+    let body = format!("data: garbage\n\n{}data: [7,\n\n{}", event(&note("a")), event(&result(7)));
+    let server = Server::new(move |_, _| vec![Do::Write(whole_events(&body))]).await;
+    let open = open_with(server.remote(), quick()).await;
+    open.ask(request(7, Some(modern()))).await.unwrap();
+    let tapped: Vec<String> =
+        open.notes.tapped.lock().unwrap().iter().map(|seen| seen.chars().take(34).collect()).collect();
+    let want = [
+        r#"Sent("{\"jsonrpc\":\"2.0\",\"id\":7"#,
+        "Request { method: POST, uri: http:",
+        "Response { status: 200, headers: {",
+        r#"Garbage("garbage")"#,
+        r#"Heard("{\"jsonrpc\":\"2.0\",\"method"#,
+        r#"Garbage("[7,")"#,
+        r#"Heard("{\"jsonrpc\":\"2.0\",\"id\":"#,
+    ];
+    assert_eq!(tapped, want.map(|seen| seen.chars().take(34).collect::<String>()));
 }

@@ -1,0 +1,64 @@
+//! A line on the terminal that says how far a call is.
+
+use crate::shown::{clean, shorten};
+use linchpin::client::Progress;
+use std::io::{IsTerminal, Write};
+
+/// How wide the bar itself is, in characters.
+const WIDTH: usize = 24;
+
+/// Draws on standard error, when that is a terminal, and wipes itself away in the end.
+pub(crate) struct Bar {
+    on: bool,
+    drawn: bool,
+}
+
+impl Bar {
+    pub(crate) fn new() -> Bar {
+        Bar { on: std::io::stderr().is_terminal(), drawn: false }
+    }
+
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        if self.on {
+            self.drawn = true;
+            eprint!("\r\x1b[2K{}", line(progress));
+            let _ = std::io::stderr().flush();
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.drawn {
+            eprint!("\r\x1b[2K");
+        }
+    }
+}
+
+fn line(progress: &Progress) -> String {
+    let message = progress.message.as_deref().map_or(String::new(), |m| format!(" {}", shorten(&clean(m).replace('\n', " "), 60)));
+    match progress.total.filter(|total| *total > 0.0) {
+        Some(total) => {
+            let part = (progress.progress / total).clamp(0.0, 1.0);
+            let full = (part * WIDTH as f64).round() as usize;
+            format!("[{}{}] {:3.0}%{message}", "#".repeat(full), ".".repeat(WIDTH - full), part * 100.0)
+        }
+        None => format!("… {}{message}", progress.progress),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_never_leaves_its_frame() {
+        let at = |progress, total, message: Option<&str>| {
+            line(&Progress { progress, total, message: message.map(str::to_owned) })
+        };
+        assert_eq!(at(1.0, Some(4.0), Some("a\nb")), "[######..................]  25% a b");
+        assert_eq!(at(9.0, Some(4.0), None), "[########################] 100%");
+        assert_eq!(at(-1.0, Some(4.0), None), "[........................]   0%");
+        assert_eq!(at(7.0, Some(0.0), None), "… 7");
+    }
+}

@@ -1,0 +1,99 @@
+//! `linchpin auth`: logging in to servers, and forgetting that again.
+
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::login::LoginArgs;
+use crate::session::block_on;
+use crate::shown::{Out, clean};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Debug, Args)]
+pub(crate) struct AuthArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Log in to a server. Its tokens are kept for all commands.
+    Login(Where),
+    /// Forget the tokens for a server, and have them revoked.
+    Logout(Where),
+    /// Show what is kept, without the secrets.
+    Status {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Where {
+    /// The server's address.
+    url: String,
+    #[command(flatten)]
+    login: LoginArgs,
+}
+
+pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
+    let refused = |e: &linchpin::auth::Error| {
+        let failure = Failure::new(e).exit(Exit::Unauthorized);
+        if e.is_setup() { failure.exit(Exit::Usage) } else { failure }
+    };
+    match args.what {
+        What::Login(place) => block_on(async {
+            let oauth = place.login.oauth(true)?;
+            oauth.login_to(&place.url).await.map_err(|e| refused(&e))?;
+            eprintln!("logged in to {}", clean(&place.url));
+            Ok(())
+        }),
+        What::Logout(place) => block_on(async {
+            let forgotten = place.login.oauth(false)?.logout(&place.url).await.map_err(|e| refused(&e))?;
+            match forgotten {
+                0 => eprintln!("nothing was kept for {}", clean(&place.url)),
+                _ => eprintln!("logged out of {}", clean(&place.url)),
+            }
+            Ok(())
+        }),
+        What::Status { json, login } => block_on(async {
+            let all = login.oauth(false)?.status().await.map_err(|e| Failure::new(&e))?;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let mut out = Out::new();
+            if json {
+                let all: Vec<_> = all
+                    .iter()
+                    .map(|s| {
+                        json!({
+                            "resource": s.resource, "issuer": s.issuer, "clientId": s.client_id, "loggedIn": s.logged_in,
+                            "expiresAt": s.expires_at, "refreshable": s.refreshable, "scope": s.scope, "dpop": s.dpop,
+                        })
+                    })
+                    .collect();
+                out.json(&json!({ "servers": all }))?;
+                return Ok(out.flush()?);
+            }
+            if all.is_empty() {
+                out.line("nothing is kept; log in with `linchpin auth login URL`")?;
+            }
+            for s in &all {
+                let state = match (s.logged_in, s.expires_at) {
+                    (false, _) => "logged out".to_owned(),
+                    (true, Some(at)) if at <= now && s.refreshable => "expired, renewed at the next use".to_owned(),
+                    (true, Some(at)) if at <= now => "expired".to_owned(),
+                    (true, Some(at)) => format!("logged in for {} more minutes", (at - now).div_ceil(60)),
+                    (true, None) => "logged in".to_owned(),
+                };
+                out.line(out.style.bold(&clean(&s.resource)))?;
+                out.line(format!("    {state}; at {}", clean(&s.issuer)))?;
+                if let Some(scope) = &s.scope {
+                    out.line(format!("    for {}", clean(scope)))?;
+                }
+            }
+            Ok(out.flush()?)
+        }),
+    }
+}

@@ -1,0 +1,72 @@
+//! `linchpin diff`: compares two servers or transcripts.
+
+use crate::diff::{self, Picture};
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::session::{self, TalkArgs};
+use crate::shown::{Out, clean, count};
+use crate::target::{Target, TargetArgs};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// Two of: an address, a socket, a transcript, a command line in quotes. With `-- COMMAND` or --server, one.
+    #[arg(value_name = "TARGET", num_args = 0..=2)]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
+    let words = |target: &TargetArgs, word: &String| target.resolve(vec![word.clone()]);
+    let plain = TargetArgs {
+        command: Vec::new(),
+        config: None,
+        server: None,
+        url: None,
+        ..args.target.clone()
+    };
+    let (a, b) = match (args.words.as_slice(), args.target.is_said()) {
+        ([a, b], false) => (words(&plain, a)?, words(&plain, b)?),
+        ([a], true) => (words(&plain, a)?, args.target.resolve(Vec::new())?),
+        _ => {
+            return Err(Failure::usage("two servers are wanted")
+                .hint("for example: linchpin diff before.jsonl -- COMMAND, or linchpin diff 'npx -y old' 'npx -y new'"));
+        }
+    };
+    session::block_on(async {
+        let (left, right) = (picture(&args.talk, a).await?, picture(&args.talk, b).await?);
+        let found = diff::compare(&left, &right);
+        let mut out = Out::new();
+        if args.talk.json {
+            out.json(&json!({ "a": left.name, "b": right.name, "same": found.is_empty(), "differences": found }))?;
+        } else if found.is_empty() {
+            out.line(format!("{} and {} offer the same", clean(&left.name), clean(&right.name)))?;
+        } else {
+            let style = out.style;
+            out.line(style.bad(&format!("--- {}", clean(&left.name))))?;
+            out.line(style.good(&format!("+++ {}", clean(&right.name))))?;
+            for line in diff::lines(&found, style) {
+                out.line(line)?;
+            }
+            out.line(count(found.len(), "difference"))?;
+        }
+        out.flush()?;
+        for missing in left.unknown.iter().chain(&right.unknown) {
+            eprintln!("note: not compared: {missing}");
+        }
+        if found.is_empty() { Ok(()) } else { Err(Failure::silent(Exit::Failed)) }
+    })
+}
+
+async fn picture(talk: &TalkArgs, target: Target) -> Result<Picture, Failure> {
+    let session = session::connect(talk, target, Vec::new(), |client| client).await?;
+    let picture = Picture::of(&session).await;
+    session.connection.close().await;
+    picture
+}

@@ -1,0 +1,262 @@
+//! `linchpin load`: calls one tool over and over, and says how fast that is.
+
+use super::call::given;
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::session::{self, Session, TalkArgs};
+use crate::shown::{Out, clean, count};
+use crate::target::TargetArgs;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The target, if it is a word; the tool's name; and its arguments.
+    #[arg(value_name = "[TARGET] NAME [KEY=VALUE]")]
+    words: Vec<String>,
+
+    /// The arguments as JSON. `--json '{…}'` means the same.
+    #[arg(long, value_name = "JSON")]
+    args_json: Option<String>,
+
+    /// Calls under way at once. Each is followed by the next when it is answered.
+    #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    concurrency: u32,
+
+    /// How long to go on, for example 10 or 1m [default: 10 without --requests].
+    #[arg(short, long, value_name = "SECONDS", value_parser = session::duration)]
+    duration: Option<Duration>,
+
+    /// How many calls to make.
+    #[arg(short = 'n', long, value_name = "N")]
+    requests: Option<u64>,
+
+    /// Calls made before the clock starts [default: as many as are under way at once].
+    #[arg(long, value_name = "N")]
+    warm_up: Option<u64>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+/// Latencies kept; past it, the percentiles are those of the first so many.
+const LATENCIES_MAX: usize = 10_000_000;
+
+/// Different errors shown.
+const ERRORS_MAX: usize = 5;
+
+/// What came of a run.
+#[derive(Default)]
+struct Tally {
+    /// Microseconds, of calls that were answered.
+    latencies: Vec<u32>,
+    calls: u64,
+    failed: u64,
+    errors: Vec<(String, u64)>,
+}
+
+impl Tally {
+    fn add(&mut self, took: Duration, outcome: Result<(), String>) {
+        self.calls += 1;
+        if self.latencies.len() < LATENCIES_MAX {
+            self.latencies.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
+        }
+        let Err(why) = outcome else { return };
+        self.failed += 1;
+        match self.errors.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, n)) => *n += 1,
+            None if self.errors.len() < ERRORS_MAX => self.errors.push((why, 1)),
+            None => {}
+        }
+    }
+
+    /// The latency that `part` of the calls did not exceed, in milliseconds.
+    fn at(&self, part: f64) -> f64 {
+        let rank = (part * self.latencies.len() as f64).ceil() as usize;
+        self.latencies.get(rank.saturating_sub(1)).map_or(0.0, |us| f64::from(*us) / 1000.0)
+    }
+}
+
+pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
+    let target = args.target.take(&mut args.words);
+    let target = args.target.resolve(target)?;
+    if args.words.is_empty() {
+        return Err(Failure::usage("no tool is named").hint("`linchpin tools` shows what there is"));
+    }
+    let name = args.words.remove(0);
+    session::run(&args.talk, target, async |session| {
+        let arguments = given(session, &name, &args.words, args.args_json.as_deref()).await?;
+        let warm_up = args.warm_up.unwrap_or(u64::from(args.concurrency));
+        let warm = drive(session, &name, &arguments, args.concurrency, Some(warm_up), None).await;
+        if let (Some((why, _)), true) = (warm.errors.first(), warm.failed == warm.calls && warm_up > 0) {
+            return Err(Failure::new(format!("no call works: {why}")).exit(Exit::Failed));
+        }
+        let duration = match (args.duration, args.requests) {
+            (None, None) => Some(Duration::from_secs(10)),
+            (duration, _) => duration,
+        };
+        let begun = Instant::now();
+        let mut tally = drive(session, &name, &arguments, args.concurrency, args.requests, duration).await;
+        let took = begun.elapsed();
+        tally.latencies.sort_unstable();
+        report(&tally, took, &name, &args, session)?;
+        if tally.failed > 0 { Err(Failure::silent(Exit::Failed)) } else { Ok(()) }
+    })
+}
+
+/// Keeps `concurrency` calls under way until there were `requests` or the time is over.
+async fn drive(
+    session: &Session,
+    name: &str,
+    arguments: &Map<String, Value>,
+    concurrency: u32,
+    requests: Option<u64>,
+    duration: Option<Duration>,
+) -> Tally {
+    let tally = RefCell::new(Tally::default());
+    let begun = Cell::new(0_u64);
+    let until = duration.map(|time| Instant::now() + time);
+    let raw = serde_json::value::to_raw_value(arguments).unwrap_or_default();
+    let one = async || {
+        while requests.is_none_or(|n| begun.get() < n) && until.is_none_or(|end| Instant::now() < end) {
+            begun.set(begun.get() + 1);
+            let asked = Instant::now();
+            let outcome = match session.connection.call(name, &raw).await {
+                Ok(result) if result.is_error() => Err(format!("the tool failed: {}", first_line(&result.text()))),
+                Ok(_) => Ok(()),
+                Err(e) => Err(first_line(&e.to_string())),
+            };
+            let lost = outcome.is_err() && session.connection.lost().is_some();
+            tally.borrow_mut().add(asked.elapsed(), outcome);
+            if lost {
+                break;
+            }
+        }
+    };
+    let mut workers: Vec<_> = (0..concurrency).map(|_| Box::pin(one())).collect();
+    together(&mut workers).await;
+    drop(workers);
+    tally.into_inner()
+}
+
+/// Polls all until each is done; only those that were woken.
+async fn together<F: Future<Output = ()> + Unpin>(all: &mut [F]) {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    /// Which workers have something to do.
+    struct Ready {
+        woken: Mutex<(Vec<usize>, Option<Waker>)>,
+    }
+    struct One(usize, Arc<Ready>);
+    impl Wake for One {
+        fn wake(self: Arc<Self>) {
+            let waker = {
+                let mut woken = self.1.woken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                woken.0.push(self.0);
+                woken.1.take()
+            };
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+    let ready = Arc::new(Ready { woken: Mutex::new(((0..all.len()).collect(), None)) });
+    let wakers: Vec<Waker> = (0..all.len()).map(|n| Waker::from(Arc::new(One(n, ready.clone())))).collect();
+    let mut open: Vec<bool> = vec![true; all.len()];
+    std::future::poll_fn(|cx| {
+        loop {
+            let woken = {
+                let mut woken = ready.woken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if woken.0.is_empty() {
+                    woken.1 = Some(cx.waker().clone());
+                }
+                std::mem::take(&mut woken.0)
+            };
+            if woken.is_empty() {
+                return if open.contains(&true) { Poll::Pending } else { Poll::Ready(()) };
+            }
+            for n in woken {
+                if open[n] && std::pin::Pin::new(&mut all[n]).poll(&mut Context::from_waker(&wakers[n])).is_ready() {
+                    open[n] = false;
+                }
+            }
+            if !open.contains(&true) {
+                return Poll::Ready(());
+            }
+        }
+    })
+    .await;
+}
+
+fn first_line(text: &str) -> String {
+    clean(text.lines().next().unwrap_or_default()).chars().take(200).collect()
+}
+
+fn report(tally: &Tally, took: Duration, name: &str, args: &LoadArgs, session: &Session) -> Result<(), Failure> {
+    let round = |x: f64| (x * 1000.0).round() / 1000.0;
+    let per_second = round((tally.calls - tally.failed) as f64 / took.as_secs_f64().max(1e-9));
+    let max = tally.latencies.last().map_or(0.0, |us| f64::from(*us) / 1000.0);
+    let mut out = Out::new();
+    if args.talk.json {
+        let errors: Vec<Value> = tally.errors.iter().map(|(why, n)| json!({ "error": why, "calls": n })).collect();
+        out.json(&json!({
+            "tool": name,
+            "target": session.target,
+            "revision": session.connection.revision().as_str(),
+            "concurrency": args.concurrency,
+            "seconds": round(took.as_secs_f64()),
+            "calls": tally.calls,
+            "failed": tally.failed,
+            "callsPerSecond": per_second,
+            "latencyMs": {
+                "p50": round(tally.at(0.5)), "p90": round(tally.at(0.9)), "p99": round(tally.at(0.99)), "max": round(max),
+            },
+            "errors": errors,
+        }))?;
+    } else {
+        let style = out.style;
+        out.line(format!(
+            "{} of {} in {:.2} s, {} under way at once",
+            count(tally.calls as usize, "call"),
+            style.bold(&clean(name)),
+            took.as_secs_f64(),
+            args.concurrency
+        ))?;
+        out.line(format!("  {} calls/s", style.bold(&format!("{per_second:.1}"))))?;
+        out.line(format!(
+            "  p50 {:.3} ms   p90 {:.3} ms   p99 {:.3} ms   max {max:.3} ms",
+            tally.at(0.5),
+            tally.at(0.9),
+            tally.at(0.99)
+        ))?;
+        if tally.failed > 0 {
+            out.line(style.bad(&format!("  {} failed", count(tally.failed as usize, "call"))))?;
+            for (why, n) in &tally.errors {
+                out.line(format!("    {n} × {why}"))?;
+            }
+        }
+    }
+    Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_latencies_that_occurred() {
+        let mut tally = Tally::default();
+        (1..=100).for_each(|ms| tally.add(Duration::from_millis(ms), Ok(())));
+        tally.add(Duration::from_millis(500), Err("x".into()));
+        tally.add(Duration::from_millis(500), Err("x".into()));
+        tally.latencies.sort_unstable();
+        assert_eq!((tally.at(0.5), tally.at(0.99), tally.at(1.0)), (51.0, 500.0, 500.0));
+        assert_eq!((tally.calls, tally.failed, tally.errors), (102, 2, vec![("x".to_owned(), 2)]));
+        assert_eq!(Tally::default().at(0.5), 0.0);
+    }
+}

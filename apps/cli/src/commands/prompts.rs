@@ -1,0 +1,23 @@
+//! `linchpin prompts`: which prompts there are.
+
+use super::Plain;
+use crate::describe;
+use crate::fail::Failure;
+use crate::session;
+use crate::shown::Out;
+use serde_json::json;
+
+pub(crate) fn run(args: Plain) -> Result<(), Failure> {
+    session::run(&args.talk, args.resolve()?, async |session| {
+        let prompts = session.connection.prompts().await.map_err(|e| session.told(&e))?;
+        let mut out = Out::new();
+        if args.talk.json {
+            out.json(&json!({ "prompts": prompts.items }))?;
+        } else {
+            for prompt in prompts.iter() {
+                out.line(describe::prompt(prompt, out.style))?;
+            }
+        }
+        Ok(out.flush()?)
+    })
+}

@@ -1,0 +1,25 @@
+//! `linchpin replay`: serves a transcript.
+
+use crate::fail::Failure;
+use crate::place::{Card, PlaceArgs};
+use crate::replay;
+use crate::transcript::Transcript;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// What --record wrote.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(args: ReplayArgs) -> Result<(), Failure> {
+    let service = replay::service(Transcript::read(&args.file)?);
+    let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
+    let file = std::fs::canonicalize(&args.file).unwrap_or(args.file).display().to_string();
+    args.place.run(service, &Card { name: "replay", command: vec![program, "replay".to_owned(), file] })
+}

@@ -1,0 +1,31 @@
+//! `linchpin resources`: which resources and templates there are.
+
+use super::Plain;
+use crate::describe;
+use crate::fail::Failure;
+use crate::session;
+use crate::shown::Out;
+use serde_json::json;
+
+pub(crate) fn run(args: Plain) -> Result<(), Failure> {
+    session::run(&args.talk, args.resolve()?, async |session| {
+        let resources = session.connection.resources().await.map_err(|e| session.told(&e))?;
+        // Servers without templates need not know the method.
+        let templates = session.connection.resource_templates().await.map(|t| t.items).unwrap_or_default();
+        let mut out = Out::new();
+        if args.talk.json {
+            out.json(&json!({ "resources": resources.items, "resourceTemplates": templates }))?;
+        } else {
+            let style = out.style;
+            for r in resources.iter() {
+                let (mime, about) = (r.mime_type.as_deref(), r.description.as_deref());
+                out.line(describe::resource(&r.uri, &r.name, mime, about, style))?;
+            }
+            for t in &templates {
+                let (mime, about) = (t.mime_type.as_deref(), t.description.as_deref());
+                out.line(describe::resource(&t.uri_template, &t.name, mime, about, style))?;
+            }
+        }
+        Ok(out.flush()?)
+    })
+}

@@ -1,0 +1,40 @@
+//! `linchpin tools`: what can be called.
+
+use super::Plain;
+use crate::describe;
+use crate::fail::Failure;
+use crate::session;
+use crate::shown::{Out, clean};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    /// Show every argument.
+    #[arg(short, long)]
+    long: bool,
+
+    #[command(flatten)]
+    plain: Plain,
+}
+
+pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
+    session::run(&args.plain.talk, args.plain.resolve()?, async |session| {
+        let tools = session.connection.tools().await.map_err(|e| session.told(&e))?;
+        let mut out = Out::new();
+        if args.plain.talk.json {
+            out.json(&json!({ "tools": tools.items }))?;
+        } else {
+            for tool in tools.iter() {
+                let style = out.style;
+                let text = if args.long { describe::tool(tool, style) } else { describe::tool_line(tool, style) };
+                out.line(text)?;
+            }
+        }
+        out.flush()?;
+        for refused in &tools.refused {
+            eprintln!("warning: the tool `{}` was refused: {}", clean(&refused.name), clean(&refused.why));
+        }
+        Ok(())
+    })
+}

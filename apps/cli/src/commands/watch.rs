@@ -1,0 +1,163 @@
+//! `linchpin watch`: notifications as they come.
+
+use super::Plain;
+use crate::fail::Failure;
+use crate::redact::Redactor;
+use crate::session;
+use crate::shown::{Style, clean};
+use clap::Args;
+use linchpin::client::{Interests, Tap, Traffic};
+use linchpin::types::logging::LoggingLevel;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Subscribe to this resource. May be repeated.
+    #[arg(long, value_name = "URI")]
+    uri: Vec<String>,
+
+    /// Ask for log messages from this level on.
+    #[arg(long, value_name = "LEVEL", value_parser = super::call::level, default_value = "info")]
+    log_level: LoggingLevel,
+
+    /// Stop after so many notifications.
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Stop after this time, for example 10 or 2m.
+    #[arg(long, value_name = "SECONDS", value_parser = session::duration)]
+    duration: Option<Duration>,
+
+    #[command(flatten)]
+    plain: Plain,
+}
+
+/// Prints notifications where they pass.
+struct Printer {
+    begun: Instant,
+    json: bool,
+    left: std::sync::Mutex<Option<u64>>,
+    done: Arc<Notify>,
+    style: Style,
+    redactor: Redactor,
+}
+
+impl Tap for Printer {
+    fn saw(&self, event: Traffic<'_>) {
+        let Traffic::Heard(message) = event else { return };
+        let Ok(message) = serde_json::from_str::<Value>(message) else { return };
+        let messages = match message {
+            Value::Array(batch) => batch,
+            one => vec![one],
+        };
+        for mut message in messages {
+            let Some(method) = message.get("method").and_then(Value::as_str).map(str::to_owned) else { continue };
+            if message.get("id").is_some() || method == "notifications/subscriptions/acknowledged" {
+                continue;
+            }
+            let mut params = message.get_mut("params").map(Value::take).unwrap_or(Value::Null);
+            self.redactor.value(&mut params);
+            if self.print(&method, params).is_err() {
+                // Nobody reads any more.
+                self.done.notify_one();
+                return;
+            }
+        }
+    }
+}
+
+impl Printer {
+    fn print(&self, method: &str, params: Value) -> std::io::Result<()> {
+        let mut left = self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match &mut *left {
+            Some(0) => return Ok(()),
+            Some(n) => *n -= 1,
+            None => {}
+        }
+        let (since, mut out) = (self.begun.elapsed(), std::io::stdout().lock());
+        match self.json {
+            true => writeln!(
+                out,
+                "{}",
+                json!({ "ms": since.as_millis() as u64, "method": method, "params": params })
+            )?,
+            false => {
+                let mut params = params;
+                if let Some(members) = params.as_object_mut() {
+                    members.remove("_meta");
+                }
+                let shown = match &params {
+                    Value::Null => String::new(),
+                    Value::Object(members) if members.is_empty() => String::new(),
+                    params => format!(" {}", clean(&params.to_string())),
+                };
+                let at = self.style.dim(&format!("{:9.3}", since.as_secs_f64()));
+                writeln!(out, "{at} {}{shown}", self.style.bold(&clean(method)))?;
+            }
+        }
+        out.flush()?;
+        if *left == Some(0) {
+            self.done.notify_one();
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: WatchArgs) -> Result<(), Failure> {
+    let target = args.plain.resolve()?;
+    let done = Arc::new(Notify::new());
+    let printer = Printer {
+        begun: Instant::now(),
+        json: args.plain.talk.json,
+        left: std::sync::Mutex::new(args.count),
+        done: done.clone(),
+        style: Style::of_stdout(),
+        redactor: target.redactor.clone(),
+    };
+    session::run_tapped(
+        &args.plain.talk,
+        target,
+        vec![Box::new(printer)],
+        |client| client.on_log(args.log_level, |_| {}),
+        async |session| {
+            let connection = &session.connection;
+            let mut interests = Interests::lists();
+            for uri in &args.uri {
+                interests = interests.resource(uri);
+            }
+            let changes = match connection.listen(interests).await {
+                Ok(changes) => Some(changes),
+                Err(e) if args.uri.is_empty() => {
+                    eprintln!("note: the server does not tell of changed lists: {}", clean(&e.to_string()));
+                    None
+                }
+                Err(e) => return Err(session.told(&e)),
+            };
+            eprintln!("watching {}; stop with Ctrl-C", clean(&session.target));
+            let ended = async {
+                let Some(mut changes) = changes else { return std::future::pending().await };
+                // What is told is printed where it passes; this ends with the connection.
+                while changes.next().await.is_some() {}
+            };
+            let over = async {
+                match args.duration {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = done.notified() => Ok(()),
+                () = over => Ok(()),
+                stopped = tokio::signal::ctrl_c() => stopped.map_err(Failure::new),
+                () = ended => Err(connection.lost().map_or_else(
+                    || Failure::new("the connection ended").exit(crate::exit::Exit::Protocol),
+                    |e| session.told(&e),
+                )),
+            }
+        },
+    )
+}

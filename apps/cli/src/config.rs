@@ -1,0 +1,339 @@
+//! Files that name servers: `mcpServers` as hosts have them, VS Code's `servers`, `.mcp.json`.
+
+use crate::fail::Failure;
+use crate::shown::near;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Largest file read, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Where a server is looked for when only its name is given.
+const PLACES: [&str; 2] = [".mcp.json", ".vscode/mcp.json"];
+
+/// One server as a file describes it, with its variables filled in.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Entry {
+    /// A program to start.
+    Program { command: String, args: Vec<String>, env: BTreeMap<String, String>, cwd: Option<PathBuf> },
+    /// An address.
+    Address { url: String, headers: BTreeMap<String, String>, sse: bool },
+}
+
+/// Finds a server in a file; without a file, in the places where projects keep theirs.
+pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<(String, Entry), Failure> {
+    let env = |variable: &str| std::env::var(variable).ok();
+    match file {
+        Some(file) => pick(file, &read(file)?, name, &env),
+        None => {
+            let there: Vec<&Path> = PLACES.iter().map(Path::new).filter(|p| p.is_file()).collect();
+            let mut last = None;
+            for file in &there {
+                match pick(file, &read(file)?, name, &env) {
+                    Ok(found) => return Ok(found),
+                    Err(e) => last = Some(e),
+                }
+            }
+            Err(last.unwrap_or_else(|| {
+                Failure::usage(format!("there is neither {} nor {} here", PLACES[0], PLACES[1]))
+                    .hint("name the file with --config FILE")
+            }))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Value, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
+    let size = std::fs::metadata(file).map_err(|e| wrong(e.to_string()))?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    serde_json::from_str(&plain(&text)).map_err(|e| wrong(format!("is no JSON: {e}")))
+}
+
+/// The one server of this name.
+fn pick(
+    file: &Path,
+    value: &Value,
+    name: Option<&str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<(String, Entry), Failure> {
+    let shown = file.display();
+    let servers = ["mcpServers", "servers", "context_servers"].iter().find_map(|member| value.get(member)?.as_object());
+    // Workspace files of VS Code keep them deeper.
+    let servers = servers.or_else(|| value.pointer("/mcp/servers")?.as_object());
+    let servers = servers.or_else(|| value.pointer("/settings/mcp/servers")?.as_object()).ok_or_else(|| {
+        Failure::usage(format!("{shown} names no servers")).hint("it needs a member `mcpServers` or `servers`")
+    })?;
+    let names = || servers.keys().map(String::as_str).collect::<Vec<_>>();
+    let (name, entry) = match name {
+        Some(name) => servers.get_key_value(name).ok_or_else(|| {
+            let failure = Failure::usage(format!("{shown} has no server `{name}`"));
+            match near(name, names()) {
+                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+                None => failure.hint(format!("it has: {}", names().join(", "))),
+            }
+        })?,
+        None => match servers.iter().next() {
+            Some(only) if servers.len() == 1 => only,
+            Some(_) => {
+                return Err(Failure::usage(format!("{shown} has {} servers", servers.len()))
+                    .hint(format!("choose one with --server NAME: {}", names().join(", "))));
+            }
+            None => return Err(Failure::usage(format!("{shown} has no servers"))),
+        },
+    };
+    let folder = folder_of(file);
+    let fill = |text: &str| expand(text, env, &folder);
+    let entry = entry.as_object().ok_or_else(|| "is not an object".to_owned()).and_then(|entry| of(entry, &fill));
+    let entry = entry.map_err(|why| Failure::usage(format!("{shown}: the server `{name}` {why}")))?;
+    Ok((name.clone(), entry))
+}
+
+/// The project a file belongs to: its folder, or the one above `.vscode`.
+fn folder_of(file: &Path) -> PathBuf {
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let parent = file.parent().unwrap_or(Path::new("."));
+    match (parent.file_name(), parent.parent()) {
+        (Some(name), Some(above)) if name == ".vscode" || name == ".cursor" => above.to_owned(),
+        _ => parent.to_owned(),
+    }
+}
+
+fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>) -> Result<Entry, String> {
+    let text = |member: &str| match entry.get(member) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => fill(text).map(Some),
+        Some(_) => Err(format!("has a `{member}` that is no text")),
+    };
+    let texts = |member: &str| match entry.get(member) {
+        None | Some(Value::Null) => Ok(BTreeMap::new()),
+        Some(Value::Object(members)) => members
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| Ok((name.clone(), fill(&plain_text(value, member)?)?)))
+            .collect(),
+        Some(_) => Err(format!("has `{member}` that are no object")),
+    };
+    let kind = text("type")?.or(text("transport")?).unwrap_or_default();
+    let address = [text("url")?, text("serverUrl")?, text("httpUrl")?].into_iter().flatten().next();
+    match (kind.to_ascii_lowercase().as_str(), address, text("command")?) {
+        ("" | "stdio", None, Some(command)) => {
+            let args = match entry.get("args") {
+                None | Some(Value::Null) => Vec::new(),
+                Some(Value::Array(args)) => {
+                    args.iter().map(|arg| fill(&plain_text(arg, "args")?)).collect::<Result<_, String>>()?
+                }
+                Some(_) => return Err("has `args` that are no list".to_owned()),
+            };
+            Ok(Entry::Program { command, args, env: texts("env")?, cwd: text("cwd")?.map(PathBuf::from) })
+        }
+        ("" | "http" | "streamable-http" | "streamablehttp" | "sse", Some(url), _) => {
+            Ok(Entry::Address { url, headers: texts("headers")?, sse: kind.eq_ignore_ascii_case("sse") })
+        }
+        ("stdio", _, None) => Err("has no `command`".to_owned()),
+        ("http" | "streamable-http" | "streamablehttp" | "sse", None, _) => Err("has no `url`".to_owned()),
+        ("", None, None) => Err("has neither `command` nor `url`".to_owned()),
+        (kind, _, _) => Err(format!("is of type `{kind}`; known are stdio, http and sse")),
+    }
+}
+
+fn plain_text(value: &Value, member: &str) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => Err(format!("has something in `{member}` that is no text")),
+    }
+}
+
+/// Fills in `${VAR}`, `${env:VAR}`, `${VAR:-default}`, and the folders VS Code knows.
+fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let Some(end) = rest[at..].find('}') else { break };
+        let (inner, whole) = (&rest[at + 2..at + end], &rest[at..=at + end]);
+        out.push_str(&rest[..at]);
+        rest = &rest[at + end + 1..];
+        if let Some(input) = inner.strip_prefix("input:") {
+            return Err(format!(
+                "asks the editor for `{input}`, which cannot be done here; write ${{{}}} in its place and set that variable",
+                input.to_ascii_uppercase().replace('-', "_")
+            ));
+        }
+        match inner {
+            "workspaceFolder" => out.push_str(&folder.to_string_lossy()),
+            "userHome" => out.push_str(&env("HOME").or_else(|| env("USERPROFILE")).unwrap_or_default()),
+            "pathSeparator" | "/" => out.push(std::path::MAIN_SEPARATOR),
+            _ => {
+                let inner = inner.strip_prefix("env:").unwrap_or(inner);
+                let (name, default) = match inner.split_once(":-") {
+                    Some((name, default)) => (name, Some(default)),
+                    None => (inner, None),
+                };
+                if name.is_empty() || name.contains(|c: char| !c.is_alphanumeric() && !"_-.()".contains(c)) {
+                    return Err(format!("has {whole}, which is no variable"));
+                }
+                // As in shells: with `:-`, an empty value counts as none.
+                match (env(name), default) {
+                    (Some(value), None) => out.push_str(&value),
+                    (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
+                    (_, Some(default)) => out.push_str(default),
+                    (None, None) => {
+                        return Err(format!(
+                            "needs the environment variable {name}, which is not set; set it, or write ${{{name}:-default}}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// JSON without the comments and trailing commas that editors allow. Line numbers stay.
+fn plain(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    // The place of a comma that nothing has followed yet.
+    let mut comma = None;
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('"', _) => {
+                comma = None;
+                out.push('"');
+                while let Some(c) = chars.next() {
+                    out.push(c);
+                    match c {
+                        '\\' => out.extend(chars.next()),
+                        '"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            ('/', Some('/')) => {
+                while chars.peek().is_some_and(|c| *c != '\n') {
+                    chars.next();
+                }
+            }
+            ('/', Some('*')) => {
+                chars.next();
+                let mut before = ' ';
+                for c in chars.by_ref() {
+                    if c == '\n' {
+                        out.push('\n');
+                    }
+                    if before == '*' && c == '/' {
+                        break;
+                    }
+                    before = c;
+                }
+            }
+            (',', _) => {
+                comma = Some(out.len());
+                out.push(',');
+            }
+            (c, _) => {
+                if let (']' | '}', Some(at)) = (c, comma) {
+                    out.replace_range(at..=at, " ");
+                }
+                if !c.is_whitespace() {
+                    comma = None;
+                }
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(name: &str) -> Option<String> {
+        match name {
+            "HOME" => Some("/home/ann".into()),
+            "KEY" => Some("k3y".into()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in_or_named() {
+        let rows: &[(&str, Result<&str, &str>)] = &[
+            ("plain", Ok("plain")),
+            ("a ${KEY} b ${env:KEY}", Ok("a k3y b k3y")),
+            ("${KEY:-x}", Ok("k3y")),
+            ("${NONE:-x y}", Ok("x y")),
+            ("${env:NONE:-}", Ok("")),
+            ("${EMPTY:-x}", Ok("x")),
+            ("[${EMPTY}]", Ok("[]")),
+            ("${workspaceFolder}/a", Ok("/w/a")),
+            ("${userHome}", Ok("/home/ann")),
+            ("$KEY ${ open", Ok("$KEY ${ open")),
+            ("${NONE}", Err("NONE, which is not set")),
+            ("${env:NONE}", Err("NONE, which is not set")),
+            ("Bearer ${input:api-key}", Err("asks the editor for `api-key`")),
+            ("${a b}", Err("no variable")),
+        ];
+        for (text, want) in rows {
+            match (expand(text, &env, Path::new("/w")), want) {
+                (Ok(got), Ok(want)) => assert_eq!(got, *want, "{text}"),
+                (Err(got), Err(want)) => assert!(got.contains(want), "{text}: {got}"),
+                (got, want) => panic!("{text}: {got:?} instead of {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_every_host_are_understood() {
+        let program = |command: &str, args: &[&str]| Entry::Program {
+            command: command.into(),
+            args: args.iter().map(ToString::to_string).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        let address = |url: &str, sse| Entry::Address { url: url.into(), headers: BTreeMap::new(), sse };
+        let rows = [
+            (r#"{"mcpServers":{"a":{"command":"npx","args":["-y","${KEY}",1]}}}"#, None, Ok(program("npx", &["-y", "k3y", "1"]))),
+            (r#"{"servers":{"a":{"type":"stdio","command":"x"}}}"#, Some("a"), Ok(program("x", &[]))),
+            ("// c\n{\"servers\":{/* b */\"a\":{\"type\":\"http\",\"url\":\"http://x//y\",},},\n}", None, Ok(address("http://x//y", false))),
+            (r#"{"mcpServers":{"a":{"type":"sse","url":"http://x/sse"}}}"#, None, Ok(address("http://x/sse", true))),
+            (r#"{"mcpServers":{"a":{"serverUrl":"http://x"}}}"#, None, Ok(address("http://x", false))),
+            (r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#, Some("b"), Ok(program("y", &[]))),
+            (r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#, None, Err("has 2 servers")),
+            (r#"{"mcpServers":{"alpha":{"command":"x"}}}"#, Some("alhpa"), Err("no server `alhpa`")),
+            (r#"{"mcpServers":{"a":{}}}"#, None, Err("neither `command` nor `url`")),
+            (r#"{"mcpServers":{"a":{"type":"ws","url":"ws://x"}}}"#, None, Err("of type `ws`")),
+            (r#"{"mcpServers":{"a":{"url":"http://x","headers":{"Authorization":"${NONE}"}}}}"#, None, Err("NONE")),
+            (r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, None, Err("no list")),
+            ("{}", None, Err("names no servers")),
+        ];
+        for (text, name, want) in rows {
+            let value: Value = serde_json::from_str(&plain(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
+            match (pick(Path::new("f.json"), &value, name, &env), want) {
+                (Ok((_, got)), Ok(want)) => assert_eq!(got, want, "{text}"),
+                (Err(got), Err(want)) => assert!(got.message().contains(want), "{text}: {got:?}"),
+                (got, want) => panic!("{text}: {got:?} instead of {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn comments_and_commas_inside_of_texts_stay() {
+        for (text, want) in [
+            (r#"{"a":"// no, }"}"#, r#"{"a":"// no, }"}"#),
+            (r#"["\"/*", 1 , ]"#, r#"["\"/*", 1   ]"#),
+            ("[1, // x\n]", "[1  \n]"),
+            ("[1,/* , */2]", "[1,2]"),
+        ] {
+            assert_eq!(plain(text), want);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What servers offer, in words for people.
+
+use crate::shown::{Style, clean, indent, summary};
+use linchpin::types::prompt::Prompt;
+use linchpin::types::tool::Tool;
+use serde_json::{Map, Value};
+
+/// The arguments that a schema names, in its order, and which of them are needed.
+fn arguments(schema: &Value) -> Vec<(&str, &Value, bool)> {
+    let needed: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let all = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    all.map(|(name, schema)| (name.as_str(), schema, needed.contains(&name.as_str()))).collect()
+}
+
+/// The schema of a tool's arguments.
+pub(crate) fn input(tool: &Tool) -> Value {
+    serde_json::from_str(tool.input_schema.get()).unwrap_or_default()
+}
+
+/// `name a=INTEGER [b=STRING]`, as it is typed after `call`.
+pub(crate) fn usage(tool: &Tool) -> String {
+    let schema = input(tool);
+    let mut out = clean(&tool.name);
+    for (name, argument, needed) in arguments(&schema) {
+        let kind = kind(argument, &schema);
+        let word = format!("{}={}", clean(name), kind.to_ascii_uppercase());
+        out.push_str(&if needed { format!(" {word}") } else { format!(" [{word}]") });
+    }
+    out
+}
+
+/// A type in a word.
+fn kind(schema: &Value, root: &Value) -> String {
+    let kinds = crate::args::kinds(schema, root);
+    match schema.get("enum").and_then(Value::as_array) {
+        Some(values) if values.len() <= 6 && values.iter().all(Value::is_string) => {
+            clean(&values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"))
+        }
+        _ if kinds.is_empty() => "any".to_owned(),
+        _ => clean(&kinds.join("|")),
+    }
+}
+
+/// A tool on one line.
+pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
+    let schema = input(tool);
+    let names: Vec<String> = arguments(&schema)
+        .into_iter()
+        .map(|(name, _, needed)| if needed { clean(name) } else { format!("[{}]", clean(name)) })
+        .collect();
+    let head = match names.as_slice() {
+        [] => style.bold(&clean(&tool.name)),
+        names => format!("{} {}", style.bold(&clean(&tool.name)), names.join(" ")),
+    };
+    let about = tool.description.as_deref().map(|d| summary(d, 100)).filter(|d| !d.is_empty());
+    about.map_or(head.clone(), |about| format!("{head}\n{}", indent(&about, 4)))
+}
+
+/// A tool with its arguments.
+pub(crate) fn tool(tool: &Tool, style: Style) -> String {
+    let schema = input(tool);
+    let mut out = style.bold(&clean(&tool.name));
+    let hints = hints(tool);
+    if !hints.is_empty() {
+        out.push_str(&style.dim(&format!("  ({})", hints.join(", "))));
+    }
+    for text in tool.title.iter().filter(|t| **t != tool.name).chain(&tool.description) {
+        out.push('\n');
+        out.push_str(&indent(&clean(text.trim()), 2));
+    }
+    for (name, argument, needed) in arguments(&schema) {
+        let about = argument.get("description").and_then(Value::as_str).map(|d| format!("  {}", summary(d, 160)));
+        let kind = kind(argument, &schema);
+        let default = argument.get("default").map_or(String::new(), |d| format!(", default {}", clean(&d.to_string())));
+        let needed = if needed { "" } else { ", optional" };
+        let note = style.dim(&format!("<{kind}{needed}{default}>"));
+        out.push_str(&format!("\n    {} {note}{}", clean(name), about.unwrap_or_default()));
+    }
+    if let Some(output) = &tool.output_schema {
+        let schema: Value = serde_json::from_str(output.get()).unwrap_or_default();
+        let members: Vec<String> = arguments(&schema).into_iter().map(|(name, ..)| clean(name)).collect();
+        out.push_str(&format!("\n    {} {}", style.dim("returns"), members.join(", ")));
+    }
+    out
+}
+
+fn hints(tool: &Tool) -> Vec<&'static str> {
+    let Some(hints) = &tool.annotations else { return Vec::new() };
+    [
+        (hints.read_only_hint == Some(true), "changes nothing"),
+        (hints.read_only_hint != Some(true) && hints.destructive_hint == Some(true), "may destroy"),
+        (hints.idempotent_hint == Some(true) && hints.read_only_hint != Some(true), "idempotent"),
+        (hints.open_world_hint == Some(true), "reaches out"),
+    ]
+    .into_iter()
+    .filter_map(|(on, word)| on.then_some(word))
+    .collect()
+}
+
+/// A prompt with its arguments.
+pub(crate) fn prompt(prompt: &Prompt, style: Style) -> String {
+    let mut out = style.bold(&clean(&prompt.name));
+    for argument in &prompt.arguments {
+        let name = clean(&argument.name);
+        out.push_str(&if argument.required == Some(true) { format!(" {name}") } else { format!(" [{name}]") });
+    }
+    if let Some(about) = prompt.description.as_deref().filter(|d| !d.trim().is_empty()) {
+        out.push_str(&format!("\n{}", indent(&summary(about, 100), 4)));
+    }
+    out
+}
+
+/// A resource or template: where it is, what it is called, what it is.
+pub(crate) fn resource(
+    uri: &str,
+    name: &str,
+    mime_type: Option<&str>,
+    description: Option<&str>,
+    style: Style,
+) -> String {
+    let mut out = style.bold(&clean(uri));
+    let more: Vec<String> = [Some(name).filter(|n| *n != uri), mime_type].into_iter().flatten().map(clean).collect();
+    if !more.is_empty() {
+        out.push_str(&style.dim(&format!("  {}", more.join(", "))));
+    }
+    if let Some(about) = description.filter(|d| !d.trim().is_empty()) {
+        out.push_str(&format!("\n{}", indent(&summary(about, 100), 4)));
+    }
+    out
+}

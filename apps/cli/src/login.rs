@@ -1,0 +1,134 @@
+//! Logging in to servers that want it.
+
+use crate::fail::Failure;
+use clap::Args;
+use linchpin::auth::login::{Browser, Paste};
+use linchpin::auth::store::FileStore;
+use linchpin::auth::{Credential, OAuth};
+use std::io::IsTerminal;
+
+/// How a login is done.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Logging in")]
+pub(crate) struct LoginArgs {
+    /// Show the address to log in at instead of opening a browser, and read where it led.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    /// The client that was registered beforehand with the server's authorization server.
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+
+    /// Its secret is in this environment variable.
+    #[arg(long, value_name = "VAR", requires = "client_id")]
+    pub(crate) client_secret_env: Option<String>,
+
+    /// The address of the metadata document that says who this client is.
+    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
+    pub(crate) client_metadata_url: Option<String>,
+
+    /// Ask for this scope in place of those that the server names. May be repeated.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+
+    /// Keep tokens in the keyring of the operating system, not in a file.
+    #[cfg(feature = "keyring")]
+    #[arg(long)]
+    pub(crate) keyring: bool,
+}
+
+impl LoginArgs {
+    /// What puts tokens on requests to this address. `None` where tokens may not go: without TLS to other machines.
+    pub(crate) fn authorizer(&self, url: &str) -> Result<Option<OAuth>, Failure> {
+        if !(url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) || is_this_machine(url)) {
+            return Ok(None);
+        }
+        // Only a person can log in; a script is told to have it done beforehand.
+        let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        self.oauth(person).map(Some)
+    }
+
+    /// Authorization with what is stored, and with a login where there is a person.
+    pub(crate) fn oauth(&self, person: bool) -> Result<OAuth, Failure> {
+        let mut oauth = self.stored(OAuth::new().client_name("Linchpin"));
+        if let Some(id) = &self.client_id {
+            let credential = match &self.client_secret_env {
+                None => Credential::None,
+                Some(variable) => std::env::var(variable)
+                    .map_err(|_| Failure::usage(format!("the environment variable {variable} is not set")))?
+                    .as_str()
+                    .into(),
+            };
+            oauth = oauth.pre_registered(None, id, credential);
+        }
+        if let Some(url) = &self.client_metadata_url {
+            oauth = oauth.client_metadata_url(url);
+        }
+        if !self.scope.is_empty() {
+            oauth = oauth.scopes(&self.scope);
+        }
+        Ok(match (person, self.no_browser) {
+            (false, _) => oauth,
+            (true, false) => oauth.login(Browser::new().notice(|url| {
+                eprintln!("The server wants a login. If no browser opens, go to:\n  {url}");
+            })),
+            (true, true) => oauth.login(Paste::new(
+                |url| {
+                    eprintln!("The server wants a login. Go to:\n  {url}");
+                    eprint!("Then paste the address you were sent to at last: ");
+                },
+                || async { Ok(tokio::task::spawn_blocking(line).await??) },
+            )),
+        })
+    }
+
+    fn stored(&self, oauth: OAuth) -> OAuth {
+        #[cfg(feature = "keyring")]
+        if self.keyring {
+            return oauth.store(linchpin::auth::store::KeyringStore::standard());
+        }
+        match FileStore::standard() {
+            Ok(store) => oauth.store(store),
+            // No home to keep it in: it lasts as long as this command.
+            Err(_) => oauth,
+        }
+    }
+}
+
+fn line() -> std::io::Result<String> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line)
+}
+
+/// Whether an address without TLS leads to this machine.
+fn is_this_machine(url: &str) -> bool {
+    let Some(rest) = url.get(7..).filter(|_| url[..7].eq_ignore_ascii_case("http://")) else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_go_without_tls_to_this_machine_only() {
+        for (url, ours) in [
+            ("http://localhost:1/mcp", true),
+            ("http://127.0.0.1/mcp", true),
+            ("http://[::1]:8/mcp", true),
+            ("HTTP://LOCALHOST", true),
+            ("http://localhost.example/mcp", false),
+            ("http://127.0.0.1.example/", false),
+            ("http://192.168.0.1/", false),
+            ("https://localhost/", false),
+        ] {
+            assert_eq!(is_this_machine(url), ours, "{url}");
+        }
+    }
+}

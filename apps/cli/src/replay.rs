@@ -1,0 +1,475 @@
+//! A transcript as a server: what was asked before is answered as it was then.
+//!
+//! A request is found again by its method and params, without `_meta`, answers to questions, and state. The same request
+//! made several times is answered in the recorded order; after the last answer, with that one again. Clients of either
+//! era are served, whatever was recorded: what an era does not have is left out, and what it wants is added.
+
+use crate::redact::Redactor;
+use crate::transcript::{Line, Transcript};
+use bytes::Bytes;
+use linchpin::proto::frame::{Name, Request};
+use linchpin::proto::service::{HeaderParam, Started};
+use linchpin::proto::{
+    Ask, Caller, Cancel, Door, Exchange, FeedHandle, Hub, Id, Limits, Method, Reply, Service, Step, era, render,
+};
+use linchpin::types::error::code;
+use linchpin::types::meta::key::SERVER_INFO;
+use serde_json::{Map, Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// What was said before an answer.
+#[derive(Clone, Debug)]
+enum Said {
+    Notification { method: String, params: Value },
+    Question { method: &'static str, params: Value },
+}
+
+/// One recorded request and what came of it.
+#[derive(Debug)]
+struct Played {
+    said: Vec<Said>,
+    outcome: Result<Map<String, Value>, Value>,
+    /// The state it was sent with, when it continued an earlier one.
+    state: Option<String>,
+}
+
+/// What the recorded server said about itself.
+#[derive(Debug, Default)]
+struct Card {
+    info: Value,
+    capabilities: Value,
+    instructions: Option<Value>,
+}
+
+/// See the module's documentation.
+struct Replay {
+    target: String,
+    card: Card,
+    /// By [`key`]; how many were played already, and all.
+    all: Mutex<HashMap<String, (usize, Vec<Arc<Played>>)>>,
+    methods: Vec<String>,
+    redactor: Redactor,
+    limits: Arc<Limits>,
+    hub: Arc<Hub>,
+}
+
+/// The server that a transcript recorded.
+pub(crate) fn service(transcript: Transcript) -> Arc<dyn Service> {
+    Arc::new(Replay::new(transcript))
+}
+
+/// Methods whose answers have cache hints where requests stand alone.
+const CACHED: [&str; 6] = [
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "server/discover",
+];
+
+/// How a request is found again.
+fn key(method: &str, params: &Value) -> String {
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        for member in ["_meta", "inputResponses", "requestState"] {
+            members.remove(member);
+        }
+        // Nothing and an empty object are the same arguments.
+        if members.get("arguments").is_some_and(|a| a.as_object().is_some_and(Map::is_empty)) {
+            members.remove("arguments");
+        }
+    }
+    if params.is_null() {
+        params = json!({});
+    }
+    params.sort_all_objects();
+    format!("{method} {params}")
+}
+
+/// A request on its way, while a transcript is read.
+struct Pending {
+    id: Value,
+    method: String,
+    params: Value,
+    said: Vec<Said>,
+}
+
+impl Replay {
+    fn new(transcript: Transcript) -> Replay {
+        let mut replay = Replay {
+            target: transcript.target,
+            card: Card::default(),
+            all: Mutex::default(),
+            methods: Vec::new(),
+            redactor: Redactor::default(),
+            limits: Arc::default(),
+            hub: Arc::default(),
+        };
+        let mut pending: Vec<Pending> = Vec::new();
+        for line in transcript.lines {
+            let (sent, messages) = match line {
+                Line::Sent(Value::Array(batch)) => (true, batch),
+                Line::Heard(Value::Array(batch)) => (false, batch),
+                Line::Sent(one) => (true, vec![one]),
+                Line::Heard(one) => (false, vec![one]),
+            };
+            for message in messages {
+                match sent {
+                    true => sent_one(&mut pending, message),
+                    false => replay.heard_one(&mut pending, message),
+                }
+            }
+        }
+        replay
+    }
+
+    fn heard_one(&mut self, pending: &mut Vec<Pending>, mut message: Value) {
+        let (id, method) = (message.get("id").cloned(), message.get("method").and_then(Value::as_str).map(str::to_owned));
+        let params = message.get_mut("params").map(Value::take).unwrap_or(Value::Null);
+        match (id, method) {
+            (Some(id), None) => {
+                let Some(at) = pending.iter().position(|p| p.id == id) else { return };
+                let done = pending.remove(at);
+                let outcome = match message.get_mut("result").map(Value::take) {
+                    Some(Value::Object(result)) => Ok(result),
+                    _ => Err(message.get_mut("error").map(Value::take).unwrap_or(Value::Null)),
+                };
+                self.keep(done, outcome);
+            }
+            (Some(_), Some(method)) => {
+                let known = ["elicitation/create", "sampling/createMessage", "roots/list"];
+                if let (Some(method), Some(last)) = (known.into_iter().find(|k| *k == method), pending.last_mut()) {
+                    last.said.push(Said::Question { method, params });
+                }
+            }
+            (None, Some(method)) => {
+                // Of a call: progress by its token, log messages by being the call that runs.
+                let token = params.get("progressToken");
+                let of = match token {
+                    Some(token) => pending.iter_mut().find(|p| p.params.pointer("/_meta/progressToken") == Some(token)),
+                    None if method == "notifications/message" => pending.last_mut(),
+                    None => None,
+                };
+                if let Some(of) = of {
+                    of.said.push(Said::Notification { method, params });
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn keep(&mut self, done: Pending, outcome: Result<Map<String, Value>, Value>) {
+        if let "initialize" | "server/discover" = done.method.as_str() {
+            // A refused opening only showed the era, and this serves both.
+            let Ok(result) = &outcome else { return };
+            let info = result.get("serverInfo").or_else(|| result.get("_meta")?.get(SERVER_INFO));
+            self.card = Card {
+                info: info.cloned().unwrap_or(Value::Null),
+                capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+                instructions: result.get("instructions").cloned(),
+            };
+            return;
+        }
+        if !self.methods.contains(&done.method) {
+            self.methods.push(done.method.clone());
+        }
+        let state = done.params.get("requestState").and_then(Value::as_str).map(str::to_owned);
+        let played = Arc::new(Played { said: done.said, outcome, state });
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(key(&done.method, &done.params)).or_default().1.push(played);
+    }
+
+    /// What was recorded for a request. Also the questions of earlier rounds, for callers who are asked directly.
+    fn find(&self, method: &str, params: &Value, rounds: bool) -> Option<(Vec<Said>, Arc<Played>)> {
+        let mut params = params.clone();
+        // What the recording cannot have had in it, for it was written as dots.
+        self.redactor.value(&mut params);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, played) = all.get_mut(&key(method, &params))?;
+        if rounds {
+            let state = params.get("requestState").and_then(Value::as_str);
+            let fits = |p: &&Arc<Played>| p.state.as_deref() == state;
+            let found = played.iter().skip(*next).find(fits).or_else(|| played.iter().rev().find(fits))?.clone();
+            *next = played.iter().position(|p| Arc::ptr_eq(p, &found)).map_or(*next, |at| at + 1);
+            return Some((found.said.clone(), found));
+        }
+        let mut said = Vec::new();
+        let from = if *next < played.len() { *next } else { last_start(played) };
+        for (at, one) in played.iter().enumerate().skip(from) {
+            *next = at + 1;
+            said.extend(one.said.iter().cloned());
+            match &one.outcome {
+                Ok(result) if is_input_required(result) && at + 1 < played.len() => said.extend(questions(result)),
+                _ => return Some((said, one.clone())),
+            }
+        }
+        None
+    }
+
+    fn answer(&self, request: &Request) -> Started {
+        let (method, stateless) = (request.method.as_str(), request.caller.wire().stateless);
+        let params: Value = serde_json::from_str(request.params_text()).unwrap_or_default();
+        match self.find(method, &params, stateless) {
+            Some((said, played)) => {
+                let steps = self.steps(request, said, &played);
+                Started::Running(Box::new(Playing { steps, shared: Arc::default(), asking: false, open: None }))
+            }
+            None => self.unheard(request, &params),
+        }
+    }
+
+    fn steps(&self, request: &Request, said: Vec<Said>, played: &Played) -> VecDeque<Step> {
+        let token = request.progress_token.map(|span| request.text(span).to_owned());
+        let mut steps: VecDeque<Step> = VecDeque::new();
+        for said in said {
+            match (said, &token) {
+                (Said::Notification { method, params }, token) => {
+                    let Some(members) = notification(&params, token.as_deref()) else { continue };
+                    steps.push_back(Step::Notify(render::notification(&method, members.as_bytes())));
+                }
+                // A call that stands alone is asked in its result.
+                (Said::Question { .. }, _) if request.caller.wire().stateless => {}
+                (Said::Question { method, params }, _) => {
+                    steps.push_back(Step::Ask(Ask { method, params: params.to_string(), answer: Box::new(drop) }));
+                }
+            }
+        }
+        steps.push_back(Step::Done(match &played.outcome {
+            Ok(result) => self.result(request, result.clone()),
+            Err(error) => refused(&request.id, error),
+        }));
+        steps
+    }
+
+    /// A recorded result in the words of the caller's revision.
+    fn result(&self, request: &Request, mut result: Map<String, Value>) -> Reply {
+        if request.caller.wire().stateless {
+            result.entry("resultType").or_insert_with(|| "complete".into());
+            if CACHED.contains(&request.method.as_str()) {
+                result.entry("ttlMs").or_insert_with(|| 0.into());
+                result.entry("cacheScope").or_insert_with(|| "private".into());
+            }
+            if !self.card.info.is_null()
+                && let Some(meta) = result.entry("_meta").or_insert_with(|| json!({})).as_object_mut()
+            {
+                meta.entry(SERVER_INFO).or_insert_with(|| self.card.info.clone());
+            }
+        } else {
+            for member in ["resultType", "ttlMs", "cacheScope"] {
+                result.remove(member);
+            }
+            let empty = result.get_mut("_meta").and_then(Value::as_object_mut).is_some_and(|meta| {
+                meta.remove(SERVER_INFO);
+                meta.is_empty()
+            });
+            if empty {
+                result.remove("_meta");
+            }
+        }
+        Reply::with_result(&request.id, Bytes::from(Value::Object(result).to_string()))
+    }
+
+    /// The opening, and what every server can answer, whether it was recorded or not.
+    fn unheard(&self, request: &Request, params: &Value) -> Started {
+        let ok = |members: Value| {
+            let members = members.as_object().cloned().unwrap_or_default();
+            Started::Done(self.result(request, members))
+        };
+        let mut about = json!({ "capabilities": self.card.capabilities });
+        if let Some(instructions) = &self.card.instructions {
+            about["instructions"] = instructions.clone();
+        }
+        match request.method {
+            Method::Initialize => {
+                about["protocolVersion"] = request.caller.wire().revision.as_str().into();
+                about["serverInfo"] = match &self.card.info {
+                    Value::Null => json!({ "name": "replay", "version": env!("CARGO_PKG_VERSION") }),
+                    info => info.clone(),
+                };
+                ok(about)
+            }
+            Method::ServerDiscover => {
+                about["supportedVersions"] = era::served().collect();
+                ok(about)
+            }
+            Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                ok(json!({}))
+            }
+            Method::SubscriptionsListen => Started::Running(Box::new(Playing {
+                steps: VecDeque::from([Step::Notify(render::acknowledged(&request.id, b""))]),
+                shared: Arc::default(),
+                asking: false,
+                open: self.open_feed().map(|feed| (feed, self.result(request, Map::new()))),
+            })),
+            method => {
+                let method = method.as_str();
+                let shown = crate::shown::shorten(&self.redactor.message(&params_shown(params)), 300);
+                let why = if self.methods.iter().any(|m| m == method) {
+                    format!("this {method} was not recorded: {shown}")
+                } else {
+                    format!("no {method} was recorded, only: {}", self.methods.join(", "))
+                };
+                let code = if method.ends_with("/list") { code::METHOD_NOT_FOUND } else { code::INVALID_PARAMS };
+                let data = json!({ "replay": self.target }).to_string();
+                Started::Done(Reply::error(Some(&request.id), code, &why, Some(&data)))
+            }
+        }
+    }
+}
+
+fn params_shown(params: &Value) -> String {
+    let mut params = params.clone();
+    params.as_object_mut().map(|members| members.remove("_meta"));
+    params.to_string()
+}
+
+fn sent_one(pending: &mut Vec<Pending>, mut message: Value) {
+    let Some(method) = message.get("method").and_then(Value::as_str).map(str::to_owned) else { return };
+    let params = message.get_mut("params").map(Value::take).unwrap_or(Value::Null);
+    match message.get("id") {
+        Some(id) => pending.push(Pending { id: id.clone(), method, params, said: Vec::new() }),
+        None if method == "notifications/cancelled" => pending.retain(|p| Some(&p.id) != params.get("requestId")),
+        None => {}
+    }
+}
+
+fn is_input_required(result: &Map<String, Value>) -> bool {
+    result.get("resultType").and_then(Value::as_str) == Some("input_required")
+}
+
+/// Where the last request with all its rounds begins.
+fn last_start(played: &[Arc<Played>]) -> usize {
+    played.iter().rposition(|p| p.state.is_none()).unwrap_or(0)
+}
+
+/// What a result asks for, as questions of their own.
+fn questions(result: &Map<String, Value>) -> Vec<Said> {
+    let asked = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
+    asked
+        .filter_map(|(_, asked)| {
+            let known = ["elicitation/create", "sampling/createMessage", "roots/list"];
+            let method = known.into_iter().find(|k| asked["method"] == **k)?;
+            Some(Said::Question { method, params: asked.get("params").cloned().unwrap_or_else(|| json!({})) })
+        })
+        .collect()
+}
+
+/// The members of a notification, with the token of the request that runs now; `None` when nobody asked for progress.
+fn notification(params: &Value, token: Option<&str>) -> Option<String> {
+    let mut members = params.as_object().cloned().unwrap_or_default();
+    if members.contains_key("progressToken") {
+        members.insert("progressToken".to_owned(), serde_json::from_str(token?).ok()?);
+    }
+    let text = Value::Object(members).to_string();
+    Some(text[1..text.len() - 1].to_owned())
+}
+
+fn refused(id: &Id, error: &Value) -> Reply {
+    let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(code::INTERNAL_ERROR);
+    let data = error.get("data").map(Value::to_string);
+    Reply::error(Some(id), code, error["message"].as_str().unwrap_or("an error was recorded"), data.as_deref())
+}
+
+impl Service for Replay {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn start(&self, request: Request, _: Door, _: &mut Context<'_>) -> Started {
+        self.answer(&request)
+    }
+
+    fn notified(&self, _: &Caller, _: &Name, _: &str) {}
+
+    fn header_params(&self, _: &str) -> Option<Arc<[HeaderParam]>> {
+        None
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    fn open_feed(&self) -> Option<FeedHandle> {
+        self.hub.open(Default::default(), self.limits.sessions_max)
+    }
+
+    fn close(&self) {
+        self.hub.close();
+    }
+}
+
+/// A recorded exchange on its way.
+struct Playing {
+    steps: VecDeque<Step>,
+    shared: Arc<Shared>,
+    asking: bool,
+    /// A subscription stays open until the service ends, which its feed tells; then this is the answer.
+    open: Option<(FeedHandle, Reply)>,
+}
+
+#[derive(Default)]
+struct Shared(Mutex<SharedState>);
+
+#[derive(Default)]
+struct SharedState {
+    cancelled: bool,
+    answered: bool,
+    waker: Option<Waker>,
+}
+
+impl Shared {
+    fn set(&self, change: impl FnOnce(&mut SharedState)) {
+        let waker = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut state);
+            state.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Cancel for Shared {
+    fn cancel(&self) {
+        self.set(|state| state.cancelled = true);
+    }
+}
+
+impl Exchange for Playing {
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.cancelled {
+            return Poll::Ready(Step::Cancelled);
+        }
+        if (self.asking && !state.answered) || self.steps.is_empty() {
+            state.waker = Some(cx.waker().clone());
+            drop(state);
+            return match &self.open {
+                Some((feed, _)) if self.steps.is_empty() => match feed.feed().poll_next(cx) {
+                    Poll::Ready(None) => self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(Step::Done(end))),
+                    _ => Poll::Pending,
+                },
+                _ => Poll::Pending,
+            };
+        }
+        (self.asking, state.answered) = (false, false);
+        drop(state);
+        match self.steps.pop_front() {
+            Some(Step::Ask(mut ask)) => {
+                let shared = self.shared.clone();
+                // Whatever is answered, it goes on as it was recorded.
+                ask.answer = Box::new(move |_| shared.set(|state| state.answered = true));
+                self.asking = true;
+                Poll::Ready(Step::Ask(ask))
+            }
+            Some(step) => Poll::Ready(step),
+            None => Poll::Pending,
+        }
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.shared.clone()
+    }
+}

@@ -1,0 +1,110 @@
+//! The client that the official conformance suite runs: `conformance-client [WORDS] URL`.
+//!
+//! The suite says in the environment what is wanted: `MCP_CONFORMANCE_SCENARIO` names the scenario,
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision, `MCP_CONFORMANCE_CONTEXT` holds what the scenario hands out (JSON).
+//! Written with Linchpin's public API, as any host would be: it must never speak the protocol by itself, because then the
+//! suite would test this program instead of Linchpin.
+//!
+//! It ends with 0 and the line `conformance-client: done` on standard error when everything was answered.
+
+mod auth;
+mod calls;
+mod headers;
+
+use linchpin::client::Connection;
+use linchpin::prelude::*;
+use linchpin::transport::remote::Remote;
+use linchpin::types::version::Revision;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Any failure, in words.
+type Outcome<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What the suite wants done.
+struct Task {
+    scenario: String,
+    revision: Revision,
+    context: Value,
+    url: String,
+}
+
+impl Task {
+    fn read() -> Outcome<Task> {
+        let variable = |name: &str| std::env::var(name).map_err(|e| format!("{name}: {e}"));
+        let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION")?;
+        let context = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
+            Ok(text) => serde_json::from_str(&text).map_err(|e| format!("MCP_CONFORMANCE_CONTEXT: {e}"))?,
+            Err(_) => Value::Null,
+        };
+        Ok(Task {
+            scenario: variable("MCP_CONFORMANCE_SCENARIO")?,
+            revision: Revision::parse(&version).ok_or_else(|| format!("{version} is not a revision"))?,
+            context,
+            url: std::env::args().skip(1).last().ok_or("usage: conformance-client [WORDS] URL")?,
+        })
+    }
+
+    /// A text that the scenario hands out.
+    fn given(&self, name: &str) -> Outcome<&str> {
+        Ok(self.context[name].as_str().ok_or_else(|| format!("the context has no text `{name}`"))?)
+    }
+
+    /// What may be spoken: the revision that is tested, and where there are sessions the older ones too, because a server
+    /// may answer a handshake with an older one. Nothing is probed: what is tried first is the revision itself.
+    fn revisions(&self) -> Vec<Revision> {
+        if self.revision == Revision::LATEST {
+            return vec![self.revision];
+        }
+        Revision::ALL.into_iter().filter(|other| *other <= self.revision).collect()
+    }
+
+    /// A host that is asked for nothing.
+    fn host(&self) -> Client {
+        Client::new("linchpin-conformance", env!("CARGO_PKG_VERSION")).revisions(&self.revisions())
+    }
+
+    fn place(&self) -> Outcome<Remote> {
+        Ok(remote(&self.url)?)
+    }
+
+    /// Connects as that host.
+    async fn connect(&self) -> Outcome<Connection> {
+        Ok(self.host().connect(self.place()?).await?)
+    }
+}
+
+async fn run(task: &Task) -> Outcome {
+    match task.scenario.as_str() {
+        "tools_call" => calls::tools_call(task).await,
+        "elicitation-sep1034-client-defaults" => calls::form_defaults(task).await,
+        "sse-retry" => calls::reconnection(task).await,
+        "request-metadata" => calls::metadata(task).await,
+        "sep-2322-client-request-state" => calls::rounds(task).await,
+        "json-schema-2020-12-preservation" => calls::schema_preserved(task).await,
+        "http-standard-headers" => headers::standard(task).await,
+        "http-custom-headers" => headers::custom(task).await,
+        "http-invalid-tool-headers" => headers::invalid_tools(task).await,
+        scenario if scenario.starts_with("auth/") => auth::run(task).await,
+        // `initialize`, `json-schema-ref-no-deref`, and whatever there may be one day.
+        _ => calls::list(task).await,
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match Task::read() {
+        Ok(task) => run(&task).await,
+        Err(why) => Err(why),
+    };
+    match done {
+        Ok(()) => {
+            eprintln!("conformance-client: done");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("conformance-client: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
