@@ -1,0 +1,38 @@
+//! What a server sends to a client: heard or refused, never a panic, and every span is one JSON value of its message. The
+//! answer to an opening leads somewhere, and an opening comes to an end whatever is answered.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linchpin_proto::frame::{self, Kind};
+use linchpin_proto::opening::{Opening, Outcome, Verdict};
+use linchpin_proto::{ClientLimits, Span, era};
+
+fuzz_target!(|data: &[u8]| {
+    let limits = ClientLimits { depth_max: 40, ..ClientLimits::default() };
+    let mut opening = Opening::new(era::all().collect(), None);
+    let mut open = true;
+    let heard = frame::hear(data.to_vec().into(), &limits, &mut |message| {
+        let json = |span: Span| serde_json::from_str::<&serde_json::value::RawValue>(message.text(span)).is_ok();
+        let outcome = match &message.kind {
+            Kind::Response { outcome: Ok(result), .. } => {
+                assert!(json(*result));
+                Outcome::Result(message.text(*result))
+            }
+            Kind::Response { outcome: Err(error), .. } => {
+                assert!(json(*error));
+                Outcome::Error(message.text(*error), None)
+            }
+            _ => {
+                assert!(message.params.all.is_none_or(json));
+                return;
+            }
+        };
+        for _ in 0..20 {
+            open = open && !matches!(opening.took(outcome), Verdict::Agreed(_) | Verdict::Failed(_));
+        }
+        assert!(!open, "the same answer for ever is an end");
+    });
+    if let Err(why) = heard {
+        assert!(!why.is_empty());
+    }
+});
