@@ -37,8 +37,12 @@ export function schemasIn(bundle) {
   return found;
 }
 
-/** The suite's copies are older than a correction upstream: the bounds of a number are numbers. */
+/** The suite's copies are older than a correction upstream: the bounds of a number, and what fills it in, are numbers. */
 function mend(defs) {
+  const filled = defs.ElicitResult?.properties?.content?.additionalProperties;
+  for (const branch of [filled, ...(filled?.anyOf ?? [])]) {
+    if (Array.isArray(branch?.type)) branch.type = branch.type.map((type) => (type === "integer" ? "number" : type));
+  }
   for (const bound of Object.values(defs.NumberSchema?.properties ?? {})) {
     if (bound.type === "integer") bound.type = "number";
   }
@@ -69,9 +73,9 @@ function literalEnd(text, start) {
   throw new Error("a schema in the suite has no end");
 }
 
-/** Validates messages of one revision. */
+/** Validates messages that one side sends in one revision. */
 export class Judge {
-  constructor(require, schema) {
+  constructor(require, schema, side = "Server") {
     const isNew = schema.$schema.includes("2020-12");
     const Ajv = isNew ? require("ajv/dist/2020.js") : require("ajv");
     this.ajv = new (Ajv.default ?? Ajv)({ strict: false, allErrors: true });
@@ -86,7 +90,8 @@ export class Judge {
       const method = def.properties?.method?.const;
       if (method) this.methods.set(method, name);
     }
-    this.sent = { request: this.union("ServerRequest"), notification: this.union("ServerNotification") };
+    this.side = side;
+    this.sent = { request: this.union(`${side}Request`), notification: this.union(`${side}Notification`) };
   }
 
   /** The methods of the members of a union. */
@@ -116,7 +121,7 @@ export class Judge {
     return names.find((name) => this.defs[name]);
   }
 
-  /** What is wrong with a message a server sent; `methodOf(id)` is what the client asked. */
+  /** What is wrong with a message; `methodOf(id)` is what the other side asked. */
   violations(message, methodOf) {
     if (Array.isArray(message)) {
       if (!this.defs.JSONRPCBatchResponse) return ["this revision has no batches"];
@@ -131,7 +136,7 @@ export class Judge {
   said(message) {
     const kind = "id" in message ? "request" : "notification";
     const { method } = message;
-    if (!this.sent[kind].has(method)) return [`no server ${kind} of this revision is ${method}`];
+    if (!this.sent[kind].has(method)) return [`no ${this.side.toLowerCase()} ${kind} of this revision is ${method}`];
     const def = this.methods.get(method);
     // The older schemas leave the envelope's own members out of each message.
     const { jsonrpc, id, ...rest } = message;
@@ -258,21 +263,30 @@ export function judge(records, judgeOne, revision) {
   return verdict;
 }
 
-function main() {
-  const [tools, revision, log] = process.argv.slice(2);
+/** Makes judges from the schemas in the suite that is installed in TOOLS. */
+export function bench(tools) {
   const require = createRequire(join(tools, "package.json"));
   const bundle = join(tools, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
   const schemas = schemasIn(readFileSync(bundle, "utf8"));
-  // The suite has no schema of 2024-11-05. 2025-03-26 only added to it, so what is wrong there
-  // is wrong here too; what is new there is looked for by name.
-  const isFirst = revision === "2024-11-05";
-  const schema = structuredClone(schemas[isFirst ? "2025-03-26" : revision]);
-  if (!schema) throw new Error(`the suite has no schema of ${revision}`);
-  if (isFirst) withoutNews(schema.definitions);
-  const text = readFileSync(log, "utf8");
-  const records = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-  const verdict = judge(records, new Judge(require, schema), revision);
-  console.log(JSON.stringify(verdict));
+  return (revision, side) => {
+    // The suite has no schema of 2024-11-05. 2025-03-26 only added to it, so what is wrong there
+    // is wrong here too; what is new there is looked for by name.
+    const isFirst = revision === "2024-11-05";
+    const schema = structuredClone(schemas[isFirst ? "2025-03-26" : revision]);
+    if (!schema) throw new Error(`the suite has no schema of ${revision}`);
+    if (isFirst) withoutNews(schema.definitions);
+    return new Judge(require, schema, side);
+  };
+}
+
+/** The records of a recording. */
+export function recordsOf(log) {
+  return readFileSync(log, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+}
+
+function main() {
+  const [tools, revision, log] = process.argv.slice(2);
+  console.log(JSON.stringify(judge(recordsOf(log), bench(tools)(revision, "Server"), revision)));
 }
 
 /** Takes out of 2025-03-26 what 2024-11-05 did not have. */

@@ -28,10 +28,12 @@ Examples
   cargo xtask test                       everything CI runs, one line per stage
   cargo xtask test --only tidy           one stage (--list names them; repeatable)
   cargo xtask test --skip interop        all but one (repeatable)
-  cargo xtask conformance                the official suite against conformance-server
+  cargo xtask conformance                the official suite against our server and our client
   cargo xtask conformance --revision 2026-07-28 --scenario caching
+  cargo xtask conformance --role client --scenario auth/dpop
   cargo xtask interop --client py-2 --transport http --revision 2025-11-25
   cargo xtask interop --reference        the same drivers against npm server-everything
+  cargo xtask interop-client             our client against servers of others
   cargo xtask tidy                       the house rules of ARCHITECTURE.md
   cargo xtask deps                       crates per build, against their budgets
   cargo xtask fuzz --seconds 60          every fuzz target for a while
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "test" => stages::command(&context, &rest),
         "conformance" => conformance::command(&context, &rest),
         "interop" => interop::command(&context, &rest),
+        "interop-client" => interop::servers::command(&context, &rest),
         "tidy" => tidy::command(&context, &rest),
         "deps" => deps::command(&context, &rest),
         "msrv" => msrv::command(&context, &rest),

@@ -41,9 +41,10 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "conformance",
         what: "the official suite",
-        run: |context| conformance::check(context, &[], None, None),
+        run: |context| conformance::check(context, &conformance::Wanted::default()),
     },
     Stage { name: "interop", what: "clients of others, every message checked against its schema", run: interop::check },
+    Stage { name: "interop-client", what: "our client against servers of others", run: interop::servers::check },
     Stage {
         name: "fuzz-smoke",
         what: "every fuzz target for a few seconds",

@@ -129,7 +129,7 @@ fn put(all: &mut Map<String, Value>, path: &[&str], value: Value, whole: bool, a
 const REFERENCES_MAX: usize = 16;
 
 /// A schema behind its local references.
-fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+pub(crate) fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..REFERENCES_MAX {
         let Some(to) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#')) else { break };
         match root.pointer(to) {
@@ -162,7 +162,7 @@ pub(crate) fn kinds<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
     };
     if kinds.is_empty() {
         let chosen = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
-        kinds.extend(chosen.map(kind_of));
+        kinds.extend(chosen.map(|value| kind_of(value)));
         for part in ["anyOf", "oneOf", "allOf"].iter().filter_map(|m| schema.get(m)?.as_array()).flatten() {
             kinds.extend(self::kinds(part, root));
         }
@@ -237,7 +237,9 @@ fn as_kind(text: &str, kind: &str, schema: &Value, root: &Value) -> Result<Value
             Ok(Value::Array(items)) => Ok(Value::Array(items)),
             _ => {
                 let items = resolved(root, schema).get("items");
-                typed(text, items, root).map(|item| Value::Array(vec![item])).map_err(|why| format!("has an item that {why}"))
+                typed(text, items, root)
+                    .map(|item| Value::Array(vec![item]))
+                    .map_err(|why| format!("has an item that {why}"))
             }
         },
         _ => match json() {
@@ -323,6 +325,9 @@ mod tests {
         let failure = arguments(&["mesage=x".to_owned()], Some(&closed)).unwrap_err();
         assert!(failure.message().contains("no argument `mesage`"));
         let open = json!({ "type": "object", "properties": { "message": { "type": "string" } } });
-        assert_eq!(arguments(&["more=1".to_owned()], Some(&open)).unwrap(), json!({ "more": 1 }).as_object().unwrap().clone());
+        assert_eq!(
+            arguments(&["more=1".to_owned()], Some(&open)).unwrap(),
+            json!({ "more": 1 }).as_object().unwrap().clone()
+        );
     }
 }

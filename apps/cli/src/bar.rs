@@ -36,7 +36,10 @@ impl Drop for Bar {
 }
 
 fn line(progress: &Progress) -> String {
-    let message = progress.message.as_deref().map_or(String::new(), |m| format!(" {}", shorten(&clean(m).replace('\n', " "), 60)));
+    let message = progress
+        .message
+        .as_deref()
+        .map_or(String::new(), |m| format!(" {}", shorten(&clean(m).replace('\n', " "), 60)));
     match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
             let part = (progress.progress / total).clamp(0.0, 1.0);

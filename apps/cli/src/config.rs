@@ -301,9 +301,17 @@ mod tests {
         };
         let address = |url: &str, sse| Entry::Address { url: url.into(), headers: BTreeMap::new(), sse };
         let rows = [
-            (r#"{"mcpServers":{"a":{"command":"npx","args":["-y","${KEY}",1]}}}"#, None, Ok(program("npx", &["-y", "k3y", "1"]))),
+            (
+                r#"{"mcpServers":{"a":{"command":"npx","args":["-y","${KEY}",1]}}}"#,
+                None,
+                Ok(program("npx", &["-y", "k3y", "1"])),
+            ),
             (r#"{"servers":{"a":{"type":"stdio","command":"x"}}}"#, Some("a"), Ok(program("x", &[]))),
-            ("// c\n{\"servers\":{/* b */\"a\":{\"type\":\"http\",\"url\":\"http://x//y\",},},\n}", None, Ok(address("http://x//y", false))),
+            (
+                "// c\n{\"servers\":{/* b */\"a\":{\"type\":\"http\",\"url\":\"http://x//y\",},},\n}",
+                None,
+                Ok(address("http://x//y", false)),
+            ),
             (r#"{"mcpServers":{"a":{"type":"sse","url":"http://x/sse"}}}"#, None, Ok(address("http://x/sse", true))),
             (r#"{"mcpServers":{"a":{"serverUrl":"http://x"}}}"#, None, Ok(address("http://x", false))),
             (r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#, Some("b"), Ok(program("y", &[]))),

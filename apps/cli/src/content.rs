@@ -21,8 +21,13 @@ impl<'a> Keeper<'a> {
             std::fs::create_dir_all(folder).map_err(|e| Failure::usage(format!("--save {}: {e}", folder.display())))?;
         }
         // Names of servers never lead out of the folder.
-        let stem: String = about.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
-        Ok(Keeper { folder, stem: stem.trim_matches('_').chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect(), saved: 0 })
+        let stem: String =
+            about.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
+        Ok(Keeper {
+            folder,
+            stem: stem.trim_matches('_').chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect(),
+            saved: 0,
+        })
     }
 
     pub(crate) fn show(&mut self, out: &mut Out, block: &ContentBlock) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! What servers offer, in words for people.
 
+use crate::args;
 use crate::shown::{Style, clean, indent, summary};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::Tool;
@@ -32,8 +33,8 @@ pub(crate) fn usage(tool: &Tool) -> String {
 
 /// A type in a word.
 fn kind(schema: &Value, root: &Value) -> String {
-    let kinds = crate::args::kinds(schema, root);
-    match schema.get("enum").and_then(Value::as_array) {
+    let kinds = args::kinds(schema, root);
+    match args::resolved(root, schema).get("enum").and_then(Value::as_array) {
         Some(values) if values.len() <= 6 && values.iter().all(Value::is_string) => {
             clean(&values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"))
         }

@@ -95,7 +95,8 @@ pub(crate) fn compare(a: &Picture, b: &Picture) -> Vec<Difference> {
     let mut found = Vec::new();
     for ((kind, left), (_, right)) in a.offers.iter().zip(&b.offers) {
         let (Some(left), Some(right)) = (left, right) else { continue };
-        let mut names: Vec<&String> = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name))).collect();
+        let mut names: Vec<&String> =
+            left.keys().chain(right.keys().filter(|name| !left.contains_key(*name))).collect();
         names.sort();
         for name in names {
             let (a, b) = (left.get(name), right.get(name));
@@ -158,7 +159,8 @@ pub(crate) fn lines(found: &[Difference], style: Style) -> Vec<String> {
             out.push(style.bold(one.kind));
             (kind, name) = (one.kind, "");
         }
-        let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&clean(&v.to_string()), 100));
+        let shown =
+            |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&clean(&v.to_string()), 100));
         if one.path.is_empty() && one.change != Change::Changed {
             let line = format!("{} {}", if one.change == Change::Added { "+" } else { "-" }, clean(&one.name));
             out.push(format!("  {}", if one.change == Change::Added { style.good(&line) } else { style.bad(&line) }));
@@ -191,8 +193,10 @@ mod tests {
     fn differences_are_named_by_their_place_and_order_does_not_matter() {
         let a = picture(json!({ "gone": {}, "same": { "x": 1, "y": [1] },
             "t": { "inputSchema": { "properties": { "a/b": { "type": "string" } }, "required": ["p", "q"] }, "n": 1 } }));
-        let b = picture(json!({ "t": { "n": 1.0, "inputSchema": { "required": ["q", "p"], "properties": { "a/b": { "type": "integer" }, "c": {} } } },
-            "same": { "y": [1], "x": 1 }, "new": {} }));
+        let b = picture(
+            json!({ "t": { "n": 1.0, "inputSchema": { "required": ["q", "p"], "properties": { "a/b": { "type": "integer" }, "c": {} } } },
+            "same": { "y": [1], "x": 1 }, "new": {} }),
+        );
         let found: Vec<_> = compare(&a, &b).into_iter().map(|d| (d.name, d.change, d.path)).collect();
         let want = [
             ("gone", Change::Removed, ""),

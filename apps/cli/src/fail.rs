@@ -38,6 +38,7 @@ impl Failure {
         self
     }
 
+    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -2,11 +2,13 @@
 
 use tracing_subscriber::filter::LevelFilter;
 
-/// Starts logging: warnings, or more with each `-v`. `RUST_LOG` with the name of a level wins.
-pub(crate) fn start(verbose: u8) {
+/// Starts logging: warnings for servers, errors for clients, whose commands say themselves what is wrong; more with each
+/// `-v`. `RUST_LOG` with the name of a level wins.
+pub(crate) fn start(verbose: u8, serves: bool) {
     let asked = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
     let level = asked.unwrap_or(match verbose {
-        0 => LevelFilter::WARN,
+        0 if serves => LevelFilter::WARN,
+        0 => LevelFilter::ERROR,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,

@@ -71,9 +71,8 @@ impl Redactor {
         for member in QUERY {
             for mark in ['?', '&'] {
                 let start = format!("{mark}{member}=");
-                text = after(&text, &start, 1, |c| {
-                    !c.is_ascii_whitespace() && !matches!(c, '&' | '#' | '"' | '\'' | '<')
-                });
+                text =
+                    after(&text, &start, 1, |c| !c.is_ascii_whitespace() && !matches!(c, '&' | '#' | '"' | '\'' | '<'));
             }
         }
         text
@@ -152,8 +151,14 @@ mod tests {
         redactor.know("ab");
         for (given, shown) in [
             (r#"{"access_token":"abc","expires_in":3}"#, r#"{"access_token":"•••","expires_in":3}"#),
-            (r#"{"a":[{"apiKey":"k","x-api-key":"k","Password":"p"}]}"#, r#"{"a":[{"apiKey":"•••","x-api-key":"•••","Password":"•••"}]}"#),
-            (r#"{"progressToken":"t1","nextCursor":"c","maxTokens":5}"#, r#"{"progressToken":"t1","nextCursor":"c","maxTokens":5}"#),
+            (
+                r#"{"a":[{"apiKey":"k","x-api-key":"k","Password":"p"}]}"#,
+                r#"{"a":[{"apiKey":"•••","x-api-key":"•••","Password":"•••"}]}"#,
+            ),
+            (
+                r#"{"progressToken":"t1","nextCursor":"c","maxTokens":5}"#,
+                r#"{"progressToken":"t1","nextCursor":"c","maxTokens":5}"#,
+            ),
             (r#"{"properties":{"token":{"type":"string"}}}"#, r#"{"properties":{"token":{"type":"string"}}}"#),
             (r#"{"text":"use Bearer abcdefgh12345, ok"}"#, r#"{"text":"use Bearer •••, ok"}"#),
             (r#"{"text":"Bearer of news"}"#, r#"{"text":"Bearer of news"}"#),

@@ -61,14 +61,8 @@ pub(crate) fn service(transcript: Transcript) -> Arc<dyn Service> {
 }
 
 /// Methods whose answers have cache hints where requests stand alone.
-const CACHED: [&str; 6] = [
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "server/discover",
-];
+const CACHED: [&str; 6] =
+    ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read", "server/discover"];
 
 /// How a request is found again.
 fn key(method: &str, params: &Value) -> String {
@@ -127,7 +121,8 @@ impl Replay {
     }
 
     fn heard_one(&mut self, pending: &mut Vec<Pending>, mut message: Value) {
-        let (id, method) = (message.get("id").cloned(), message.get("method").and_then(Value::as_str).map(str::to_owned));
+        let (id, method) =
+            (message.get("id").cloned(), message.get("method").and_then(Value::as_str).map(str::to_owned));
         let params = message.get_mut("params").map(Value::take).unwrap_or(Value::Null);
         match (id, method) {
             (Some(id), None) => {
@@ -448,7 +443,9 @@ impl Exchange for Playing {
             drop(state);
             return match &self.open {
                 Some((feed, _)) if self.steps.is_empty() => match feed.feed().poll_next(cx) {
-                    Poll::Ready(None) => self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(Step::Done(end))),
+                    Poll::Ready(None) => {
+                        self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(Step::Done(end)))
+                    }
                     _ => Poll::Pending,
                 },
                 _ => Poll::Pending,

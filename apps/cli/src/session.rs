@@ -82,7 +82,8 @@ impl TalkArgs {
         };
         match named {
             Some(one) if !all.contains(&one) => {
-                Err(Failure::usage(format!("{one} is not of the {} era", self.era)).hint("leave out --era or --revision"))
+                Err(Failure::usage(format!("{one} is not of the {} era", self.era))
+                    .hint("leave out --era or --revision"))
             }
             Some(one) => Ok(Some(vec![one])),
             None => Ok(Some(all)),
@@ -245,9 +246,9 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
     if turned_away {
         let failure = failure.exit(Exit::Unauthorized);
         return match kind {
-            Kind::Web(url) => failure.hint(format!(
-                "log in with `linchpin auth login {url}`, or give a token with --bearer-env VAR"
-            )),
+            Kind::Web(url) => {
+                failure.hint(format!("log in with `linchpin auth login {url}`, or give a token with --bearer-env VAR"))
+            }
             _ => failure,
         };
     }
@@ -257,14 +258,16 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
         Error::Refused(refused) => {
             let failure = failure.exit(Exit::Protocol);
             match refused.code {
-                code::METHOD_NOT_FOUND => failure.hint("the server does not have that; `linchpin inspect` shows what it has"),
+                code::METHOD_NOT_FOUND => {
+                    failure.hint("the server does not have that; `linchpin inspect` shows what it has")
+                }
                 _ => failure,
             }
         }
         Error::Arguments(_) => failure.exit(Exit::Usage),
-        Error::Ask(_) => failure.exit(Exit::Protocol).hint(
-            "questions are answered on a terminal, or with --answer FIELD=VALUE, --answers FILE, or --decline",
-        ),
+        Error::Ask(_) => failure
+            .exit(Exit::Protocol)
+            .hint("questions are answered on a terminal, or with --answer FIELD=VALUE, --answers FILE, or --decline"),
         Error::Tool(_) => failure,
         _ => failure.exit(Exit::Protocol),
     }
@@ -275,18 +278,19 @@ fn connecting(failure: Failure, why: &str, kind: &Kind) -> Failure {
     let failure = failure.exit(Exit::Unreachable);
     let says = |part: &str| why.to_ascii_lowercase().contains(part);
     match kind {
-        Kind::Command(program) if says("not found") || says("no such file") || says("cannot be started") => {
+        Kind::Command(program) if says("not found") || says("could not be started") => {
             match program.as_str() {
                 "npx" | "npm" | "node" => failure.hint("it comes with Node.js; is that installed?"),
                 "uvx" | "uv" => failure.hint("it comes with uv; is that installed?"),
                 "docker" => failure.hint("is Docker installed?"),
-                _ => failure.hint(format!("is `{program}` installed, and on PATH? A path needs a slash, like ./{program}")),
+                // The message says it all.
+                _ => failure,
             }
         }
         Kind::Command(_) if says("exit") || says("ended") || says("closed") => failure.hint(
             "the server gets few of this shell's variables: pass what it needs with -e NAME or -e NAME=VALUE; --trace shows what it says",
         ),
-        Kind::Web(_) if says("refused") => failure.hint("nobody listens there; is the server running, and the port right?"),
+        Kind::Web(_) if says("refuses") || says("refused") => failure.hint("is the server running, and the port right?"),
         Kind::Web(_) if says("404") => failure.hint("is the path right? Many servers are at /mcp, older ones at /sse"),
         Kind::Web(_) => failure.hint("--trace shows what was said"),
         _ => failure,
@@ -299,7 +303,16 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        for (text, ms) in [("5", Some(5_000)), ("0.5", Some(500)), ("500ms", Some(500)), ("2m", Some(120_000)), ("0", Some(0)), ("-1", None), ("x", None), ("3 days", None)] {
+        for (text, ms) in [
+            ("5", Some(5_000)),
+            ("0.5", Some(500)),
+            ("500ms", Some(500)),
+            ("2m", Some(120_000)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("x", None),
+            ("3 days", None),
+        ] {
             assert_eq!(duration(text).ok().map(|d| d.as_millis()), ms, "{text}");
         }
     }

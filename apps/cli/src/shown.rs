@@ -99,7 +99,8 @@ impl Style {
 /// Text of a server without what a terminal would obey: control characters and marks that turn the writing direction.
 pub(crate) fn clean(text: &str) -> String {
     let odd = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
 }

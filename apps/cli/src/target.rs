@@ -156,7 +156,9 @@ impl TargetArgs {
     fn program(&self, words: &[String]) -> Result<Target, Failure> {
         let (program, args) = words.split_first().ok_or_else(|| Failure::usage("no command is named"))?;
         if matches!(self.transport, Transport::Http | Transport::Sse) {
-            return Err(Failure::usage(format!("`{program}` is no address")).hint("--transport http and sse want a URL"));
+            return Err(
+                Failure::usage(format!("`{program}` is no address")).hint("--transport http and sse want a URL")
+            );
         }
         let mut child = Child::new(program).args(args);
         if let Some(folder) = &self.cwd {

@@ -73,7 +73,12 @@ impl Tap for Trace {
             Traffic::Stderr(line) => format!("{} {}\n", style.dim("err"), clean(&redactor.text(line))),
             Traffic::Note(note) => format!("{} {}\n", style.dim("---"), clean(&redactor.text(note))),
             Traffic::Request { method, uri, headers } => {
-                format!("{} {method} {}\n{}", style.good("==>"), redactor.text(&uri.to_string()), self.heads(heads!(headers)))
+                format!(
+                    "{} {method} {}\n{}",
+                    style.good("==>"),
+                    redactor.text(&uri.to_string()),
+                    self.heads(heads!(headers))
+                )
             }
             Traffic::Response { status, headers } => {
                 format!("{} {status}\n{}", style.bold("<=="), self.heads(heads!(headers)))

@@ -107,7 +107,9 @@ impl Transcript {
     pub(crate) fn is(path: &Path) -> bool {
         let mut start = [0; 64];
         let read = File::open(path).and_then(|mut file| file.read(&mut start));
-        read.is_ok_and(|n| String::from_utf8_lossy(&start[..n]).replace(' ', "").starts_with("{\"transcript\":\"linchpin\""))
+        read.is_ok_and(|n| {
+            String::from_utf8_lossy(&start[..n]).replace(' ', "").starts_with("{\"transcript\":\"linchpin\"")
+        })
     }
 
     pub(crate) fn read(path: &Path) -> Result<Transcript, Failure> {

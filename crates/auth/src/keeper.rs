@@ -84,6 +84,8 @@ struct State {
     ground: Option<Arc<Ground>>,
     /// Step-ups since the last request that was let through.
     step_ups: u32,
+    /// A renewal failed: not before this moment again, as long as the token is good.
+    renew_from: u64,
     /// When people were sent to log in lately.
     logins: Vec<u64>,
     flight: Option<Flight>,
@@ -162,10 +164,13 @@ impl Keeper {
         let now = self.shared.config.now();
         if let Some(permit) = self.permit().filter(|permit| permit.renew_at.is_some_and(|at| at <= now))
             && self.can_renew(&permit)
+            && (permit.is_over(now) || self.state().renew_from <= now)
         {
-            match self.need(Need::Renewal(permit.tokens.access_token.clone())).await {
+            let renewed = self.need(Need::Renewal(permit.tokens.access_token.clone())).await;
+            match renewed {
                 Err(error) if error.is_unreachable() && !permit.is_over(now) => {
                     tracing::warn!(%error, server = %self.server, "the access token could not be renewed yet");
+                    self.state().renew_from = now + AGAIN_S;
                 }
                 renewed => renewed?,
             }
@@ -414,7 +419,10 @@ impl Keeper {
         self.shared.bind(&key.issuer, known)?;
         let before = self.admit(&key)?;
         let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
-        let granted = self.flow().authorize(&ground, challenge, &before, stored.as_ref()).await?;
+        // A server that once wanted tokens bound to a key does not say so each time.
+        let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
+        let challenge = Challenge { dpop: challenge.dpop || bound, ..challenge.clone() };
+        let granted = self.flow().authorize(&ground, &challenge, &before, stored.as_ref()).await?;
         if config.machine.is_none() {
             self.save(&key, &granted.stored).await;
             self.forget_others(&key).await;
@@ -621,6 +629,8 @@ fn sent_nonce(request: &Parts) -> Option<String> {
 
 /// How long before its end a token is renewed, at most.
 const EARLY_S: u64 = 60;
+/// How long a renewal that failed is not tried again.
+const AGAIN_S: u64 = 10;
 /// Step-ups in a row that lead nowhere.
 const STEP_UPS_MAX: u32 = 3;
 /// Logins within [`LOGINS_S`] seconds.

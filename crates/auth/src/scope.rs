@@ -81,7 +81,9 @@ pub(crate) fn select(
     let base = match (wanted, challenged) {
         (Some(wanted), Some(challenged)) => wanted.union(challenged),
         (Some(only), None) | (None, Some(only)) => only.clone(),
-        (None, None) => supported.cloned().unwrap_or_default(),
+        // What is supported is for the first time only: later it would be more than what was enough.
+        (None, None) if before.is_empty() => supported.cloned().unwrap_or_default(),
+        (None, None) => Scopes::new(),
     };
     let all = before.union(&base);
     (!all.is_empty()).then_some(all)
@@ -122,6 +124,7 @@ mod tests {
             ("x", "-", "b c", "", "x"),
             ("x", "a", "b c", "", "x a"),
             ("-", "-", "-", "a", "a"),
+            ("-", "-", "a b c", "a", "a"),
         ];
         let set = |text: &str| (text != "-").then(|| Scopes::parse(text));
         for (wanted, challenged, supported, before, now) in rows {

@@ -96,7 +96,11 @@ async fn an_authorization_server_that_is_away_ends_no_login() {
     world.set(|set| set.statuses.insert("https://as.example/token".into(), 503));
     // Still good: the request goes out with it.
     world.pass(3580);
-    assert_eq!(world.call(&oauth, "list").await, Ok(200));
+    for _ in 0..3 {
+        assert_eq!(world.call(&oauth, "list").await, Ok(200));
+    }
+    // Whoever is away is not asked at every request.
+    assert_eq!(only(&world, &["POST"]), "POST as/token: 503");
     // Over: an error, and not a login.
     world.pass(60);
     let why = world.call(&oauth, "list").await.unwrap_err();
@@ -358,6 +362,28 @@ async fn a_later_run_goes_on_with_what_is_stored() {
 }
 
 #[tokio::test]
+async fn servers_with_one_resource_redeem_their_refresh_token_once() {
+    let world = World::new();
+    refreshable(&world);
+    world.set(|set| {
+        let root = "https://mcp.example/.well-known/oauth-protected-resource";
+        set.documents.insert(root.into(), json!({"resource": "https://mcp.example", "authorization_servers": [AS]}));
+    });
+    let oauth = pre(&world);
+    let (a, b) = ("https://mcp.example/a", "https://mcp.example/b");
+    assert_eq!(world.call_at(&oauth, a, "list").await, Ok(200));
+    assert_eq!(world.call_at(&oauth, b, "list").await, Ok(200));
+    world.log();
+    world.pass(3700);
+    world.set(|set| set.slow = true);
+    let both = tokio::join!(world.call_at(&oauth, a, "list"), world.call_at(&oauth, b, "list"));
+    assert_eq!(both, (Ok(200), Ok(200)));
+    let log = world.log();
+    assert_eq!(log.matches("refresh_token=refresh-1").count(), 1, "{log}");
+    assert!(!log.contains("LOGIN"), "{log}");
+}
+
+#[tokio::test]
 async fn a_registration_the_server_has_forgotten_is_made_again_once() {
     let world = World::new();
     let store = MemoryStore::new();
@@ -438,6 +464,40 @@ async fn programs_get_a_new_token_before_theirs_ends_and_keep_none() {
         "POST https://as.example/token client_credentials basic(program:secret) resource=MCP\nMCP list Bearer token-2: 200"
     );
     assert!(store.list().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn tokens_that_are_bound_to_a_key_stay_so() {
+    let world = World::new();
+    world.merge_server(json!({"dpop_signing_alg_values_supported": ["ES256"]}));
+    world.set(|set| {
+        set.challenge = "DPoP".into();
+        set.tokens = json!({"token_type": "DPoP", "expires_in": 3600, "refresh_token": "refresh-{n}"});
+    });
+    let store = MemoryStore::new();
+    let person = pre(&world).store(store.clone());
+    let program = world.oauth().client_credentials("program", "secret");
+    for oauth in [&person, &program] {
+        assert_eq!(world.call(oauth, "list").await, Ok(200));
+    }
+    let key = store.load(&StoreKey::new(AS, MCP)).await.unwrap().unwrap().dpop_key;
+    // Refreshed, got anew, and asked for with more scopes by a challenge that does not mention keys.
+    world.pass(3590);
+    for oauth in [&person, &program] {
+        assert_eq!(world.call(oauth, "list").await, Ok(200));
+    }
+    world.set(|set| set.needs = |_| "more");
+    for oauth in [&person, &program] {
+        assert_eq!(world.call(oauth, "list").await, Ok(200));
+    }
+    let log = only(&world, &["MCP"]);
+    assert_eq!(log.lines().filter(|line| line.contains("DPoP")).count(), 8, "{log}");
+    assert!(!log.contains("Bearer"), "{log}");
+    assert_eq!(
+        store.load(&StoreKey::new(AS, MCP)).await.unwrap().unwrap().dpop_key,
+        key,
+        "the key of the refresh token"
+    );
 }
 
 #[tokio::test]

@@ -277,7 +277,10 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     let id = id
         .map(|id| Id::from_json(id).or_else(|| whole(id)))
         .map(|id| id.ok_or("its id is neither text nor a whole number"));
-    let (result, error) = (env.result, env.error.filter(|span| span.of(text) != "null"));
+    // A line of a log may have such members too: an error is an object, and one without an id says what protocol it is of.
+    let ours = env.id.is_some_and(|span| span.of(text) != "null") || env.jsonrpc.is_some();
+    let error = env.error.filter(|span| span.of(text).starts_with('{') && ours);
+    let result = env.result;
     let kind = match (env.method, id.transpose()?, result, error) {
         (Some(method), id, None, None) => {
             let method = read_str(method.of(text)).ok_or("its method is no text")?;

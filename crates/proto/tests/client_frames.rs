@@ -38,7 +38,10 @@ fn what_real_servers_send_is_understood() {
         (r#"{"jsonrpc":"2.0","error":{"code":1}}"#, r#"None ! {"code":1}"#),
         (r#"{"jsonrpc":"2.0","id":7,"id":8,"result":{}}"#, "Some(8) = {}"),
         (r#"{"jsonrpc":"2.0","id":7,"result":{},"extra":[1]}"#, "Some(7) = {}"),
-        (r#"{"jsonrpc":"2.0","method":"n","params":{"_meta":{},"name":1,"name":2}}"#, r#"tells n {"_meta":{},"name":1,"name":2}"#),
+        (
+            r#"{"jsonrpc":"2.0","method":"n","params":{"_meta":{},"name":1,"name":2}}"#,
+            r#"tells n {"_meta":{},"name":1,"name":2}"#,
+        ),
         (r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#, r#"asks "x" ping {}"#),
         (r#"[{"id":1,"result":{}},{"method":"n"}]"#, "Some(1) = {}; tells n {}"),
         ("[]", ""),
@@ -46,9 +49,21 @@ fn what_real_servers_send_is_understood() {
     for (text, want) in rows {
         assert_eq!(hear(text.as_bytes()).as_deref(), Ok(want), "{text}");
     }
-    let bad: [&[u8]; 12] = [
-        b"", b"{", b"null", b"7", b"Server started on port 3000", b"{\"jsonrpc\":\"2.0\"}", b"{\"id\":1}",
-        b"{\"id\":true,\"result\":1}", b"{\"method\":7}", b"\xff\xfe", b"{\"id\":1,\"result\":{}} trailing",
+    let bad: [&[u8]; 15] = [
+        br#"{"level":"error","error":"x"}"#,
+        br#"{"level":"error","error":{"code":1}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"error":"text"}"#,
+        b"",
+        b"{",
+        b"null",
+        b"7",
+        b"Server started on port 3000",
+        b"{\"jsonrpc\":\"2.0\"}",
+        b"{\"id\":1}",
+        b"{\"id\":true,\"result\":1}",
+        b"{\"method\":7}",
+        b"\xff\xfe",
+        b"{\"id\":1,\"result\":{}} trailing",
         b"[{\"id\":1,\"result\":{}},{\"id\":2,\"result\":{}},{\"id\":3,\"result\":{}},{\"id\":4,\"result\":{}}]",
     ];
     for text in bad {
@@ -91,7 +106,10 @@ fn requests_are_written_as_their_revision_wants() {
     );
     assert_eq!(text(new.notification("n", |m| m.raw("a", "1"))), r#"{"jsonrpc":"2.0","method":"n","params":{"a":1}}"#);
     assert_eq!(text(old.answer("\"q\"", Ok("{}"))), r#"{"jsonrpc":"2.0","id":"q","result":{}}"#);
-    assert_eq!(text(old.answer("5", Err((-1, "a\nb")))), r#"{"jsonrpc":"2.0","id":5,"error":{"code":-1,"message":"a\nb"}}"#);
+    assert_eq!(
+        text(old.answer("5", Err((-1, "a\nb")))),
+        r#"{"jsonrpc":"2.0","id":5,"error":{"code":-1,"message":"a\nb"}}"#
+    );
 }
 
 #[test]

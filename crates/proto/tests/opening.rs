@@ -9,7 +9,8 @@ const DISCOVERED_OLD: &str = r#"{"supportedVersions":["2025-11-25"],"capabilitie
 const DISCOVERED_NEWER: &str = r#"{"supportedVersions":["2099-01-01"],"capabilities":{}}"#;
 const DISCOVERED_BARE: &str = r#"{"capabilities":{},"supportedVersions":[]}"#;
 const HELLO: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
-const HELLO_NEWER: &str = r#"{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
+const HELLO_NEWER: &str =
+    r#"{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
 const UNKNOWN: &str = r#"{"code":-32601,"message":"Method not found"}"#;
 const PARAMS: &str = r#"{"code":-32602,"message":"Invalid request parameters"}"#;
 const UNSUPPORTED: &str = r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#;
@@ -21,7 +22,8 @@ const ODD: &str = r#"{"code":"x"}"#;
 
 /// Plays the answers in order and tells the way: attempts, and how it ended.
 fn way(accepted: &[&str], known: Option<&str>, answers: &[Outcome<'_>]) -> String {
-    let accepted = era::all().filter(|wire| accepted.is_empty() || accepted.contains(&wire.revision.as_str())).collect();
+    let accepted =
+        era::all().filter(|wire| accepted.is_empty() || accepted.contains(&wire.revision.as_str())).collect();
     let mut opening = Opening::new(accepted, known.and_then(era::named));
     let mut told = vec![attempt(opening.first())];
     for answer in answers {
@@ -109,10 +111,7 @@ fn a_client_of_one_era_asks_only_in_that_era() {
 #[test]
 fn what_a_server_spoke_last_time_is_tried_first_and_is_no_promise() {
     use Outcome::{Error, Result};
-    assert_eq!(
-        way(&[], Some("2025-06-18"), &[Result(HELLO)]),
-        "initialize 2025-06-18, agreed 2025-06-18"
-    );
+    assert_eq!(way(&[], Some("2025-06-18"), &[Result(HELLO)]), "initialize 2025-06-18, agreed 2025-06-18");
     assert_eq!(
         way(&[], Some("2025-06-18"), &[Error(UNKNOWN, None), Result(DISCOVERED)]),
         "initialize 2025-06-18, discover 2026-07-28, agreed 2026-07-28"

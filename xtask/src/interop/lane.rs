@@ -290,7 +290,7 @@ fn text(path: &Path) -> String {
 }
 
 /// The results a driver printed, one for every check of the catalogue: silence is a failure.
-fn checks(catalog: &str, output: &str) -> Result<Vec<Check>> {
+pub(super) fn checks(catalog: &str, output: &str) -> Result<Vec<Check>> {
     let catalog: Value = serde_json::from_str(catalog).context("the catalogue is not JSON")?;
     let names = catalog.as_array().context("the catalogue is no array")?;
     let mut said: BTreeMap<String, (Status, String)> = BTreeMap::new();

@@ -2,6 +2,7 @@
 //! and over every transport it speaks, with every message recorded and judged by the schema.
 
 mod lane;
+pub(crate) mod servers;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

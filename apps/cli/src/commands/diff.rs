@@ -24,19 +24,14 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
     let words = |target: &TargetArgs, word: &String| target.resolve(vec![word.clone()]);
-    let plain = TargetArgs {
-        command: Vec::new(),
-        config: None,
-        server: None,
-        url: None,
-        ..args.target.clone()
-    };
+    let plain = TargetArgs { command: Vec::new(), config: None, server: None, url: None, ..args.target.clone() };
     let (a, b) = match (args.words.as_slice(), args.target.is_said()) {
         ([a, b], false) => (words(&plain, a)?, words(&plain, b)?),
         ([a], true) => (words(&plain, a)?, args.target.resolve(Vec::new())?),
         _ => {
-            return Err(Failure::usage("two servers are wanted")
-                .hint("for example: linchpin diff before.jsonl -- COMMAND, or linchpin diff 'npx -y old' 'npx -y new'"));
+            return Err(Failure::usage("two servers are wanted").hint(
+                "for example: linchpin diff before.jsonl -- COMMAND, or linchpin diff 'npx -y old' 'npx -y new'",
+            ));
         }
     };
     session::block_on(async {

@@ -7,8 +7,10 @@ use crate::session::{self, Session, TalkArgs};
 use crate::shown::{Out, clean, count};
 use crate::target::TargetArgs;
 use clap::Args;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
@@ -68,9 +70,10 @@ impl Tally {
         }
         let Err(why) = outcome else { return };
         self.failed += 1;
+        let room = self.errors.len() < ERRORS_MAX;
         match self.errors.iter_mut().find(|(known, _)| *known == why) {
             Some((_, n)) => *n += 1,
-            None if self.errors.len() < ERRORS_MAX => self.errors.push((why, 1)),
+            None if room => self.errors.push((why, 1)),
             None => {}
         }
     }
@@ -118,79 +121,34 @@ async fn drive(
     requests: Option<u64>,
     duration: Option<Duration>,
 ) -> Tally {
-    let tally = RefCell::new(Tally::default());
-    let begun = Cell::new(0_u64);
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let begun = Arc::new(AtomicU64::new(0));
     let until = duration.map(|time| Instant::now() + time);
-    let raw = serde_json::value::to_raw_value(arguments).unwrap_or_default();
-    let one = async || {
-        while requests.is_none_or(|n| begun.get() < n) && until.is_none_or(|end| Instant::now() < end) {
-            begun.set(begun.get() + 1);
-            let asked = Instant::now();
-            let outcome = match session.connection.call(name, &raw).await {
-                Ok(result) if result.is_error() => Err(format!("the tool failed: {}", first_line(&result.text()))),
-                Ok(_) => Ok(()),
-                Err(e) => Err(first_line(&e.to_string())),
-            };
-            let lost = outcome.is_err() && session.connection.lost().is_some();
-            tally.borrow_mut().add(asked.elapsed(), outcome);
-            if lost {
-                break;
-            }
-        }
-    };
-    let mut workers: Vec<_> = (0..concurrency).map(|_| Box::pin(one())).collect();
-    together(&mut workers).await;
-    drop(workers);
-    tally.into_inner()
-}
-
-/// Polls all until each is done; only those that were woken.
-async fn together<F: Future<Output = ()> + Unpin>(all: &mut [F]) {
-    use std::sync::Arc;
-    use std::sync::Mutex;
-    use std::task::{Context, Poll, Wake, Waker};
-
-    /// Which workers have something to do.
-    struct Ready {
-        woken: Mutex<(Vec<usize>, Option<Waker>)>,
-    }
-    struct One(usize, Arc<Ready>);
-    impl Wake for One {
-        fn wake(self: Arc<Self>) {
-            let waker = {
-                let mut woken = self.1.woken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                woken.0.push(self.0);
-                woken.1.take()
-            };
-            waker.into_iter().for_each(Waker::wake);
-        }
-    }
-    let ready = Arc::new(Ready { woken: Mutex::new(((0..all.len()).collect(), None)) });
-    let wakers: Vec<Waker> = (0..all.len()).map(|n| Waker::from(Arc::new(One(n, ready.clone())))).collect();
-    let mut open: Vec<bool> = vec![true; all.len()];
-    std::future::poll_fn(|cx| {
-        loop {
-            let woken = {
-                let mut woken = ready.woken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if woken.0.is_empty() {
-                    woken.1 = Some(cx.waker().clone());
-                }
-                std::mem::take(&mut woken.0)
-            };
-            if woken.is_empty() {
-                return if open.contains(&true) { Poll::Pending } else { Poll::Ready(()) };
-            }
-            for n in woken {
-                if open[n] && std::pin::Pin::new(&mut all[n]).poll(&mut Context::from_waker(&wakers[n])).is_ready() {
-                    open[n] = false;
+    let raw: Arc<RawValue> = serde_json::value::to_raw_value(arguments).unwrap_or_default().into();
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..concurrency {
+        let (connection, name, raw) = (session.connection.clone(), name.to_owned(), raw.clone());
+        let (tally, begun) = (tally.clone(), begun.clone());
+        workers.spawn(async move {
+            let more = || begun.fetch_add(1, Ordering::Relaxed) < requests.unwrap_or(u64::MAX);
+            while until.is_none_or(|end| Instant::now() < end) && more() {
+                let asked = Instant::now();
+                let outcome = match connection.call(&name, &*raw).await {
+                    Ok(result) if result.is_error() => Err(format!("the tool failed: {}", first_line(&result.text()))),
+                    Ok(_) => Ok(()),
+                    Err(e) => Err(first_line(&e.to_string())),
+                };
+                let lost = outcome.is_err() && connection.lost().is_some();
+                tally.lock().unwrap_or_else(PoisonError::into_inner).add(asked.elapsed(), outcome);
+                if lost {
+                    break;
                 }
             }
-            if !open.contains(&true) {
-                return Poll::Ready(());
-            }
-        }
-    })
-    .await;
+        });
+    }
+    while workers.join_next().await.is_some() {}
+    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::take(&mut *tally)
 }
 
 fn first_line(text: &str) -> String {

@@ -58,8 +58,8 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
         if let ([ResourceContents::Blob(blob)], None) = (result.contents.as_slice(), &args.save)
             && !std::io::stdout().is_terminal()
         {
-            let bytes = bytes(&blob.blob)
-                .ok_or_else(|| Failure::new("the server's data is no base64").exit(Exit::Protocol))?;
+            let bytes =
+                bytes(&blob.blob).ok_or_else(|| Failure::new("the server's data is no base64").exit(Exit::Protocol))?;
             drop(out);
             let mut raw = std::io::stdout().lock();
             raw.write_all(&bytes)?;

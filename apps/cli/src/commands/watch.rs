@@ -80,11 +80,7 @@ impl Printer {
         }
         let (since, mut out) = (self.begun.elapsed(), std::io::stdout().lock());
         match self.json {
-            true => writeln!(
-                out,
-                "{}",
-                json!({ "ms": since.as_millis() as u64, "method": method, "params": params })
-            )?,
+            true => writeln!(out, "{}", json!({ "ms": since.as_millis() as u64, "method": method, "params": params }))?,
             false => {
                 let mut params = params;
                 if let Some(members) = params.as_object_mut() {

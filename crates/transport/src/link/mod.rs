@@ -14,7 +14,7 @@ use in_flight::InFlight;
 use linchpin_proto::era::Wire;
 use linchpin_proto::frame::{self, Kind, Message};
 use linchpin_proto::service::BoxFuture;
-use linchpin_proto::{Answer, Dialing, Id, Link, LinkError, Outgoing, Span, Traffic};
+use linchpin_proto::{Answer, Dialing, Link, LinkError, Outgoing, Traffic};
 use outbox::{End, Outbox};
 use salvage::Meant;
 use std::io;
@@ -176,10 +176,6 @@ impl Shared {
                 continue;
             };
             let id = match outcome {
-                Err(error) if !is_error(&message, *error, id) => {
-                    self.noise(message.frame().as_bytes());
-                    continue;
-                }
                 // An error that names no request can only be meant for the one that waits.
                 Err(_) if id.as_json() == "null" => self.in_flight.only(),
                 _ => id.as_number(),
@@ -270,12 +266,6 @@ impl Shared {
         let peer = self.peer.clone();
         peer.close().await;
     }
-}
-
-/// Whether an error is one, and not a line of a log that happens to have such a member.
-fn is_error(message: &Message, error: Span, id: &Id) -> bool {
-    let versioned = memchr::memmem::find(message.frame().as_bytes(), b"\"jsonrpc\"").is_some();
-    message.text(error).starts_with('{') && (versioned || id.as_json() != "null")
 }
 
 async fn read(shared: Arc<Shared>, mut lines: Lines<impl AsyncRead + Unpin>) {

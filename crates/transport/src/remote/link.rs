@@ -188,7 +188,8 @@ impl Shared {
         let mut answer = self.post(out).await?;
         let status = answer.parts.status;
         if !status.is_success() {
-            return self.place.refused(answer, Some(id)).await;
+            // What is rare is boxed, so that what is not stays small.
+            return Box::pin(self.place.refused(answer, Some(id))).await;
         }
         let (form, before) = self.place.look(&mut answer).await?;
         let message = if form == Form::Json {
@@ -208,7 +209,7 @@ impl Shared {
                 }
                 Ok(None) | Err(_) => {
                     drop(answer);
-                    self.resume(out, id, stream).await?
+                    Box::pin(self.resume(out, id, stream)).await?
                 }
             }
         };

@@ -42,7 +42,8 @@ pub struct WebOptions {
     pub request_ms_max: Option<u64>,
     /// Longest body of an answer in bytes. Default: without end, for streams; readers give their own limits.
     pub body_bytes_max: Option<usize>,
-    /// Most bytes of an answer's headers. Default 64 KiB.
+    /// Most bytes of an answer's headers. Default 64 KiB. Over HTTP/1.1 up to about 400 KiB of them are read before it is
+    /// noticed.
     pub header_bytes_max: usize,
     /// Whether the proxies that the environment names are used. Default `true`.
     pub proxies: bool,

@@ -1,0 +1,202 @@
+//! The flags of the MCP Inspector's command line, for scripts that used that: the result of one request as JSON.
+
+use crate::commands::Plain;
+use crate::commands::call::{given, level};
+use crate::commands::prompt::texts;
+use crate::describe;
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::session::{self, Session};
+use crate::shown::Out;
+use clap::Args;
+use linchpin::types::logging::LoggingLevel;
+use serde_json::{Map, Value, json};
+
+/// One request, its result as JSON.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "As the MCP Inspector's command line")]
+pub(crate) struct InspectorArgs {
+    /// Does nothing: there is only a command line here.
+    #[arg(long, hide = true)]
+    cli: bool,
+
+    /// Make this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
+    /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, or any other without
+    /// params.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+
+    /// The tool to call.
+    #[arg(long, value_name = "NAME")]
+    tool_name: Option<String>,
+
+    /// Arguments for the tool.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    tool_arg: Vec<String>,
+
+    /// Arguments for the tool, as JSON.
+    #[arg(long, value_name = "JSON", conflicts_with = "tool_arg")]
+    tool_args_json: Option<String>,
+
+    /// The resource to read.
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+
+    /// The prompt to render.
+    #[arg(long, value_name = "NAME")]
+    prompt_name: Option<String>,
+
+    /// Arguments for the prompt.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    prompt_args: Vec<String>,
+
+    /// The level for logging/setLevel.
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    log_level: Option<LoggingLevel>,
+
+    /// Members for `_meta` of the request.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., alias = "tool-metadata")]
+    metadata: Vec<String>,
+
+    /// text is JSON over several lines; json is {"result":…} on one.
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    format: String,
+
+    /// Say nothing but the result.
+    #[arg(short, long, hide = true)]
+    quiet: bool,
+}
+
+impl InspectorArgs {
+    /// Whether a request is asked for, and not the overview.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.method.is_some()
+    }
+
+    pub(crate) fn run(&self, plain: &Plain) -> Result<(), Failure> {
+        let Some(method) = self.method.as_deref() else { return Ok(()) };
+        let target = plain.resolve()?;
+        session::run(&plain.talk, target, async |session| {
+            let result = match method {
+                "initialize" | "server/discover" => opening(session),
+                "tools/list" => all(session, method, "tools").await?,
+                "resources/list" => all(session, method, "resources").await?,
+                "resources/templates/list" => all(session, method, "resourceTemplates").await?,
+                "prompts/list" => all(session, method, "prompts").await?,
+                _ => self.ask(session, method).await?,
+            };
+            let failed = result.get("isError") == Some(&Value::Bool(true));
+            let mut out = Out::new();
+            match self.format.as_str() {
+                "json" => out.json_line(&json!({ "result": result }))?,
+                _ => out.json(&result)?,
+            }
+            out.flush()?;
+            if failed { Err(Failure::silent(Exit::Failed)) } else { Ok(()) }
+        })
+    }
+
+    /// A request of its own.
+    async fn ask(&self, session: &Session, method: &str) -> Result<Value, Failure> {
+        let want = |value: &Option<String>, flag: &str| {
+            value.clone().ok_or_else(|| Failure::usage(format!("{method} needs {flag}")))
+        };
+        if method == "logging/setLevel" {
+            let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel needs --log-level"))?;
+            session.connection.set_log_level(level).await.map_err(|e| session.told(&e))?;
+            return Ok(json!({}));
+        }
+        let mut params = match method {
+            "tools/call" => {
+                let name = want(&self.tool_name, "--tool-name")?;
+                let arguments = given(session, &name, &self.tool_arg, self.tool_args_json.as_deref()).await?;
+                let mut call = session.connection.call(&name, arguments);
+                for (key, value) in self.meta()? {
+                    call = call.meta(key, value);
+                }
+                let result = match call.await {
+                    Ok(result) => result,
+                    Err(e) => return Err(self.near(session, &name, session.told(&e)).await),
+                };
+                return Ok(read(result.as_json()));
+            }
+            "resources/read" => json!({ "uri": want(&self.uri, "--uri")? }),
+            "prompts/get" => {
+                json!({ "name": want(&self.prompt_name, "--prompt-name")?, "arguments": texts(&self.prompt_args)? })
+            }
+            _ => json!({}),
+        };
+        let meta = self.meta()?;
+        if !meta.is_empty() {
+            params["_meta"] = Value::Object(meta);
+        }
+        let result = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
+        Ok(read(result.as_json()))
+    }
+
+    fn meta(&self) -> Result<Map<String, Value>, Failure> {
+        Ok(texts(&self.metadata)?.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
+    }
+
+    /// Adds how the tool is called, if it is there.
+    async fn near(&self, session: &Session, name: &str, failure: Failure) -> Failure {
+        match session.connection.tools().await.ok().and_then(|tools| tools.into_iter().find(|t| t.name == name)) {
+            Some(tool) => failure.hint(format!("it is called like this: {}", describe::usage(&tool))),
+            None => failure.hint("--method tools/list shows what there is"),
+        }
+    }
+}
+
+/// The opening in the shape of `initialize`, whatever era it was in.
+fn opening(session: &Session) -> Value {
+    let connection = &session.connection;
+    let mut out = json!({
+        "serverInfo": connection.server(),
+        "protocolVersion": connection.revision().as_str(),
+        "capabilities": connection.capabilities(),
+    });
+    if let Some(instructions) = connection.instructions() {
+        out["instructions"] = instructions.into();
+    }
+    out
+}
+
+/// Pages followed.
+const PAGES_MAX: usize = 1_000;
+
+/// A whole list as it is on the wire, page after page.
+async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Failure> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let page = session.connection.request(method, params).await.map_err(|e| session.told(&e))?;
+        let mut page = read(page.as_json());
+        if let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()) {
+            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
+            _ => break,
+        }
+    }
+    Ok(json!({ member: items }))
+}
+
+/// A result without what only the wire needs.
+fn read(json: &str) -> Value {
+    let mut result: Value = serde_json::from_str(json).unwrap_or_default();
+    if let Some(members) = result.as_object_mut() {
+        for member in ["resultType", "ttlMs", "cacheScope"] {
+            members.remove(member);
+        }
+        let empty = members.get_mut("_meta").and_then(Value::as_object_mut).is_some_and(|meta| {
+            meta.remove(linchpin::types::meta::key::SERVER_INFO);
+            meta.is_empty()
+        });
+        if empty {
+            members.remove("_meta");
+        }
+    }
+    result
+}

@@ -1,0 +1,323 @@
+//! What servers do wrong, or in a way that some hosts cannot use: the warnings of `inspect`.
+//!
+//! Each warning has a code that stays, so that scripts can ignore some.
+
+use crate::describe;
+use linchpin::client::Refusal;
+use linchpin::types::prompt::Prompt;
+use linchpin::types::tool::Tool;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// One thing that is wrong.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Warning {
+    /// What kind of thing: these words stay.
+    pub(crate) code: &'static str,
+    /// What it is about: a tool's name, or the server itself when empty.
+    pub(crate) about: String,
+    /// What is wrong, for a person.
+    pub(crate) message: String,
+}
+
+fn warning(code: &'static str, about: &str, message: impl Into<String>) -> Warning {
+    Warning { code, about: about.to_owned(), message: message.into() }
+}
+
+/// How the token cost is estimated.
+pub(crate) const TOKENS_METHOD: &str = "bytes of name, description and inputSchema as compact JSON, divided by 4";
+
+/// A list of tools that costs more than this is worth a warning.
+const TOKENS_LIST_MAX: usize = 10_000;
+/// And a single tool.
+const TOKENS_TOOL_MAX: usize = 1_500;
+
+/// What a tool's definition costs a model, by [`TOKENS_METHOD`].
+pub(crate) fn tokens(tool: &Tool) -> usize {
+    let schema = describe::input(tool).to_string();
+    (tool.name.len() + tool.description.as_deref().unwrap_or_default().len() + schema.len() + 40).div_ceil(4)
+}
+
+/// Looks at all tools.
+pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
+    let mut out = Vec::new();
+    for refusal in refused {
+        out.push(warning("refused", &refusal.name, format!("cannot be used: {}", refusal.why)));
+    }
+    doubles(&mut out, "tool", tools.iter().map(|tool| tool.name.as_str()));
+    for tool in tools {
+        name(&mut out, &tool.name);
+        let described = tool.description.as_deref().is_some_and(|d| !d.trim().is_empty());
+        if !described {
+            out.push(warning("no-description", &tool.name, "has no description: models have to guess what it does"));
+        }
+        annotations(&mut out, tool);
+        schema(&mut out, &tool.name, "inputSchema", &describe::input(tool), true);
+        if let Some(output) = &tool.output_schema {
+            let output = serde_json::from_str(output.get()).unwrap_or_default();
+            schema(&mut out, &tool.name, "outputSchema", &output, false);
+        }
+        let cost = tokens(tool);
+        if cost > TOKENS_TOOL_MAX {
+            out.push(warning("token-cost", &tool.name, format!("costs every conversation about {cost} tokens")));
+        }
+    }
+    let cost: usize = tools.iter().map(tokens).sum();
+    if cost > TOKENS_LIST_MAX {
+        let message =
+            format!("the list of tools costs every conversation about {cost} tokens; offer fewer, or say less");
+        out.push(warning("token-cost", "", message));
+    }
+    out
+}
+
+fn doubles<'a>(out: &mut Vec<Warning>, kind: &str, names: impl Iterator<Item = &'a str>) {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for name in names {
+        let times = seen.entry(name).or_default();
+        *times += 1;
+        if *times == 2 {
+            out.push(warning(
+                "duplicate",
+                name,
+                format!("there are several {kind}s of this name; one hides the others"),
+            ));
+        }
+    }
+}
+
+/// Looks at prompts and resources.
+pub(crate) fn others(prompts: &[Prompt], uris: &[&str]) -> Vec<Warning> {
+    let mut out = Vec::new();
+    doubles(&mut out, "prompt", prompts.iter().map(|p| p.name.as_str()));
+    doubles(&mut out, "resource", uris.iter().copied());
+    for prompt in prompts.iter().filter(|p| p.description.as_deref().is_none_or(|d| d.trim().is_empty())) {
+        out.push(warning("no-description", &prompt.name, "has no description: people have to guess what it is for"));
+    }
+    out
+}
+
+/// Names must be what the specification allows, and what the hosts' models take.
+fn name(out: &mut Vec<Warning>, name: &str) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !(1..=128).contains(&name.chars().count()) || name.contains(|c: char| !plain(c) && c != '.') {
+        let message = "is not a name that the specification allows: 1 to 128 of A-Z a-z 0-9 _ - .";
+        out.push(warning("name", name, message));
+    } else if name.len() > 64 || name.contains('.') {
+        out.push(warning(
+            "name-not-portable",
+            name,
+            "models of OpenAI and Anthropic take 1 to 64 of A-Z a-z 0-9 _ - only",
+        ));
+    }
+}
+
+fn annotations(out: &mut Vec<Warning>, tool: &Tool) {
+    match &tool.annotations {
+        None => {
+            let message = "has no annotations: hosts must take it for one that destroys and reaches out";
+            out.push(warning("no-annotations", &tool.name, message));
+        }
+        Some(hints) if hints.read_only_hint.is_none() => {
+            out.push(warning("no-annotations", &tool.name, "does not say whether it changes anything (readOnlyHint)"));
+        }
+        Some(hints) if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) => {
+            let message = "says that it changes nothing and that it destroys; that cannot both be";
+            out.push(warning("annotations-conflict", &tool.name, message));
+        }
+        Some(_) => {}
+    }
+}
+
+/// How deep schemas are looked at.
+const DEPTH_MAX: usize = 64;
+
+fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input: bool) {
+    if schema.get("type") != Some(&Value::String("object".to_owned())) {
+        let code = "schema-not-object";
+        out.push(warning(
+            code,
+            tool,
+            format!("{which} has no \"type\": \"object\" at its top, which the specification wants"),
+        ));
+    }
+    if let Err(e) = jsonschema::meta::validate(schema) {
+        let at = e.instance_path().to_string();
+        out.push(warning("schema-invalid", tool, format!("{which}{at} is no valid JSON Schema: {e}")));
+    }
+    if input {
+        for combined in ["oneOf", "anyOf", "allOf", "not", "enum"].iter().filter(|k| schema.get(**k).is_some()) {
+            let message = format!("{which} has {combined} at its top, which models of OpenAI and Anthropic refuse");
+            out.push(warning("schema-not-portable", tool, message));
+        }
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            let silent = |(_, s): &(&String, &Value)| {
+                s.get("description").is_none() && s.get("title").is_none() && s.get("$ref").is_none()
+            };
+            let silent: Vec<&str> = properties.iter().filter(silent).map(|(name, _)| name.as_str()).collect();
+            if !silent.is_empty() {
+                let message = format!("does not describe {}", silent.join(", "));
+                out.push(warning("argument-no-description", tool, message));
+            }
+        }
+        for needed in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if schema.get("properties").and_then(|p| p.get(needed)).is_none() {
+                out.push(warning(
+                    "required-unknown",
+                    tool,
+                    format!("requires `{needed}`, which is not among its properties"),
+                ));
+            }
+        }
+    }
+    let mut seen = Vec::new();
+    walk(out, &mut seen, tool, which, schema, schema, &mut String::new(), (0, input));
+}
+
+/// Keywords that models of Google refuse or drop; other hosts pass them on without effect.
+const NOT_PORTABLE: [&str; 14] = [
+    "if",
+    "then",
+    "else",
+    "not",
+    "patternProperties",
+    "propertyNames",
+    "dependentSchemas",
+    "dependentRequired",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contains",
+    "prefixItems",
+    "$dynamicRef",
+    "$recursiveRef",
+];
+
+#[expect(clippy::too_many_arguments, reason = "the place of a recursion, and where its findings go")]
+fn walk(
+    out: &mut Vec<Warning>,
+    seen: &mut Vec<String>,
+    tool: &str,
+    which: &str,
+    root: &Value,
+    schema: &Value,
+    path: &mut String,
+    (depth, input): (usize, bool),
+) {
+    let Some(members) = schema.as_object() else { return };
+    if depth > DEPTH_MAX {
+        return;
+    }
+    let mut once = |code: &'static str, key: &str, message: String| {
+        let key = format!("{code} {key}");
+        if !seen.contains(&key) {
+            seen.push(key);
+            out.push(warning(code, tool, message));
+        }
+    };
+    if let Some(Value::String(to)) = members.get("$ref") {
+        match to.strip_prefix('#') {
+            None => once("schema-elsewhere", to, format!("{which}{path} refers to {to}, which no host fetches")),
+            Some(inside) if (inside.is_empty() || inside.starts_with('/')) && root.pointer(inside).is_none() => {
+                once("schema-invalid", to, format!("{which}{path} refers to {to}, which is not there"));
+            }
+            Some(_) => {}
+        }
+    }
+    if input {
+        for keyword in NOT_PORTABLE.iter().filter(|k| members.contains_key(**k)) {
+            once(
+                "schema-not-portable",
+                keyword,
+                format!("{which}{path} uses {keyword}, which models of Google do not take and others do not enforce"),
+            );
+        }
+        if members.get("type").is_some_and(Value::is_array) {
+            let message = format!("{which}{path} has several types at once; some models of Google take one only");
+            once("schema-not-portable", "type", message);
+        }
+        if members.get("type").and_then(Value::as_str) == Some("array") && !members.contains_key("items") {
+            let message = format!("{which}{path} is a list without items, which models of OpenAI and Google refuse");
+            once("schema-not-portable", "items", message);
+        }
+    }
+    for (name, inner) in members {
+        let length = path.len();
+        let mut into = |step: &str, schema: &Value| {
+            path.push('/');
+            path.push_str(step);
+            walk(out, seen, tool, which, root, schema, path, (depth + 1, input));
+            path.truncate(length);
+        };
+        match (name.as_str(), inner) {
+            ("properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas", Value::Object(all)) => {
+                all.iter().for_each(|(step, schema)| into(&format!("{name}/{step}"), schema));
+            }
+            ("oneOf" | "anyOf" | "allOf" | "prefixItems", Value::Array(all)) => {
+                all.iter().enumerate().for_each(|(at, schema)| into(&format!("{name}/{at}"), schema));
+            }
+            ("items" | "additionalProperties" | "not" | "if" | "then" | "else" | "contains", schema) => {
+                into(name, schema)
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn codes(tool: Value) -> Vec<&'static str> {
+        let tool: Tool = serde_json::from_value(tool).unwrap();
+        tools(&[tool], &[]).into_iter().map(|w| w.code).collect()
+    }
+
+    #[test]
+    fn each_mistake_has_its_warning_and_a_good_tool_has_none() {
+        let hints = json!({ "readOnlyHint": true });
+        let good = json!({ "name": "ok", "description": "d", "annotations": hints, "inputSchema": {
+            "type": "object", "properties": { "a": { "type": "string", "description": "d" } }, "required": ["a"] } });
+        assert_eq!(codes(good.clone()), [""; 0]);
+        let with = |at: &str, value: Value| {
+            let mut tool = good.clone();
+            let (outer, last) = at.rsplit_once('/').unwrap();
+            tool.pointer_mut(outer).unwrap()[last] = value;
+            tool
+        };
+        for (at, value, want) in [
+            ("/name", json!("ns.tool"), &["name-not-portable"][..]),
+            ("/name", json!("a b"), &["name"]),
+            ("/description", json!(" "), &["no-description"]),
+            ("/annotations", Value::Null, &["no-annotations"]),
+            ("/annotations", json!({ "readOnlyHint": true, "destructiveHint": true }), &["annotations-conflict"]),
+            ("/inputSchema/type", json!("array"), &["schema-not-object", "schema-not-portable"]),
+            ("/inputSchema/properties/a", json!({ "type": "strin", "description": "d" }), &["schema-invalid"]),
+            ("/inputSchema/properties/a", json!({ "type": "string" }), &["argument-no-description"]),
+            ("/inputSchema/properties/a", json!({ "$ref": "https://x/y.json" }), &["schema-elsewhere"]),
+            ("/inputSchema/properties/a", json!({ "$ref": "#/$defs/none" }), &["schema-invalid"]),
+            (
+                "/inputSchema/properties/a",
+                json!({ "type": ["string", "null"], "description": "d" }),
+                &["schema-not-portable"],
+            ),
+            ("/inputSchema/properties/a", json!({ "type": "array", "description": "d" }), &["schema-not-portable"]),
+            ("/inputSchema/anyOf", json!([{ "required": ["a"] }]), &["schema-not-portable"]),
+            ("/inputSchema/patternProperties", json!({ "^x": {} }), &["schema-not-portable"]),
+            ("/inputSchema/required", json!(["b"]), &["required-unknown"]),
+            ("/outputSchema", json!({ "type": "string" }), &["schema-not-object"]),
+            ("/description", json!("x".repeat(8000)), &["token-cost"]),
+        ] {
+            assert_eq!(codes(with(at, value.clone())), want, "{at} {value}");
+        }
+    }
+
+    #[test]
+    fn several_of_one_name_and_refused_ones_are_pointed_out() {
+        let tool: Tool = serde_json::from_value(json!({ "name": "a", "description": "d", "annotations": { "readOnlyHint": true }, "inputSchema": { "type": "object" } })).unwrap();
+        let refused = [Refusal { name: "b".into(), why: "w".into() }];
+        let found: Vec<_> = tools(&[tool.clone(), tool.clone(), tool], &refused).into_iter().map(|w| w.code).collect();
+        assert_eq!(found, ["refused", "duplicate"]);
+    }
+}

@@ -1,0 +1,217 @@
+//! `cargo xtask conformance`: the official suite in both roles, judged by the `checks.json` it writes. Its exit code and
+//! summary are not trusted: they overlook warnings, timeouts and clients that fail.
+
+mod client;
+mod judge;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::context::{Context, Flags};
+use crate::process;
+use crate::report::{Counts, Report, table};
+use crate::tools;
+use judge::{Row, heading};
+
+/// What the pinned suite has for a revision in one role.
+///
+/// The numbers are guards: a suite that quietly lists or checks less proves less than we say it does. What a scenario
+/// really checked is in its `checks.json`.
+struct Revision {
+    name: &'static str,
+    scenarios: usize,
+    successes_min: u64,
+}
+
+/// What to run; everything by default.
+#[derive(Default)]
+pub(crate) struct Wanted<'a> {
+    /// `server` or `client`.
+    role: Option<&'a str>,
+    /// None is all.
+    revisions: Vec<&'a str>,
+    scenario: Option<&'a str>,
+    /// Test whatever server answers here in place of ours.
+    url: Option<&'a str>,
+}
+
+/// `cargo xtask conformance`.
+pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
+    let flags = Flags::parse(words, &["--role", "--revision", "--scenario", "--url"], &["--no-build"])?;
+    let wanted = Wanted {
+        // A server that is running already says nothing about our client.
+        role: flags.last("--role").or(flags.last("--url").and(Some("server"))),
+        revisions: flags.all("--revision"),
+        scenario: flags.last("--scenario"),
+        url: flags.last("--url"),
+    };
+    if wanted.role.is_some_and(|role| !["server", "client"].contains(&role)) {
+        bail!("--role is `server` or `client`");
+    }
+    if wanted.url.is_some() && wanted.role != Some("server") {
+        bail!("--url is for the role `server`");
+    }
+    if wanted.url.is_none() && !flags.has("--no-build") {
+        build(context)?;
+    }
+    Ok(check(context, &wanted)?.print())
+}
+
+fn build(context: &Context) -> Result<()> {
+    let status = process::cargo()
+        .args(["build", "--release", "--locked"])
+        .args(["--package", "linchpin-conformance"])
+        .current_dir(&context.root)
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!("linchpin-conformance does not build");
+    }
+    Ok(())
+}
+
+/// Runs the suite.
+pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
+    let known = || server::REVISIONS.iter().chain(client::REVISIONS).map(|revision| revision.name);
+    for name in &wanted.revisions {
+        if !known().any(|known| known == *name) {
+            bail!("{name} is not a revision of the suite: {}", known().collect::<Vec<_>>().join(", "));
+        }
+    }
+    let suite = Suite::find(context)?;
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    let mut totals = vec![heading("revision")];
+    let roles = ["server", "client"].into_iter().filter(|role| wanted.role.is_none_or(|only| only == *role));
+    for role in roles {
+        let revisions = if role == "server" { server::REVISIONS } else { client::REVISIONS };
+        for revision in revisions {
+            if !wanted.revisions.is_empty() && !wanted.revisions.contains(&revision.name) {
+                continue;
+            }
+            let rows = match role {
+                "server" => server::run(context, &suite, revision, wanted)?,
+                _ => client::run(context, &suite, revision, wanted.scenario)?,
+            };
+            totals.push(add(&mut report, &format!("{role} {}", revision.name), revision, rows, wanted));
+        }
+    }
+    report.text.push_str(&table(&totals));
+    Ok(report)
+}
+
+/// Adds a revision's rows to the report; returns the line that sums them up.
+fn add(report: &mut Report, title: &str, revision: &Revision, mut rows: Vec<Row>, wanted: &Wanted<'_>) -> Vec<String> {
+    let succeeded: u64 = rows.iter().map(|row| row.success).sum();
+    if wanted.scenario.is_none() && succeeded < revision.successes_min {
+        let least = revision.successes_min;
+        let why = format!("{succeeded} checks succeeded, {least} are known to be possible");
+        rows.push(Row::broken("(all)", &why));
+    }
+    let mut sum = Row::named(title);
+    let mut cells = vec![heading("scenario")];
+    for row in &rows {
+        sum.add(row);
+        cells.push(row.cells());
+        report.skips.extend(row.excuses.iter().map(|why| format!("{title}: {}: {why}", row.name)));
+    }
+    report.text.push_str(&format!("{title}: {} scenarios\n{}", revision.scenarios, table(&cells)));
+    for row in &rows {
+        report.text.push_str(&row.problems);
+    }
+    report.text.push('\n');
+    report.counts.add(sum.counts());
+    sum.cells()
+}
+
+/// The suite's command line on the pinned Node.
+struct Suite {
+    node: PathBuf,
+    script: PathBuf,
+}
+
+impl Suite {
+    fn find(context: &Context) -> Result<Suite> {
+        let script = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+        Ok(Suite { node: tools::node(context)?, script: tools::npm(context, "suite")?.join(script) })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.node);
+        command.arg(&self.script);
+        command
+    }
+
+    /// The scenarios of a role with what the suite says of each; those of a revision when one is named. Its extensions
+    /// are on no revision's list.
+    fn listed(&self, role: &str, revision: Option<&str>, folder: &Path) -> Result<Vec<(String, String)>> {
+        let mut command = self.command();
+        command.args(["list", role]);
+        if let Some(revision) = revision {
+            command.args(["--spec-version", revision]);
+        }
+        let finished = process::run(&mut command, &folder.join("list.log"), Duration::from_secs(60))?;
+        if !finished.ok {
+            bail!("the suite cannot list its scenarios:\n{}", finished.output);
+        }
+        Ok(scenarios(&finished.output))
+    }
+}
+
+/// The lines `  - name [revisions]` of a list.
+fn scenarios(list: &str) -> Vec<(String, String)> {
+    list.lines()
+        .filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(' '))
+        .map(|(name, about)| (name.to_string(), about.to_string()))
+        .collect()
+}
+
+/// The results folder of a revision, empty.
+fn results(context: &Context, role: &str, revision: &str) -> Result<PathBuf> {
+    let folder = context.results("conformance")?.join(role).join(revision);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("cannot remove earlier results")?;
+    }
+    std::fs::create_dir_all(&folder).context("cannot create the results folder")?;
+    Ok(folder)
+}
+
+/// Whether the suite lists what it should; what is left of it when one scenario is wanted.
+fn expected(names: Vec<String>, revision: &Revision, scenario: Option<&str>) -> Result<Vec<String>> {
+    if names.len() != revision.scenarios {
+        bail!(
+            "the suite lists {} scenarios for {}, {} were expected: {}",
+            names.len(),
+            revision.name,
+            revision.scenarios,
+            names.join(" ")
+        );
+    }
+    Ok(names.into_iter().filter(|name| scenario.is_none_or(|only| only == name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_with_what_it_says_of_each_scenario() {
+        let list = "Client scenarios:\n  - auth/dpop [extension]\n  - tools_call [2025-06-18,2025-11-25]\n\n";
+        let pair = |name: &str, about: &str| (name.to_string(), about.to_string());
+        assert_eq!(
+            scenarios(list),
+            [pair("auth/dpop", "[extension]"), pair("tools_call", "[2025-06-18,2025-11-25]")]
+        );
+    }
+
+    #[test]
+    fn a_shorter_list_is_an_error_and_one_scenario_can_be_picked() {
+        let revision = Revision { name: "r", scenarios: 2, successes_min: 0 };
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        assert!(expected(names(&["a"]), &revision, None).is_err());
+        assert_eq!(expected(names(&["a", "b"]), &revision, Some("b")).unwrap(), ["b"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The suite against our fixture server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::judge::{Row, judge};
+use super::{Revision, Suite, Wanted, expected, results};
+use crate::context::Context;
+use crate::process;
+use crate::server::{Running, free_port};
+
+/// Without extensions, which the fixtures do not have.
+pub(super) const REVISIONS: &[Revision] = &[
+    Revision { name: "2025-03-26", scenarios: 1, successes_min: 3 },
+    Revision { name: "2025-06-18", scenarios: 27, successes_min: 56 },
+    Revision { name: "2025-11-25", scenarios: 33, successes_min: 84 },
+    Revision { name: "2026-07-28", scenarios: 40, successes_min: 153 },
+];
+
+/// How long the suite may take for one revision.
+const REVISION_S_MAX: u64 = 900;
+
+/// Starts the server, runs the suite, and reads what it wrote.
+pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, wanted: &Wanted<'_>) -> Result<Vec<Row>> {
+    let folder = results(context, "server", revision.name)?;
+    let checks = folder.join("checks");
+    std::fs::create_dir_all(&checks).context("cannot create the results folder")?;
+    let listed = suite.listed("--server", Some(revision.name), &folder)?;
+    let expected = expected(listed.into_iter().map(|(name, _)| name).collect(), revision, wanted.scenario)?;
+    if expected.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (running, url) = match wanted.url {
+        Some(url) => (None, url.to_string()),
+        None => {
+            let port = free_port()?;
+            let mut command = Command::new(context.release_binary("conformance-server"));
+            command.args(["--http", &port.to_string()]);
+            let running = Running::start(&mut command, port, &folder.join("server.log"))?;
+            (Some(running), format!("http://127.0.0.1:{port}/mcp"))
+        }
+    };
+    let mut command = suite.command();
+    command
+        .args(["server", "--url", &url, "--spec-version", revision.name])
+        .arg("--output-dir")
+        .arg(&checks)
+        .current_dir(&folder);
+    match wanted.scenario {
+        Some(scenario) => command.args(["--scenario", scenario]),
+        None => command.args(["--suite", "all"]),
+    };
+    let deadline = Duration::from_secs(REVISION_S_MAX);
+    process::run(&mut command, &folder.join("suite.log"), deadline)?;
+    drop(running);
+    let written = written(&checks)?;
+    Ok(expected
+        .iter()
+        .map(|name| match written.get(name.as_str()) {
+            Some(text) => judge(name, text, &[]),
+            None => Row::broken(name, "the suite wrote no checks.json"),
+        })
+        .collect())
+}
+
+/// The text of every `checks.json` below `folder`, by scenario.
+fn written(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).context("cannot list the suite's results")? {
+        let path = entry.context("cannot list the suite's results")?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(scenario) = scenario_of(&name) else {
+            continue;
+        };
+        if let Ok(text) = std::fs::read_to_string(path.join("checks.json")) {
+            found.insert(scenario.to_string(), text);
+        }
+    }
+    Ok(found)
+}
+
+/// `server-<scenario>-2026-11-21T03-00-00-000Z` → the scenario.
+fn scenario_of(folder: &str) -> Option<&str> {
+    let time = folder.len().checked_sub("-2026-11-21T03-00-00-000Z".len())?;
+    folder.get(..time)?.strip_prefix("server-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_results_folder_names_its_scenario_even_if_that_starts_with_server() {
+        let folder = "server-server-sse-polling-2026-11-21T03-00-00-000Z";
+        assert_eq!(scenario_of(folder), Some("server-sse-polling"));
+        assert_eq!(scenario_of("x"), None);
+    }
+}
