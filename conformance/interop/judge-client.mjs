@@ -3,7 +3,7 @@
 //   node judge-client.mjs TOOLS REVISION LOG
 //
 // LOG is what the client's tap saw; REVISION is what was agreed on. A request that claims a revision of its own is judged
-// by that one: the first question of an opening is asked before anything is agreed on. Prints one JSON object: how many
+// by that one: the questions of an opening are asked before anything is agreed on. Prints one JSON object: how many
 // messages of ours were judged (`sent`) and every violation, and the same for the server's messages (`heard`, `noted`),
 // which are its makers' business.
 
@@ -37,7 +37,8 @@ export function judgeClient(records, judgeOf, revision) {
     for (const one of [message].flat()) {
       const isRequest = typeof one?.method === "string" && "id" in one;
       const key = JSON.stringify(one?.id);
-      const claimed = one?.params?._meta?.[VERSION] ?? revision;
+      const opening = one?.method === "initialize" ? one.params?.protocolVersion : undefined;
+      const claimed = one?.params?._meta?.[VERSION] ?? opening ?? revision;
       if (isRequest) {
         asked[from].set(key, { method: one.method, claimed });
         if (from === "client" && ids.size === ids.add(key).size) blame(from, "an id is used twice", one);

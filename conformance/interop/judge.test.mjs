@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import test from "node:test";
-import { judge, Judge, schemasIn } from "./judge.mjs";
+import { judgeClient } from "./judge-client.mjs";
+import { bench, judge, Judge, schemasIn } from "./judge.mjs";
 
 const tools = process.env.INTEROP_SUITE;
 const bundle = join(tools, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
@@ -102,4 +103,60 @@ test("what is no message, and an end that is not clean, are found", () => {
   assert.equal(found(exit({ code: 1 })), 1);
   assert.equal(found(exit({ afterEnd: 60_000 })), 1);
   assert.equal(found({ from: "server", link: "stdio-1", text: "starting…" }), 1);
+});
+
+/** What the judge of the client says about a message of ours, after a question of the server. */
+function verdictOnClient(revision, message, question) {
+  const records = question ? [{ from: "server", message: { jsonrpc: "2.0", ...question } }] : [];
+  records.push({ from: "client", message: { jsonrpc: "2.0", ...message } });
+  return judgeClient(records, bench(tools), revision);
+}
+
+const name = "io.modelcontextprotocol/";
+const envelope = { [`${name}protocolVersion`]: "2026-07-28", [`${name}clientInfo`]: { name: "a", version: "1" }, [`${name}clientCapabilities`]: {} };
+const meta = { _meta: envelope };
+const ask = { id: 7, method: "elicitation/create", params: { message: "?", requestedSchema: { type: "object", properties: {} } } };
+const accept = (content) => ({ id: 7, result: { action: "accept", content } });
+
+const fromUs = [
+  ["2025-11-25", { id: 1, method: "tools/call", params: { name: "a", _meta: { progressToken: 1 } } }],
+  ["2025-03-26", { id: 1, method: "tools/call", params: { name: "a", _meta: { progressToken: 1 } } }],
+  ["2025-11-25", { method: "notifications/cancelled", params: { requestId: 1 } }],
+  ["2025-11-25", accept({ size: 1.5 }), ask],
+  ["2026-07-28", { id: 1, method: "tools/call", params: { name: "a", ...meta } }],
+  // Before anything is agreed on, each question is of the revision that it names.
+  ["2025-11-25", { id: 1, method: "server/discover", params: meta }],
+  ["2026-07-28", { id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "a", version: "1" } } }],
+];
+
+for (const [revision, message, question] of fromUs) {
+  test(`${revision} of a client is accepted: ${JSON.stringify(message)}`, () => {
+    const { sent, violations } = verdictOnClient(revision, message, question);
+    assert.deepEqual({ sent, violations }, { sent: 1, violations: [] });
+  });
+}
+
+const notFromUs = [
+  ["2025-11-25", { id: 1, method: "tools/call", params: {} }, /name/],
+  ["2025-11-25", { id: 1, method: "server/discover" }, /no client request/],
+  ["2026-07-28", { id: 1, method: "tools/call", params: { name: "a" } }, /_meta/],
+  ["2026-07-28", { id: 1, method: "ping", params: meta }, /no client request/],
+  ["2025-11-25", { method: "notifications/nonsense" }, /no client notification/],
+  ["2025-11-25", { id: 7, result: {} }, /answers nothing/],
+  ["2025-11-25", accept({ deep: {} }), /content/, ask],
+  ["2025-06-18", accept({ many: ["a"] }), /content/, ask],
+];
+
+for (const [revision, message, what, question] of notFromUs) {
+  test(`${revision} of a client is refused: ${JSON.stringify(message)}`, () => {
+    assert.match(verdictOnClient(revision, message, question).violations.join("\n"), what);
+  });
+}
+
+test("an id that a client uses twice is found, and what a server does wrong is only noted", () => {
+  const ping = { from: "client", message: { jsonrpc: "2.0", id: 1, method: "ping" } };
+  const wrong = { from: "server", message: { jsonrpc: "2.0", id: 5, result: {} } };
+  const { violations, noted } = judgeClient([ping, ping, wrong], bench(tools), "2025-11-25");
+  assert.equal(violations.length, 1);
+  assert.equal(noted.length, 1);
 });

@@ -1,5 +1,5 @@
 //! What the fixtures ask reaches a client over HTTP, and its answers reach them: in a session, without one, and by the
-//! transport of 2024-11-05. The suite's mocks take less care: they do not look for the session on an answer everywhere.
+//! transport of 2024-11-05.
 
 use linchpin::client::{Connection, Step};
 use linchpin::prelude::*;
@@ -81,4 +81,39 @@ async fn progress_is_heard_over_http() {
         }
         assert_eq!(seen, [0.0, 50.0, 100.0], "{revision}");
     }
+}
+
+/// Permission that comes only after longer than any deadline of the client, as when a person logs in.
+struct SlowPerson;
+
+impl linchpin::proto::Authorizer for SlowPerson {
+    fn authorize<'a>(
+        &'a self,
+        _: &'a mut http::request::Parts,
+    ) -> linchpin::proto::service::BoxFuture<'a, Result<(), std::sync::Arc<str>>> {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+            Ok(())
+        })
+    }
+
+    fn answered<'a>(
+        &'a self,
+        _: &'a http::request::Parts,
+        _: http::StatusCode,
+        _: &'a http::HeaderMap,
+    ) -> linchpin::proto::service::BoxFuture<'a, Result<bool, std::sync::Arc<str>>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+#[tokio::test]
+async fn no_deadline_runs_while_a_person_is_waited_for() {
+    let (ready, at) = oneshot::channel();
+    let place = http("127.0.0.1:0").on_ready(move |at| ready.send(at).unwrap());
+    tokio::spawn(linchpin_conformance::server().serve(place));
+    let place = remote(&format!("http://{}/mcp", at.await.unwrap())).unwrap().auth(SlowPerson);
+    let limits = linchpin::client::ClientLimits { open_ms_max: 150, call_ms_max: 150, ..Default::default() };
+    let connection = Client::new("test", "1").limits(limits).connect(place).await.unwrap();
+    assert!(connection.call("test_simple_text", ()).await.unwrap().text().contains("simple text"));
 }

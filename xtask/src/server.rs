@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -56,8 +57,22 @@ impl Drop for Running {
     }
 }
 
-/// A loopback port that was free a moment ago.
+/// The ports that servers get: below those that systems give to outgoing connections. A connection to a port of that range
+/// on which nobody listens can come from the very same port, and then succeeds.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// A loopback port that was free a moment ago, and that this process has given to nobody else.
 pub(crate) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free loopback port")?;
-    Ok(listener.local_addr().context("no local address")?.port())
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Runs at the same time begin at other places.
+    let start = u16::try_from(std::process::id() * 97 % u32::from(count)).unwrap_or_default();
+    for _ in 0..count {
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + (start + given % count) % count;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free loopback port among {PORTS:?}")
 }

@@ -161,8 +161,9 @@ pub(crate) fn kinds<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
         _ => Vec::new(),
     };
     if kinds.is_empty() {
-        let chosen = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
-        kinds.extend(chosen.map(|value| kind_of(value)));
+        for chosen in schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const")) {
+            kinds.push(kind_of(chosen));
+        }
         for part in ["anyOf", "oneOf", "allOf"].iter().filter_map(|m| schema.get(m)?.as_array()).flatten() {
             kinds.extend(self::kinds(part, root));
         }

@@ -181,7 +181,7 @@ impl Answers {
         let refused = || Err("the person refused".to_owned());
         if let Some(item) = self.scripted("sample", &message) {
             return match item.get("sample") {
-                Some(Value::String(text)) => Ok(said(text)),
+                Some(Value::String(text)) => Ok(said(text, "script")),
                 Some(whole) => {
                     let mut result = json!({ "role": "assistant", "model": "script" });
                     if let (Some(result), Some(whole)) = (result.as_object_mut(), whole.as_object()) {
@@ -211,15 +211,15 @@ impl Answers {
         {
             answer.push(next);
         }
-        if answer.is_empty() { refused() } else { Ok(said(&answer.join("\n"))) }
+        if answer.is_empty() { refused() } else { Ok(said(&answer.join("\n"), "a person")) }
     }
 }
 
-fn said(text: &str) -> CreateMessageResult {
+fn said(text: &str, model: &str) -> CreateMessageResult {
     CreateMessageResult {
         role: linchpin::types::content::Role::Assistant,
         content: vec![Block::text(text)],
-        model: "a person".to_owned(),
+        model: model.to_owned(),
         stop_reason: Some("endTurn".to_owned()),
         meta: None,
     }

@@ -60,16 +60,16 @@ Examples:
 ")]
     Tools(Box<tools::ToolsArgs>),
     /// Call a tool.
-    #[command(after_help = exit::TABLE, before_help = "\
+    #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin call get-sum a=2 b=40 -- npx -y some-server
   linchpin call https://example.com/mcp search query='two words' tags=a tags=b filter.year:=2026
   linchpin call write --json '{\"path\": \"a.txt\"}' --config mcp.json --server files
   echo '{\"a\": 1}' | linchpin call add - -- ./server
 
-Words become what the tool's schema wants: numbers, true and false, lists by repeating the word, members of objects with
-a dot. key:=JSON takes JSON as it is, key=@FILE the text of a file (@- is standard input; write @@ for a text that
-begins with @).
+Words become what the tool's schema wants: numbers, true and false, lists by repeating the word, members of
+objects with a dot. key:=JSON takes JSON as it is, key=@FILE the text of a file (@- is standard input; @@
+begins a text with @).
 ")]
     Call(Box<call::CallArgs>),
     /// List resources and resource templates.
@@ -79,11 +79,14 @@ Examples:
 ")]
     Resources(Box<Plain>),
     /// Read a resource.
-    #[command(before_help = "\
+    #[command(
+        override_usage = "linchpin read [OPTIONS] [TARGET] URI [-- COMMAND...]",
+        before_help = "\
 Examples:
   linchpin read file:///a.txt -- npx -y some-server
   linchpin read https://example.com/mcp demo://image > image.png
-")]
+"
+    )]
     Read(Box<read::ReadArgs>),
     /// List prompts.
     #[command(before_help = "\
@@ -92,17 +95,23 @@ Examples:
 ")]
     Prompts(Box<Plain>),
     /// Render a prompt.
-    #[command(before_help = "\
+    #[command(
+        override_usage = "linchpin prompt [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
+        before_help = "\
 Examples:
   linchpin prompt brief city=Oslo -- npx -y some-server
-")]
+"
+    )]
     Prompt(Box<prompt::PromptArgs>),
     /// Show suggestions for an argument of a prompt or resource template.
-    #[command(before_help = "\
+    #[command(
+        override_usage = "linchpin complete [OPTIONS] [TARGET] PROMPT|TEMPLATE ARGUMENT=BEGINNING [KEY=VALUE]... [-- COMMAND...]",
+        before_help = "\
 Examples:
   linchpin complete brief city=Os -- npx -y some-server
   linchpin complete 'weather://{city}/{day}' day= city=Oslo -- npx -y some-server
-")]
+"
+    )]
     Complete(Box<complete::CompleteArgs>),
     /// Print notifications as they come, until Ctrl-C.
     #[command(before_help = "\
@@ -118,11 +127,14 @@ Examples:
 ")]
     Ping(Box<ping::PingArgs>),
     /// Call one tool over and over, and say how fast that is.
-    #[command(before_help = "\
+    #[command(
+        override_usage = "linchpin load [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
+        before_help = "\
 Examples:
   linchpin load echo message=hi --concurrency 64 --duration 10 https://example.com/mcp
   linchpin load get-sum a=1 b=2 --requests 1000 --json -- ./server
-")]
+"
+    )]
     Load(Box<load::LoadArgs>),
     /// Log in to servers that want it.
     #[command(before_help = "\

@@ -257,7 +257,7 @@ mod tests {
 
     fn env(name: &str) -> Option<String> {
         match name {
-            "HOME" => Some("/home/ann".into()),
+            "HOME" => Some("/people/ann".into()),
             "KEY" => Some("k3y".into()),
             "EMPTY" => Some(String::new()),
             _ => None,
@@ -275,7 +275,7 @@ mod tests {
             ("${EMPTY:-x}", Ok("x")),
             ("[${EMPTY}]", Ok("[]")),
             ("${workspaceFolder}/a", Ok("/w/a")),
-            ("${userHome}", Ok("/home/ann")),
+            ("${userHome}", Ok("/people/ann")),
             ("$KEY ${ open", Ok("$KEY ${ open")),
             ("${NONE}", Err("NONE, which is not set")),
             ("${env:NONE}", Err("NONE, which is not set")),

@@ -118,7 +118,10 @@ pub(crate) fn compare(a: &Picture, b: &Picture) -> Vec<Difference> {
 /// Lists whose order says nothing.
 const SETS: [&str; 3] = ["required", "enum", "type"];
 
-fn walk(a: &Value, b: &Value, path: String, one: &mut dyn FnMut(Change, &str, Option<&Value>, Option<&Value>)) {
+/// Takes a difference: what happened, where, and what stands on either side.
+type Take<'a> = dyn FnMut(Change, &str, Option<&Value>, Option<&Value>) + 'a;
+
+fn walk(a: &Value, b: &Value, path: String, one: &mut Take<'_>) {
     let last = path.rsplit('/').next().unwrap_or_default();
     match (a, b) {
         (Value::Object(left), Value::Object(right)) => {
@@ -171,11 +174,11 @@ pub(crate) fn lines(found: &[Difference], style: Style) -> Vec<String> {
             out.push(format!("  {} {}", style.warn("~"), clean(&one.name)));
             name = &one.name;
         }
-        let path = clean(if one.path.is_empty() { "/" } else { &one.path });
+        let path = if one.path.is_empty() { String::new() } else { format!("{}: ", clean(&one.path)) };
         out.push(match one.change {
-            Change::Added => style.good(&format!("      + {path}: {}", shown(&one.b))),
-            Change::Removed => style.bad(&format!("      - {path}: {}", shown(&one.a))),
-            Change::Changed => format!("      {path}: {} → {}", style.bad(&shown(&one.a)), style.good(&shown(&one.b))),
+            Change::Added => style.good(&format!("      + {path}{}", shown(&one.b))),
+            Change::Removed => style.bad(&format!("      - {path}{}", shown(&one.a))),
+            Change::Changed => format!("      {path}{} → {}", style.bad(&shown(&one.a)), style.good(&shown(&one.b))),
         });
     }
     out

@@ -34,7 +34,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
   0    done
   1    the tool said that it failed; the two sides of a diff differ; the server cannot be started
-  2    the command line is wrong, or names something that is not there
+  2    the command line is wrong, or names a tool, prompt or file that is not there
   3    the server cannot be reached, or speaks no common protocol version
   4    the server answered with an error, or went away
   5    no answer in time

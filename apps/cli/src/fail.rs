@@ -1,6 +1,7 @@
 //! Failures, told to a person: what happened, and what to do next.
 
 use crate::exit::Exit;
+use crate::shown::clean;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -38,18 +39,23 @@ impl Failure {
         self
     }
 
+    /// Whether its message has these words.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        self.message.contains(words)
+    }
+
     #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Prints it and gives the exit code. Readable without colour.
+    /// Prints it and gives the exit code. Readable without colour; what servers said in it commands no terminal.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.message.is_empty() {
-            eprintln!("error: {}", self.message);
+            eprintln!("error: {}", clean(&self.message));
         }
         for hint in &self.hints {
-            eprintln!("hint: {hint}");
+            eprintln!("hint: {}", clean(hint));
         }
         self.exit.code()
     }

@@ -73,6 +73,17 @@ impl InspectorArgs {
         self.method.is_some()
     }
 
+    /// Flags that take several words take those of the target too, when it follows. Gives them back.
+    pub(crate) fn spilled(&mut self) -> Vec<String> {
+        let mut spilled = Vec::new();
+        for pairs in [&mut self.tool_arg, &mut self.prompt_args, &mut self.metadata] {
+            if let Some(at) = pairs.iter().position(|word| !word.contains('=')) {
+                spilled.extend(pairs.drain(at..));
+            }
+        }
+        spilled
+    }
+
     pub(crate) fn run(&self, plain: &Plain) -> Result<(), Failure> {
         let Some(method) = self.method.as_deref() else { return Ok(()) };
         let target = plain.resolve()?;
@@ -103,6 +114,12 @@ impl InspectorArgs {
         };
         if method == "logging/setLevel" {
             let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel needs --log-level"))?;
+            if session.connection.stateless() {
+                let revision = session.connection.revision();
+                return Err(Failure::new(format!("{revision} has no logging/setLevel: each call says its level"))
+                    .exit(Exit::Protocol)
+                    .hint("--era legacy speaks a revision that has it"));
+            }
             session.connection.set_log_level(level).await.map_err(|e| session.told(&e))?;
             return Ok(json!({}));
         }
@@ -187,16 +204,7 @@ async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Fai
 fn read(json: &str) -> Value {
     let mut result: Value = serde_json::from_str(json).unwrap_or_default();
     if let Some(members) = result.as_object_mut() {
-        for member in ["resultType", "ttlMs", "cacheScope"] {
-            members.remove(member);
-        }
-        let empty = members.get_mut("_meta").and_then(Value::as_object_mut).is_some_and(|meta| {
-            meta.remove(linchpin::types::meta::key::SERVER_INFO);
-            meta.is_empty()
-        });
-        if empty {
-            members.remove("_meta");
-        }
+        members.remove("resultType");
     }
     result
 }

@@ -77,7 +77,7 @@ impl LoginArgs {
                     eprintln!("The server wants a login. Go to:\n  {url}");
                     eprint!("Then paste the address you were sent to at last: ");
                 },
-                || async { Ok(tokio::task::spawn_blocking(line).await??) },
+                || async { tokio::task::spawn_blocking(line).await? },
             )),
         })
     }

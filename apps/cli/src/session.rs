@@ -57,6 +57,9 @@ pub(crate) struct TalkArgs {
 /// Seconds, or a number with a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if digits.is_empty() {
+        return Err(format!("`{text}` is no time, such as 5, 500ms or 2m"));
+    }
     let unit = match &text[digits.len()..] {
         "" | "s" => 1.0,
         "ms" => 0.001,
@@ -222,7 +225,11 @@ pub(crate) async fn connect(
     match client.connect_to(target.dial).await {
         Ok(connection) => Ok(Session { connection, target: target.name, kind: target.kind, witness }),
         Err(e) => {
-            let failure = told(&e, &target.kind, &witness);
+            let mut failure = told(&e, &target.kind, &witness);
+            if let (Some(what), Kind::Command(_)) = (witness.garbage(), &target.kind) {
+                let why = "it writes something to standard output that is not the protocol";
+                failure = failure.hint(format!("{why}: `{what}`; logs belong on standard error"));
+            }
             Err(if begun.elapsed().as_millis() >= open_ms {
                 failure.exit(Exit::Timeout).hint("give it more time with --timeout")
             } else {
@@ -233,6 +240,11 @@ pub(crate) async fn connect(
 }
 
 impl Session {
+    /// Whether nobody is behind it but a file.
+    pub(crate) fn is_transcript(&self) -> bool {
+        self.kind == Kind::Transcript
+    }
+
     /// An error in words for a person.
     pub(crate) fn told(&self, e: &Error) -> Failure {
         told(e, &self.kind, &self.witness)
@@ -242,11 +254,16 @@ impl Session {
 fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
     let turned_away = matches!(e, Error::Link(LinkError::Unauthorized(_)))
         || (matches!(e, Error::Connect(_) | Error::Link(_)) && witness.unauthorized());
-    let failure = Failure::new(e);
+    let failure = match e {
+        // Some say so themselves.
+        Error::Connect(why) if why.starts_with("cannot connect") => Failure::new(why),
+        e => Failure::new(e),
+    };
     if turned_away {
         let failure = failure.exit(Exit::Unauthorized);
         return match kind {
-            Kind::Web(url) => {
+            Kind::Web(_, true) => failure.hint("the token was not accepted; is it for this server, and still good?"),
+            Kind::Web(url, false) => {
                 failure.hint(format!("log in with `linchpin auth login {url}`, or give a token with --bearer-env VAR"))
             }
             _ => failure,
@@ -261,10 +278,14 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
                 code::METHOD_NOT_FOUND => {
                     failure.hint("the server does not have that; `linchpin inspect` shows what it has")
                 }
+                code::MISSING_REQUIRED_CLIENT_CAPABILITY => failure.hint(
+                    "questions need a terminal, --answer, --answers or --decline; folders to work in need --roots",
+                ),
                 _ => failure,
             }
         }
         Error::Arguments(_) => failure.exit(Exit::Usage),
+        Error::Ask(why) if why.contains("refused") => failure.exit(Exit::Protocol),
         Error::Ask(_) => failure
             .exit(Exit::Protocol)
             .hint("questions are answered on a terminal, or with --answer FIELD=VALUE, --answers FILE, or --decline"),
@@ -290,9 +311,10 @@ fn connecting(failure: Failure, why: &str, kind: &Kind) -> Failure {
         Kind::Command(_) if says("exit") || says("ended") || says("closed") => failure.hint(
             "the server gets few of this shell's variables: pass what it needs with -e NAME or -e NAME=VALUE; --trace shows what it says",
         ),
-        Kind::Web(_) if says("refuses") || says("refused") => failure.hint("is the server running, and the port right?"),
-        Kind::Web(_) if says("404") => failure.hint("is the path right? Many servers are at /mcp, older ones at /sse"),
-        Kind::Web(_) => failure.hint("--trace shows what was said"),
+        Kind::Web(..) if says("refuses") || says("refused") => failure.hint("is the server running, and the port right?"),
+        Kind::Web(..) if says("without tls") => failure.hint("--allow-plain-http does it all the same"),
+        Kind::Web(..) if says("404") => failure.hint("is the path right? Many servers are at /mcp, older ones at /sse"),
+        Kind::Web(..) => failure.hint("--trace shows what was said"),
         _ => failure,
     }
 }

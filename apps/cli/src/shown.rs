@@ -135,10 +135,13 @@ pub(crate) fn count(n: usize, one: &str) -> String {
 
 /// The name that was probably meant, if one is near.
 pub(crate) fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let best = names.into_iter().map(|name| (distance(word, name), name)).min_by_key(|(d, _)| *d)?;
-    let (longest, (distance, name)) = (word.chars().count().max(best.1.chars().count()), best);
-    let inside = word.len() >= 3 && name.to_lowercase().contains(&word.to_lowercase());
-    (inside || distance * 3 <= longest).then_some(name)
+    let length = |name: &str| name.chars().count().max(word.chars().count());
+    let lower = word.to_lowercase();
+    let mut all: Vec<(usize, &str)> = names.into_iter().map(|name| (distance(word, name), name)).collect();
+    all.sort_by_key(|(distance, _)| *distance);
+    let close = all.first().filter(|(distance, name)| distance * 3 <= length(name));
+    let part = || all.iter().find(|(_, name)| lower.len() >= 3 && name.to_lowercase().contains(&lower));
+    close.or_else(part).map(|(_, name)| *name)
 }
 
 /// How many letters must change to make one word of the other, ignoring case.

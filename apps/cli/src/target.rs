@@ -6,7 +6,7 @@ use crate::login;
 use crate::redact::{Redactor, is_secret};
 use crate::replay;
 use crate::transcript::Transcript;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linchpin::client::Dial;
 use linchpin::transport::child::Child;
 use linchpin::transport::memory::in_process;
@@ -54,8 +54,8 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "VAR")]
     pub(crate) bearer_env: Option<String>,
 
-    /// How to reach the server.
-    #[arg(long, value_name = "KIND", default_value = "auto")]
+    /// How to reach it: auto, http, sse (only the transport of 2024-11-05), or stdio.
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = transport)]
     pub(crate) transport: Transport,
 
     /// Send credentials without TLS to other machines.
@@ -67,18 +67,27 @@ pub(crate) struct TargetArgs {
 }
 
 /// See `--transport`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// What the target looks like; for addresses, what the server turns out to speak.
     #[default]
     Auto,
     /// Streamable HTTP, and what it falls back to.
-    #[value(alias = "streamable-http")]
     Http,
     /// Only the HTTP+SSE transport of 2024-11-05.
     Sse,
     /// A command on its standard input and output.
     Stdio,
+}
+
+fn transport(name: &str) -> Result<Transport, String> {
+    match name {
+        "auto" => Ok(Transport::Auto),
+        "http" | "streamable-http" => Ok(Transport::Http),
+        "sse" => Ok(Transport::Sse),
+        "stdio" => Ok(Transport::Stdio),
+        _ => Err("there are auto, http, sse and stdio".to_owned()),
+    }
 }
 
 /// A server that can be connected to.
@@ -97,8 +106,8 @@ pub(crate) struct Target {
 pub(crate) enum Kind {
     /// A program of this name.
     Command(String),
-    /// An address.
-    Web(String),
+    /// An address, and whether it was given credentials.
+    Web(String, bool),
     Socket,
     Transcript,
 }
@@ -145,7 +154,7 @@ impl TargetArgs {
             [one] if is_address(one) => self.web(one, Vec::new(), false),
             [one] if is_socket(one) => Ok(socket(Path::new(one.strip_prefix("unix:").unwrap_or(one)))),
             [one] if Transcript::is(Path::new(one)) => transcript(Path::new(one)),
-            [one] if one.contains(' ') => {
+            [one] if one.contains(' ') && !Path::new(one).exists() => {
                 let words = shell(one)?;
                 self.program(&words)
             }
@@ -241,7 +250,7 @@ impl TargetArgs {
             place = place.auth(oauth);
         }
         let name = Dial::name(&place);
-        Ok(Target { dial: Arc::new(place), kind: Kind::Web(name.clone()), name, redactor })
+        Ok(Target { dial: Arc::new(place), kind: Kind::Web(name.clone(), credentials), name, redactor })
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {
@@ -268,7 +277,10 @@ fn is_socket(word: &str) -> bool {
         word.strip_prefix("unix:").is_some() || is(word)
     }
     #[cfg(not(unix))]
-    false
+    {
+        let _ = word;
+        false
+    }
 }
 
 /// Whether a word can only be a target.

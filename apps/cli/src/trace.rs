@@ -1,11 +1,11 @@
 //! What `--trace` shows on standard error, and what every command notices on the way.
 
 use crate::redact::Redactor;
-use crate::shown::{Style, clean};
+use crate::shown::{Style, clean, shorten};
 use linchpin::client::{Tap, Traffic};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Several taps as one.
 pub(crate) struct Taps(pub(crate) Vec<Box<dyn Tap>>);
@@ -16,13 +16,20 @@ impl Tap for Taps {
     }
 }
 
-/// Remembers the last status, which tells a server that wants a login from one that is broken.
+/// Remembers what helps to explain a failure: the last status, which tells a server that wants a login from one that is
+/// broken, and what came that was no message.
 #[derive(Default)]
 pub(crate) struct Witness {
     status: AtomicU16,
+    garbage: OnceLock<String>,
 }
 
 impl Witness {
+    /// The beginning of the first thing that was no message.
+    pub(crate) fn garbage(&self) -> Option<&str> {
+        self.garbage.get().map(String::as_str)
+    }
+
     pub(crate) fn unauthorized(&self) -> bool {
         self.status.load(Ordering::Relaxed) == 401
     }
@@ -33,8 +40,10 @@ pub(crate) struct Watching(pub(crate) Arc<Witness>);
 
 impl Tap for Watching {
     fn saw(&self, event: Traffic<'_>) {
-        if let Traffic::Response { status, .. } = event {
-            self.0.status.store(status.as_u16(), Ordering::Relaxed);
+        match event {
+            Traffic::Response { status, .. } => self.0.status.store(status.as_u16(), Ordering::Relaxed),
+            Traffic::Garbage(what) => drop(self.0.garbage.set(shorten(what.trim(), 100))),
+            _ => {}
         }
     }
 }

@@ -105,6 +105,10 @@ pub(crate) enum Line {
 impl Transcript {
     /// Whether a file begins like a transcript.
     pub(crate) fn is(path: &Path) -> bool {
+        // Opening a pipe would wait for its other end.
+        if !path.is_file() {
+            return false;
+        }
         let mut start = [0; 64];
         let read = File::open(path).and_then(|mut file| file.read(&mut start));
         read.is_ok_and(|n| {

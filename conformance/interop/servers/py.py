@@ -1,4 +1,5 @@
-"""A server written with Python's `mcp` 2.x, for both eras: `python py.py stdio` or `python py.py http PORT`.
+"""A server written with Python's `mcp` 2.x, for both eras: `python py.py stdio` or `python py.py http PORT`,
+with `stateless` at the end without sessions, and with JSON answers.
 
 The same offer as `ts.mjs` and `rmcp/`: what each tool does is in `README.md`.
 """
@@ -13,6 +14,7 @@ from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+from mcp.server.streamable_http import EventMessage, EventStore
 from mcp_types import (
     Completion,
     CreateMessageResult,
@@ -78,6 +80,15 @@ async def slow() -> str:
 def stopped() -> str:
     """How many slow calls were stopped."""
     return str(STATE["stopped"])
+
+
+@server.tool()
+async def drop(ctx: Context) -> str:
+    """Closes its stream before it answers."""
+    await anyio.sleep(0.1)
+    await ctx.close_sse_stream()
+    await anyio.sleep(0.3)
+    return "came back"
 
 
 @server.tool()
@@ -157,8 +168,29 @@ async def complete(ref, argument, context):
     return Completion(values=[name for name in PEOPLE if name.startswith(argument.value)])
 
 
+class Events(EventStore):
+    """Keeps what was sent on streams, for those who come back."""
+
+    def __init__(self):
+        self.events = []
+
+    async def store_event(self, stream_id, message):
+        self.events.append((stream_id, message))
+        return str(len(self.events))
+
+    async def replay_events_after(self, last_event_id, send_callback):
+        at = int(last_event_id)
+        stream = self.events[at - 1][0]
+        for number, (other, message) in enumerate(self.events[at:], start=at + 1):
+            if other == stream and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run()
+    elif "stateless" in sys.argv:
+        server.run("streamable-http", port=int(sys.argv[2]), stateless_http=True, json_response=True)
     else:
-        server.run("streamable-http", port=int(sys.argv[2]))
+        server.run("streamable-http", port=int(sys.argv[2]), event_store=Events(), retry_interval=50)

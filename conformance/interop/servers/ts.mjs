@@ -1,4 +1,5 @@
-// A server written with @modelcontextprotocol/server 2.x, for both eras: `node ts.mjs stdio` or `node ts.mjs http PORT`.
+// A server written with @modelcontextprotocol/server 2.x, for both eras: `node ts.mjs stdio` or `node ts.mjs http PORT`,
+// with `stateless` at the end without sessions.
 //
 // The same offer as `py.py` and `rmcp/`: what each tool does is in `README.md`.
 
@@ -14,7 +15,7 @@ const { serveStdio } = require("@modelcontextprotocol/server/stdio");
 const { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } = require("@modelcontextprotocol/node");
 const z = require("zod");
 
-const [kind, port] = process.argv.slice(2);
+const [kind, port, manner] = process.argv.slice(2);
 const people = ["ada", "alan", "grace"];
 const text = (said) => ({ content: [{ type: "text", text: String(said) }] });
 const pause = (ms, signal) =>
@@ -24,7 +25,7 @@ const pause = (ms, signal) =>
   });
 
 // What lives longer than a server object: over HTTP each stateless request has a new one.
-const world = { stopped: 0, note: 0, grown: false };
+const world = { stopped: 0, note: 0, grown: false, sessions: new Map() };
 const servers = new Set();
 let notify = null;
 
@@ -96,6 +97,16 @@ function tools(server) {
     return text("done");
   });
   server.registerTool("stopped", { description: "How many slow calls were stopped" }, async () => text(world.stopped));
+  server.registerTool("drop", { description: "Closes its stream before it answers" }, async (ctx) => {
+    await pause(100, ctx.mcpReq.signal);
+    ctx.http?.closeSSE?.();
+    await pause(300, ctx.mcpReq.signal);
+    return text("came back");
+  });
+  server.registerTool("forget", { description: "Forgets all sessions" }, async () => {
+    setTimeout(() => world.sessions.clear(), 100);
+    return text("forgotten");
+  });
   server.registerTool("touch", { description: "Changes the note" }, async () => {
     world.note++;
     tell("resource");
@@ -140,11 +151,29 @@ function questions(server) {
   });
 }
 
+/** Keeps what was sent on streams, for those who come back. */
+function eventStore() {
+  const events = [];
+  return {
+    async storeEvent(stream, message) {
+      return `${stream}_${events.push({ stream, message })}`;
+    },
+    async replayEventsAfter(last, { send }) {
+      const at = Number(last.slice(last.lastIndexOf("_") + 1));
+      const { stream } = events[at - 1];
+      for (let next = at; next < events.length; next++) {
+        if (events[next].stream === stream) await send(`${stream}_${next + 1}`, events[next].message);
+      }
+      return stream;
+    },
+  };
+}
+
 function http() {
   const handler = createMcpHandler(() => build(false), { legacy: "reject" });
   notify = handler.notify;
   const modern = toNodeHandler(handler);
-  const sessions = new Map();
+  const { sessions } = world;
   async function withSession(req, res) {
     const id = req.headers["mcp-session-id"];
     if (id !== undefined) {
@@ -155,6 +184,8 @@ function http() {
     }
     const transport = new NodeStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
+      eventStore: eventStore(),
+      retryInterval: 50,
       onsessioninitialized: (id) => void sessions.set(id, transport),
     });
     const server = build(true);
@@ -167,7 +198,7 @@ function http() {
     for await (const chunk of req) chunks.push(chunk);
     try {
       req.body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks)) : undefined;
-      const old = await isLegacyRequest(toWebRequest(req, req.body), req.body);
+      const old = await isLegacyRequest(await toWebRequest(req, req.body), req.body);
       await (old ? withSession(req, res) : modern(req, res, req.body));
     } catch (error) {
       console.error(error);
@@ -177,5 +208,13 @@ function http() {
   }).listen(Number(port), "127.0.0.1");
 }
 
+/** As the SDK does it by itself: every request of the older revisions stands alone too. */
+function stateless() {
+  const handler = createMcpHandler(() => build(false));
+  notify = handler.notify;
+  createServer(toNodeHandler(handler)).listen(Number(port), "127.0.0.1");
+}
+
 if (kind === "stdio") serveStdio(() => build(true));
+else if (manner === "stateless") stateless();
 else http();

@@ -536,6 +536,25 @@ const ROWS: &[Row] = &[
         end: "200",
     },
     Row {
+        name: "a server that wants the nonce it was given",
+        world: |world| {
+            world.merge_server(json!({"dpop_signing_alg_values_supported": ["ES256"]}));
+            world.set(|set| {
+                set.tokens = json!({"token_type": "DPoP"});
+                set.nonces = Some(("as-nonce", "never-enough"));
+            });
+        },
+        oauth: |oauth| oauth.dpop(true).client_credentials("program", "secret"),
+        log: "MCP list: 401
+            GET mcp/PRM/mcp
+            GET as/AS
+            POST as/token client_credentials basic(program:secret) resource=MCP
+            POST as/token client_credentials basic(program:secret) resource=MCP
+            MCP list DPoP token-1: 401
+            MCP list DPoP token-1: 401",
+        end: "wants a nonce in the DPoP proof and gives none that is new",
+    },
+    Row {
         name: "a key, because the program insists, and a server that knows nothing of that",
         world: |_| {},
         oauth: |oauth| oauth.dpop(true),

@@ -369,10 +369,12 @@ async fn servers_with_one_resource_redeem_their_refresh_token_once() {
         let root = "https://mcp.example/.well-known/oauth-protected-resource";
         set.documents.insert(root.into(), json!({"resource": "https://mcp.example", "authorization_servers": [AS]}));
     });
-    let oauth = pre(&world);
+    let store = MemoryStore::new();
+    let earlier = pre(&world).store(store.clone());
     let (a, b) = ("https://mcp.example/a", "https://mcp.example/b");
-    assert_eq!(world.call_at(&oauth, a, "list").await, Ok(200));
-    assert_eq!(world.call_at(&oauth, b, "list").await, Ok(200));
+    assert_eq!(world.call_at(&earlier, a, "list").await, Ok(200));
+    assert_eq!(world.call_at(&earlier, b, "list").await, Ok(200));
+    let oauth = pre(&world).store(store);
     world.log();
     world.pass(3700);
     world.set(|set| set.slow = true);

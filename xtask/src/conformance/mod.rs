@@ -99,6 +99,9 @@ pub(crate) fn check(context: &Context, wanted: &Wanted<'_>) -> Result<Report> {
             totals.push(add(&mut report, &format!("{role} {}", revision.name), revision, rows, wanted));
         }
     }
+    if let Some(scenario) = wanted.scenario.filter(|_| report.counts == Counts::default()) {
+        bail!("the suite has no scenario `{scenario}` for this; `list` of the suite names them");
+    }
     report.text.push_str(&table(&totals));
     Ok(report)
 }
@@ -201,10 +204,7 @@ mod tests {
     fn a_list_is_read_with_what_it_says_of_each_scenario() {
         let list = "Client scenarios:\n  - auth/dpop [extension]\n  - tools_call [2025-06-18,2025-11-25]\n\n";
         let pair = |name: &str, about: &str| (name.to_string(), about.to_string());
-        assert_eq!(
-            scenarios(list),
-            [pair("auth/dpop", "[extension]"), pair("tools_call", "[2025-06-18,2025-11-25]")]
-        );
+        assert_eq!(scenarios(list), [pair("auth/dpop", "[extension]"), pair("tools_call", "[2025-06-18,2025-11-25]")]);
     }
 
     #[test]

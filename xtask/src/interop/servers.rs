@@ -38,10 +38,8 @@ struct Lane {
 }
 
 /// What a lane came to.
-struct Result_ {
+struct Finding {
     outcome: Outcome,
-    /// The version the server tells of itself.
-
     /// Messages of ours that were judged, and of the server's.
     sent: u64,
     heard: u64,
@@ -174,9 +172,8 @@ fn run(context: &Context, data: &Value, lanes: &[Lane]) -> Result<Report> {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     lanes.get(index).map(|lane| (index, lane))
                 } {
-                    let result = one(context, &places, data, lane).unwrap_or_else(|error| Result_ {
+                    let result = one(context, &places, data, lane).unwrap_or_else(|error| Finding {
                         outcome: Outcome::broken(&format!("{error:#}")),
-                        version: String::new(),
                         sent: 0,
                         heard: 0,
                         noted: Vec::new(),
@@ -195,7 +192,7 @@ fn run(context: &Context, data: &Value, lanes: &[Lane]) -> Result<Report> {
 }
 
 /// Runs one lane: a folder of its own, a server where one must run, the client, the judge.
-fn one(context: &Context, places: &Places, data: &Value, lane: &Lane) -> Result<Result_> {
+fn one(context: &Context, places: &Places, data: &Value, lane: &Lane) -> Result<Finding> {
     let name = lane.to_string().replace([' ', '(', ')'], "-");
     let folder = context.results("interop-client")?.join(name.trim_end_matches('-'));
     if folder.exists() {
@@ -210,7 +207,8 @@ fn one(context: &Context, places: &Places, data: &Value, lane: &Lane) -> Result<
     let port = free_port()?;
     vars.insert("port", PathBuf::from(port.to_string()));
     let fill = |text: &str| {
-        let text = places.of.iter().fold(text.to_string(), |text, (name, place)| text.replace(&format!("{{{name}}}"), place));
+        let text =
+            places.of.iter().fold(text.to_string(), |text, (name, place)| text.replace(&format!("{{{name}}}"), place));
         vars.iter().fold(text, |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string_lossy()))
     };
     let words = lane.target["run"].as_array().context("nothing to run")?;
@@ -233,25 +231,19 @@ fn one(context: &Context, places: &Places, data: &Value, lane: &Lane) -> Result<
     if lane.is_http() {
         let (program, args) = words.split_first().context("nothing to run")?;
         let mut server = Command::new(program);
-        server.args(args).envs(&env).env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&folder);
+        server.args(args).envs(&env).current_dir(&folder);
         _running = Some(Running::start(&mut server, port, &folder.join("server.log"))?);
         what["url"] = json!(format!("http://127.0.0.1:{port}{}", lane.text("path")));
-        what["sse"] = json!(lane.text("transport") == "sse");
+        // Otherwise the client finds out by itself what is spoken there.
+        what["sse"] = json!(lane.target["told"] == true);
     } else {
         what["command"] = json!(words);
         what["env"] = json!(env);
-        what["env"]["PYTHONDONTWRITEBYTECODE"] = json!("1");
     }
     let mut client = Command::new(context.release_binary("interop-client"));
     client.arg(what.to_string()).current_dir(&folder);
     let finished = process::run(&mut client, &folder.join("client.log"), Duration::from_secs(LANE_S_MAX))?;
     let mut outcome = Outcome { checks: checks(&catalog, &finished.output)?, ..Outcome::default() };
-    let version = finished
-        .output
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .find_map(|line| line["server"]["version"].as_str().map(String::from))
-        .unwrap_or_default();
     let verdict = judge(places, context, &folder, &lane.revision)?;
     let texts = |member: &str| -> Vec<String> {
         verdict[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
@@ -262,7 +254,7 @@ fn one(context: &Context, places: &Places, data: &Value, lane: &Lane) -> Result<
     if outcome.messages == 0 {
         outcome.violations.push("our client said nothing".to_string());
     }
-    Ok(Result_ { outcome, version, sent: number("sent"), heard: number("heard"), noted: texts("noted") })
+    Ok(Finding { outcome, sent: number("sent"), heard: number("heard"), noted: texts("noted") })
 }
 
 /// The checks of a lane, with the reasons why some are left out, and their names as a catalogue.
@@ -273,9 +265,14 @@ fn checks_for(data: &Value, lane: &Lane) -> Result<(Vec<Value>, String)> {
         let name = check["name"].as_str().context("a check without a name")?.to_string();
         // For every revision, or for one: `name` or `name revision`.
         let skips = &lane.target["skip"];
-        let why = [&skips[format!("{name} {}", lane.revision)], &skips[name.as_str()]].into_iter().find_map(Value::as_str);
+        let why =
+            [&skips[format!("{name} {}", lane.revision)], &skips[name.as_str()]].into_iter().find_map(Value::as_str);
         if let Some(why) = why {
             check["skip"] = json!(why);
+        }
+        // What must come of it, where a bridge is known to lose something.
+        for (member, value) in lane.target["differs"][name.as_str()].as_object().into_iter().flatten() {
+            check[member] = value.clone();
         }
     }
     for name in lane.target["skip"].as_object().into_iter().flatten().map(|(name, _)| name) {
@@ -315,7 +312,7 @@ fn judge(places: &Places, context: &Context, folder: &Path, revision: &str) -> R
 }
 
 /// The tables: lanes, what failed, what was left out, what the servers do wrong.
-fn summarise(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Result_>) -> Result<Report> {
+fn summarise(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Finding>) -> Result<Report> {
     let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
     let heading = ["target", "package", "revision", "pass", "fail", "left out", "sent", "violations", "heard", "noted"];
     let mut rows = vec![heading.map(String::from).to_vec()];
@@ -367,11 +364,11 @@ fn summarise(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Result
 fn pinned(context: &Context, lane: &Lane) -> Result<String> {
     let (set, package) = (lane.text("set"), lane.text("package"));
     let pins = context.root.join("conformance/interop/tools").join(set);
-    let text = |path: PathBuf| {
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-    };
+    let text =
+        |path: PathBuf| std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()));
     let version = if set == "rmcp" {
-        let manifest: toml::Table = text(context.root.join(RMCP.0).join("Cargo.toml"))?.parse().context("no manifest")?;
+        let manifest: toml::Table =
+            text(context.root.join(RMCP.0).join("Cargo.toml"))?.parse().context("no manifest")?;
         let version = manifest["dependencies"][package]["version"].as_str();
         version.map(|version| version.trim_start_matches('=').to_string())
     } else if set.starts_with("py-") {
@@ -385,20 +382,27 @@ fn pinned(context: &Context, lane: &Lane) -> Result<String> {
 }
 
 /// The table for the README: one row for each target.
-fn markdown(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Result_>) -> Result<String> {
+fn markdown(context: &Context, lanes: &[Lane], results: &BTreeMap<usize, Finding>) -> Result<String> {
     let mut text = String::from("| server | version | transport | revisions | checks |\n|---|---|---|---|---|\n");
     let mut rows: Vec<(String, Vec<String>, u64, u64)> = Vec::new();
     for (index, result) in results {
         let lane = &lanes[*index];
-        let registry = if lane.text("set").starts_with("py-") { "PyPI" } else if lane.text("set") == "rmcp" { "crates.io" } else { "npm" };
+        let registry = if lane.text("set").starts_with("py-") {
+            "PyPI"
+        } else if lane.text("set") == "rmcp" {
+            "crates.io"
+        } else {
+            "npm"
+        };
         let transport = match lane.text("transport") {
             "http" => "Streamable HTTP",
             "sse" => "HTTP+SSE",
             other => other,
         };
+        let manner = lane.target["manner"].as_str().map_or(String::new(), |manner| format!(" {manner}"));
         let behind = lane.target["behind"].as_str().map_or(String::new(), |server| format!(" in front of {server}"));
         let key = format!(
-            "| `{}` ({registry}){behind} | {} | {transport} |",
+            "| `{}` ({registry}){behind} | {} | {transport}{manner} |",
             lane.text("package"),
             pinned(context, lane)?,
         );
@@ -437,7 +441,8 @@ mod tests {
             checks_for(&data, lane).unwrap().0.iter().map(|check| check["skip"].is_string()).collect()
         };
         assert_eq!(lanes.iter().map(skipped).collect::<Vec<_>>(), [[true, false, false], [true, true, false]]);
-        let wrong = json!({ "profiles": { "p": [] }, "targets": [{ "profile": "p", "found": "x", "skip": { "d": "" } }] });
+        let wrong =
+            json!({ "profiles": { "p": [] }, "targets": [{ "profile": "p", "found": "x", "skip": { "d": "" } }] });
         let wrong_lanes = super::lanes(&wrong).unwrap();
         assert!(checks_for(&wrong, &wrong_lanes[0]).is_err());
     }

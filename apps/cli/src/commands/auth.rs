@@ -42,6 +42,10 @@ struct Where {
 pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
     let refused = |e: &linchpin::auth::Error| {
         let failure = Failure::new(e).exit(Exit::Unauthorized);
+        let failure = match e.to_string().contains("register") {
+            true => failure.hint("name a client that was registered beforehand with --client-id ID"),
+            false => failure,
+        };
         if e.is_setup() { failure.exit(Exit::Usage) } else { failure }
     };
     match args.what {

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub(crate) struct CallArgs {
     /// The target, if it is a word; the tool's name; and its arguments: key=value, key:=JSON, key=@FILE, a.b=value,
     /// or a whole object as '{…}', @FILE or - (standard input).
-    #[arg(value_name = "[TARGET] NAME [KEY=VALUE]", allow_hyphen_values = false)]
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
     /// The arguments as JSON. `--json '{…}'` means the same.
@@ -126,6 +126,9 @@ async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> R
             let doubtful = matches!(&e, Error::Refused(refused) if matches!(refused.code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR));
             if !doubtful && !matches!(e, Error::Tools(_)) {
                 return Err(failure);
+            }
+            if session.is_transcript() {
+                return Err(failure.hint("a transcript answers only what was recorded"));
             }
             Err(match session.connection.tools().await {
                 Ok(tools) => match tools.iter().find(|tool| tool.name == name) {

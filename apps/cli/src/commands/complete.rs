@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) struct CompleteArgs {
     /// The target, if it is a word; a prompt's name or a resource template; the argument, and what of it is typed
     /// already (`city=Os`); and arguments that are known.
-    #[arg(value_name = "[TARGET] PROMPT|TEMPLATE ARGUMENT=BEGINNING [KEY=VALUE]")]
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
     #[command(flatten)]

@@ -37,7 +37,8 @@ struct Found {
 }
 
 pub(crate) fn run(args: InspectArgs) -> Result<(), Failure> {
-    let (plain, inspector) = (args.plain, args.inspector);
+    let (mut plain, mut inspector) = (args.plain, args.inspector);
+    plain.words.extend(inspector.spilled());
     if inspector.is_asked() {
         return inspector.run(&plain);
     }
@@ -102,10 +103,9 @@ async fn listed<T: Listed>(
                 let answer: Value = serde_json::from_str(answer.as_json()).unwrap_or_default();
                 let n = answer.get(kind).and_then(Value::as_array).map_or(0, Vec::len);
                 if n > 0 {
-                    warn(
-                        "capability-undeclared",
-                        format!("has {n} {kind}, but does not declare the capability: no host asks"),
-                    );
+                    let method = T::METHOD;
+                    let message = format!("answers {method} with {n} found, but does not declare {kind}: no host asks");
+                    warn("capability-undeclared", message);
                 }
             }
             Ok(listing)

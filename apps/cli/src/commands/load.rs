@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
     /// The target, if it is a word; the tool's name; and its arguments.
-    #[arg(value_name = "[TARGET] NAME [KEY=VALUE]")]
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
     /// The arguments as JSON. `--json '{…}'` means the same.

@@ -1,6 +1,7 @@
 //! `linchpin prompt`: renders a prompt.
 
 use crate::content::Keeper;
+use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, TalkArgs};
 use crate::shown::{Out, clean, near};
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
     /// The target, if it is a word; the prompt's name; and its arguments.
-    #[arg(value_name = "[TARGET] NAME [KEY=VALUE]")]
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
     /// Save images, audio and other data to this folder.
@@ -60,8 +61,9 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
                 let known = session.connection.prompts().await.map(|p| p.items).unwrap_or_default();
                 return Err(match known.iter().find(|p| p.name == name) {
                     Some(prompt) => failure.hint(format!("it is used like this: {}", usage(prompt))),
+                    None if failure.says("did you mean") => failure.exit(Exit::Usage),
                     None => match near(&name, known.iter().map(|p| p.name.as_str())) {
-                        Some(meant) => failure.hint(format!("did you mean `{}`?", clean(meant))),
+                        Some(meant) => failure.exit(Exit::Usage).hint(format!("did you mean `{}`?", clean(meant))),
                         None => failure,
                     },
                 });

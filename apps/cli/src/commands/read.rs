@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     /// The target, if it is a word, and the URI of the resource.
-    #[arg(value_name = "[TARGET] URI")]
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
     /// Save what is no text to this folder.

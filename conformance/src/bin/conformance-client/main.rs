@@ -1,7 +1,8 @@
 //! The client that the official conformance suite runs: `conformance-client [WORDS] URL`.
 //!
-//! The suite says in the environment what is wanted: `MCP_CONFORMANCE_SCENARIO` names the scenario,
-//! `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision, `MCP_CONFORMANCE_CONTEXT` holds what the scenario hands out (JSON).
+//! The suite says in the environment what is wanted: `MCP_CONFORMANCE_SCENARIO` names the scenario (without it, tools are
+//! listed), `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision (without it, that is found out), `MCP_CONFORMANCE_CONTEXT` holds
+//! what the scenario hands out (JSON).
 //! Written with Linchpin's public API, as any host would be: it must never speak the protocol by itself, because then the
 //! suite would test this program instead of Linchpin.
 //!
@@ -24,22 +25,25 @@ type Outcome<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send +
 /// What the suite wants done.
 struct Task {
     scenario: String,
-    revision: Revision,
+    revision: Option<Revision>,
     context: Value,
     url: String,
 }
 
 impl Task {
     fn read() -> Outcome<Task> {
-        let variable = |name: &str| std::env::var(name).map_err(|e| format!("{name}: {e}"));
-        let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION")?;
-        let context = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
-            Ok(text) => serde_json::from_str(&text).map_err(|e| format!("MCP_CONFORMANCE_CONTEXT: {e}"))?,
-            Err(_) => Value::Null,
+        let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let revision = match variable("MCP_CONFORMANCE_PROTOCOL_VERSION") {
+            Some(version) => Some(Revision::parse(&version).ok_or_else(|| format!("{version} is not a revision"))?),
+            None => None,
+        };
+        let context = match variable("MCP_CONFORMANCE_CONTEXT") {
+            Some(text) => serde_json::from_str(&text).map_err(|e| format!("MCP_CONFORMANCE_CONTEXT: {e}"))?,
+            None => Value::Null,
         };
         Ok(Task {
-            scenario: variable("MCP_CONFORMANCE_SCENARIO")?,
-            revision: Revision::parse(&version).ok_or_else(|| format!("{version} is not a revision"))?,
+            scenario: variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default(),
+            revision,
             context,
             url: std::env::args().skip(1).last().ok_or("usage: conformance-client [WORDS] URL")?,
         })
@@ -53,10 +57,11 @@ impl Task {
     /// What may be spoken: the revision that is tested, and where there are sessions the older ones too, because a server
     /// may answer a handshake with an older one. Nothing is probed: what is tried first is the revision itself.
     fn revisions(&self) -> Vec<Revision> {
-        if self.revision == Revision::LATEST {
-            return vec![self.revision];
+        let newest = self.revision.unwrap_or(Revision::LATEST);
+        match self.revision {
+            Some(Revision::LATEST) => vec![newest],
+            _ => Revision::ALL.into_iter().filter(|other| *other <= newest).collect(),
         }
-        Revision::ALL.into_iter().filter(|other| *other <= self.revision).collect()
     }
 
     /// A host that is asked for nothing.

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::host::{Host, soon};
+use crate::recording::Recording;
 use crate::table::{Action, Expect, Lane, List};
 use linchpin::client::{Change, Connection, Error, Step};
 use linchpin::types::tool::Tool;
@@ -12,7 +13,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Makes one check; the error says what is wrong.
-pub(crate) async fn run(conn: &Connection, host: &Host, lane: &Lane, action: &Action) -> Outcome {
+pub(crate) async fn run(
+    conn: &Connection,
+    host: &Host,
+    recording: &Recording,
+    lane: &Lane,
+    action: &Action,
+) -> Outcome {
     match action {
         Action::Connect => connected(conn, lane),
         Action::Ping => conn.ping().await.map_err(told),
@@ -41,7 +48,22 @@ pub(crate) async fn run(conn: &Connection, host: &Host, lane: &Lane, action: &Ac
         Action::Consult { tool, args, text } => consult(conn, tool, lane.fill_all(args), text).await,
         Action::Subscribe { uri, tool, args } => subscribe(conn, uri, tool, lane.fill_all(args)).await,
         Action::Changed { tool, args, then } => changed(conn, host, tool, lane.fill_all(args), then).await,
-        Action::Parallel { tool, args, calls, text } => parallel(conn, tool, args, *calls, text).await,
+        Action::Parallel { tool, args, calls, text } => parallel(conn, tool, &lane.fill_all(args), *calls, text).await,
+        Action::Resume { tool, text } => {
+            let before = recording.resumed();
+            consult(conn, tool, lane.fill_all(&Value::Null), text).await?;
+            if recording.resumed() > before { Ok(()) } else { Err("no stream was taken up again".to_owned()) }
+        }
+        Action::Large { tool, argument, bytes } => large(conn, tool, argument, *bytes).await,
+        Action::Forget { tool } => {
+            conn.call(tool, ()).await.and_then(|result| result.ok()).map_err(told)?;
+            // The server forgets once it has answered.
+            tokio::time::sleep(PATIENCE).await;
+            let tools = conn.pages::<Tool>().next().await.ok_or("no page of tools")?.map_err(told)?;
+            if tools.items.is_empty() { Err("no tools after that".to_owned()) } else { Ok(()) }
+        }
+        // Made by the caller, who knows how to connect.
+        Action::Again => Ok(()),
         Action::Close => close(conn).await,
     }
 }
@@ -280,6 +302,14 @@ async fn parallel(conn: &Connection, tool: &str, args: &Value, calls: usize, wan
         done.map_err(|why| why.to_string())??;
     }
     Ok(())
+}
+
+async fn large(conn: &Connection, tool: &str, argument: &str, bytes: usize) -> Outcome {
+    // Two bytes a letter, and a quote that must be escaped.
+    let sent = "é\"".repeat(bytes / 3);
+    let args = Value::Object([(argument.to_owned(), Value::String(sent.clone()))].into_iter().collect());
+    let said = conn.call(tool, args).await.and_then(|result| result.ok()).map_err(told)?.text();
+    if said.contains(&sent) { Ok(()) } else { Err(format!("{} bytes came back", said.len())) }
 }
 
 async fn close(conn: &Connection) -> Outcome {

@@ -29,6 +29,7 @@ impl Host {
     pub(crate) fn client(self: &Arc<Host>) -> Client {
         let (asked, logs, changes) = (self.clone(), self.clone(), self.clone());
         Client::new("linchpin-interop", env!("CARGO_PKG_VERSION"))
+            .check_results(true)
             .on_ask(move |form| {
                 let host = asked.clone();
                 async move { host.ask(form) }

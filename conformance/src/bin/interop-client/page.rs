@@ -35,8 +35,5 @@ fn answer(mut peer: TcpStream) -> io::Result<()> {
         false => ("404 Not Found", "text/plain", "there is only /page"),
     };
     let n = body.len();
-    write!(
-        peer,
-        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {n}\r\nconnection: close\r\n\r\n{body}"
-    )
+    write!(peer, "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {n}\r\nconnection: close\r\n\r\n{body}")
 }

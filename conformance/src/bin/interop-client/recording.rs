@@ -5,15 +5,25 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file of messages.
-pub(crate) struct Recording(Mutex<File>);
+/// A file of messages, and how often a stream was taken up again where it broke off. Clones share both.
+#[derive(Clone)]
+pub(crate) struct Recording {
+    file: Arc<Mutex<File>>,
+    resumed: Arc<AtomicUsize>,
+}
 
 impl Recording {
     pub(crate) fn create(path: &Path) -> io::Result<Recording> {
-        File::create(path).map(|file| Recording(Mutex::new(file)))
+        File::create(path).map(|file| Recording { file: Arc::new(Mutex::new(file)), resumed: Arc::default() })
+    }
+
+    /// How often a stream was taken up again.
+    pub(crate) fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::SeqCst)
     }
 
     fn record(&self, mut entry: Value) {
@@ -21,7 +31,7 @@ impl Recording {
         entry["at"] = json!(at);
         // One connection is one link: ids are unique in it.
         entry["link"] = json!("tap");
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // A recording that cannot be written is missed by the judge.
         let _ = writeln!(file, "{entry}");
     }
@@ -42,7 +52,10 @@ impl Tap for Recording {
             Traffic::Garbage(text) => self.record(json!({ "from": "server", "text": text })),
             Traffic::Note(text) => self.record(json!({ "from": "link", "note": text })),
             Traffic::Stderr(text) => self.record(json!({ "from": "link", "stderr": text })),
-            Traffic::Request { method, uri, .. } => {
+            Traffic::Request { method, uri, headers } => {
+                if headers.contains_key("last-event-id") {
+                    self.resumed.fetch_add(1, Ordering::SeqCst);
+                }
                 self.record(json!({ "from": "link", "request": format!("{method} {uri}") }));
             }
             Traffic::Response { status, .. } => self.record(json!({ "from": "link", "status": status.as_u16() })),

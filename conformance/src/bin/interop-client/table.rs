@@ -158,12 +158,15 @@ pub(crate) enum Action {
         then: String,
     },
     /// Many calls at once; `{n}` in the arguments and in the answer is the number of the call.
-    Parallel {
-        tool: String,
-        args: Value,
-        calls: usize,
-        text: String,
-    },
+    Parallel { tool: String, args: Value, calls: usize, text: String },
+    /// A call with a text of this many bytes as one of its arguments, which comes back.
+    Large { tool: String, argument: String, bytes: usize },
+    /// A second connection to the same place speaks the same, and closes.
+    Again,
+    /// A call after which the server has forgotten the session, and another one, which works all the same.
+    Forget { tool: String },
+    /// A call whose stream the server closes before it answers.
+    Resume { tool: String, text: String },
     /// The connection is closed and counts as closed.
     Close,
 }

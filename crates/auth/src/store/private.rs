@@ -229,7 +229,8 @@ mod tests {
     #[cfg(all(unix, not(target_os = "macos")))]
     #[test]
     fn the_state_directory_is_where_xdg_says() {
-        let rows: [(&[(&str, &str)], Option<&str>); 7] = [
+        type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+        let rows: [Row<'_>; 7] = [
             (&[("XDG_STATE_HOME", "/state"), ("HOME", "/me")], Some("/state/linchpin")),
             (&[("XDG_STATE_HOME", "/state")], Some("/state/linchpin")),
             (&[("HOME", "/me")], Some("/me/.local/state/linchpin")),

@@ -64,7 +64,7 @@ pub(crate) struct Settings {
     pub(crate) token_error: Option<(&'static str, u16, &'static str)>,
     /// Scopes an MCP request needs, and what is said about that.
     pub(crate) needs: fn(&str) -> &'static str,
-    /// Nonces that the authorization server and the MCP server want.
+    /// Nonces that the authorization server and the MCP server want; `never-enough` is wanted even when it is there.
     pub(crate) nonces: Option<(&'static str, &'static str)>,
     /// Tokens with this beginning are not accepted by the MCP server.
     pub(crate) rejected: Vec<&'static str>,
@@ -206,7 +206,9 @@ impl World {
                     let (claims, key) = open_proof(proof, head.method.as_str(), &head.uri.to_string());
                     assert_eq!(key, thumbprint, "the key of the token");
                     assert_eq!(claims["ath"], json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes()))));
-                    if let Some((_, nonce)) = set.nonces.filter(|(_, nonce)| claims["nonce"] != json!(nonce)) {
+                    if let Some((_, nonce)) =
+                        set.nonces.filter(|(_, nonce)| *nonce == "never-enough" || claims["nonce"] != json!(nonce))
+                    {
                         status = StatusCode::UNAUTHORIZED;
                         challenge(&mut headers, "DPoP error=\"use_dpop_nonce\"");
                         headers.insert("dpop-nonce", HeaderValue::from_static(nonce));

@@ -89,6 +89,14 @@ impl Link for Streamable {
         });
     }
 
+    fn may_stay_silent(&self) -> bool {
+        false
+    }
+
+    fn waits_for_person(&self) -> bool {
+        self.shared.place.asks()
+    }
+
     fn cancels_by_dropping(&self) -> bool {
         match self.shared.wire() {
             Some(wire) => wire.stateless,

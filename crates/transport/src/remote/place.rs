@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use linchpin_proto::link::{Authorizer, BelongsTo, Dialing, LinkError, Traffic};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
@@ -21,6 +21,8 @@ pub(super) struct Place {
     pub(super) dialing: Dialing,
     pub(super) runtime: tokio::runtime::Handle,
     authorizer: Option<Arc<dyn Authorizer>>,
+    /// Requests for which the authorizer is being asked, and perhaps a person behind it.
+    asking: AtomicUsize,
     /// Where a permanent redirect has led.
     moved: OnceLock<Url>,
     /// It has answered before, so that a failed connection is a failed request and no wrong address.
@@ -39,7 +41,7 @@ impl Place {
     ) -> Place {
         let runtime = tokio::runtime::Handle::current();
         let (moved, worked) = (OnceLock::new(), AtomicBool::new(false));
-        Place { url, name, web, heads, dialing, runtime, authorizer, moved, worked }
+        Place { url, name, web, heads, dialing, runtime, authorizer, asking: AtomicUsize::new(0), moved, worked }
     }
 
     /// Sends a request here and returns what answers it, redirects and refused credentials dealt with. `head` builds the
@@ -94,6 +96,11 @@ impl Place {
         }
     }
 
+    /// Whether permission is being asked for right now, which may take as long as a person takes.
+    pub(super) fn asks(&self) -> bool {
+        self.asking.load(Ordering::Relaxed) > 0
+    }
+
     /// One request, and whether the authorizer wants it sent again.
     async fn once(
         &self,
@@ -116,12 +123,15 @@ impl Place {
         (parts.method, parts.uri, parts.headers) = (method.clone(), uri, headers);
         // Permission is for the server, wherever a redirect or an endpoint that it named leads.
         parts.extensions.insert(BelongsTo(self.url.as_str().parse().unwrap_or_default()));
+        let asking = Asking::of(&self.asking);
         authorizer.authorize(&mut parts).await.map_err(LinkError::Unauthorized)?;
+        drop(asking);
         head::mark(&mut parts.headers);
         if tapped {
             self.show_request(method, &parts.uri, &parts.headers);
         }
         let answer = self.answer(self.web.request(method.clone(), url, parts.headers.clone(), body).await)?;
+        let _asking = Asking::of(&self.asking);
         let seen = authorizer.answered(&parts, answer.parts.status, &answer.parts.headers).await;
         seen.map(|again| (answer, again)).map_err(LinkError::Unauthorized)
     }
@@ -217,3 +227,19 @@ const RESENDS_MAX: u32 = 4;
 const HOPS_MAX: u32 = 5;
 const FINISH: Duration = Duration::from_secs(1);
 const FINISH_BYTES: usize = 64 << 10;
+
+/// Counts one question to the authorizer as long as it lives.
+struct Asking<'a>(&'a AtomicUsize);
+
+impl Asking<'_> {
+    fn of(count: &AtomicUsize) -> Asking<'_> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Asking(count)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

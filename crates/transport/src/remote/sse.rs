@@ -242,6 +242,14 @@ impl Link for Sse {
         });
     }
 
+    fn may_stay_silent(&self) -> bool {
+        false
+    }
+
+    fn waits_for_person(&self) -> bool {
+        self.shared.place.asks()
+    }
+
     fn cancels_by_dropping(&self) -> bool {
         false
     }

@@ -61,6 +61,7 @@ impl WebBody {
         }
     }
 
+    #[cfg(feature = "remote")]
     /// Whether nothing more can come.
     pub(crate) fn is_over(&self) -> bool {
         self.body.is_end_stream()
@@ -94,6 +95,7 @@ impl WebBody {
         Ok(if whole.is_empty() { first } else { whole.freeze() })
     }
 
+    #[cfg(feature = "remote")]
     /// The beginning as text, for errors: at most `bytes_max` bytes, and nothing when it cannot be read.
     pub(crate) async fn beginning(&mut self, bytes_max: usize) -> BytesMut {
         let mut text = BytesMut::new();

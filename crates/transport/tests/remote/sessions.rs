@@ -190,3 +190,39 @@ async fn the_authorizer_puts_credentials_on_and_may_ask_for_a_few_more_tries() {
         assert!(server.requests().iter().all(|seen| seen.connection == 0));
     }
 }
+
+#[tokio::test]
+async fn what_answers_the_server_carries_the_session_before_the_revision_is_known_too() {
+    let server = Server::new(polite).await;
+    let open = open(server.remote()).await;
+    open.ask(request(1, None)).await.unwrap();
+    open.link.tell(notification(None)).await.unwrap();
+    let got: Vec<String> = server.requests().iter().map(shown).collect();
+    assert_eq!(got, ["POST - - -", "POST abc-123 - -"]);
+}
+
+#[tokio::test]
+async fn the_first_request_after_the_opening_waits_for_the_stream_but_not_for_ever() {
+    for answers in [true, false] {
+        let server = Server::new(move |_, seen| match seen.method.as_str() {
+            "POST" => vec![Do::Write(with_session(&result(seen.id())))],
+            _ if answers => vec![Do::Wait(50), Do::Write(STREAM.into()), Do::Hold],
+            _ => vec![Do::Hold],
+        })
+        .await;
+        let open = open(server.remote()).await;
+        open.ask(request(1, None)).await.unwrap();
+        open.link.settled(legacy());
+        open.ask(request(2, Some(legacy()))).await.unwrap();
+        let order: Vec<&str> = open
+            .notes
+            .tapped
+            .lock()
+            .unwrap()
+            .iter()
+            .filter_map(|seen| ["Sent", "listening"].into_iter().find(|word| seen.contains(word)))
+            .collect();
+        let want: &[&str] = if answers { &["Sent", "listening", "Sent"] } else { &["Sent", "Sent"] };
+        assert_eq!(order, want);
+    }
+}

@@ -1,0 +1,165 @@
+//! The whole way through a login: `auth login` gets a token that other commands send and `auth logout` forgets, and a
+//! server that wants one is told apart from one that is broken.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn linchpin(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linchpin"));
+    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    for variable in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "APPDATA", "LOCALAPPDATA"] {
+        command.env(variable, home);
+    }
+    command
+}
+
+fn run(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = linchpin(home, args).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// An MCP server that wants a token, and the authorization server that gives it, at one address.
+fn guarded() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let base = origin.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let base = base.clone();
+            std::thread::spawn(move || answer(stream.unwrap(), &base));
+        }
+    });
+    format!("{origin}/mcp")
+}
+
+fn answer(mut stream: TcpStream, base: &str) {
+    let mut read = BufReader::new(stream.try_clone().unwrap());
+    let (mut first, mut token, mut length) = (String::new(), String::new(), 0);
+    if read.read_line(&mut first).unwrap_or(0) == 0 {
+        return;
+    }
+    loop {
+        let mut line = String::new();
+        if read.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap();
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().unwrap(),
+            "authorization" => token = value.trim().to_owned(),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    let _ = read.read_exact(&mut body);
+    let body = String::from_utf8(body).unwrap();
+    let path = first.split(' ').nth(1).unwrap().to_owned();
+    let (status, more, reply) = reply(&path, &body, &token, base);
+    let reply = reply.to_string();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{reply}",
+        reply.len()
+    );
+}
+
+fn reply(path: &str, body: &str, token: &str, base: &str) -> (u16, String, Value) {
+    let none = String::new;
+    match path {
+        "/mcp" if token != "Bearer the-access-token" => {
+            let where_to = format!("{base}/.well-known/oauth-protected-resource/mcp");
+            (401, format!("WWW-Authenticate: Bearer resource_metadata=\"{where_to}\"\r\n"), json!({}))
+        }
+        "/mcp" => {
+            let request: Value = serde_json::from_str(body).unwrap();
+            let about = json!({ "io.modelcontextprotocol/serverInfo": { "name": "guarded", "version": "1" } });
+            let result = match request["method"].as_str() {
+                Some("server/discover") => {
+                    json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "resultType": "complete",
+                            "ttlMs": 0, "cacheScope": "private", "_meta": about })
+                }
+                _ => json!({ "tools": [{ "name": "secret_tool", "inputSchema": { "type": "object" } }],
+                             "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+            };
+            (200, none(), json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }))
+        }
+        "/.well-known/oauth-protected-resource/mcp" => {
+            (200, none(), json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+        }
+        "/.well-known/oauth-authorization-server" => (
+            200,
+            none(),
+            json!({
+                "issuer": base, "authorization_endpoint": format!("{base}/authorize"), "token_endpoint": format!("{base}/token"),
+                "registration_endpoint": format!("{base}/register"), "response_types_supported": ["code"],
+                "grant_types_supported": ["authorization_code"], "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+            }),
+        ),
+        "/register" => {
+            let asked: Value = serde_json::from_str(body).unwrap();
+            let known = json!({ "client_id": "a-client", "redirect_uris": asked["redirect_uris"],
+                                "token_endpoint_auth_method": "none" });
+            (201, none(), known)
+        }
+        "/token" if body.contains("code=the-code") && body.contains("code_verifier=") => {
+            (200, none(), json!({ "access_token": "the-access-token", "token_type": "Bearer", "expires_in": 3600 }))
+        }
+        _ => (404, none(), json!({ "error": "invalid_request" })),
+    }
+}
+
+#[test]
+fn a_login_is_kept_for_other_commands_until_logout() {
+    let home = tempfile::tempdir().unwrap();
+    let (home, url) = (home.path(), guarded());
+    let (code, _, err) = run(home, &["tools", &url]);
+    assert_eq!(code, Some(6), "{err}");
+    assert!(err.contains(&format!("linchpin auth login {url}")), "{err}");
+
+    // The person opens the address, and pastes where it led.
+    let mut login = linchpin(home, &["auth", "login", &url, "--no-browser"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(login.stderr.take().unwrap());
+    let mut told = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "{told}");
+        told.push_str(&line);
+        if line.contains("/authorize?") {
+            break line.trim().to_owned();
+        }
+    };
+    let state = address.split(['?', '&']).find_map(|pair| pair.strip_prefix("state=")).unwrap();
+    writeln!(login.stdin.take().unwrap(), "code=the-code&state={state}").unwrap();
+    stderr.read_to_string(&mut told).unwrap();
+    assert!(login.wait().unwrap().success(), "{told}");
+    assert!(!told.contains("the-access-token"), "{told}");
+
+    let (code, out, err) = run(home, &["tools", &url, "--trace"]);
+    assert_eq!((code, out.as_str()), (Some(0), "secret_tool\n"), "{err}");
+    assert!(err.contains("authorization: •••") && !err.contains("the-access-token"), "{err}");
+    let (code, out, _) = run(home, &["auth", "status", "--json"]);
+    let status: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(status["servers"][0]["resource"], url);
+    assert_eq!(status["servers"][0]["loggedIn"], true);
+    assert!(!out.contains("the-access-token"));
+
+    assert_eq!(run(home, &["auth", "logout", &url]).0, Some(0));
+    assert_eq!(run(home, &["tools", &url]).0, Some(6));
+}
+
+#[test]
+fn a_token_that_is_not_accepted_is_said_to_be_that_and_not_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(home.path(), &["tools", &guarded(), "--bearer", "no-good-token"]);
+    assert_eq!((code, out.as_str()), (Some(6), ""), "{err}");
+    assert!(err.contains("hint: the token was not accepted") && !err.contains("no-good-token"), "{err}");
+}
