@@ -30,7 +30,7 @@ async function open() {
 }
 
 async function call(client) {
-  const result = await client.callTool({ name: "echo", arguments: { text: "hello" } });
+  const result = await client.callTool({ name: "echo", arguments: { message: "hello" } });
   if (!result.content[0].text) throw new Error("the echo is empty");
 }
 

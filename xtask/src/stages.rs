@@ -37,7 +37,7 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "docs", what: "cargo doc, warnings refused", run: docs },
     Stage { name: "msrv", what: "the stated Rust version", run: msrv::check },
-    Stage { name: "build", what: "release binaries linchpin and conformance-server", run: build },
+    Stage { name: "build", what: "release binaries of the program and of the conformance fixtures", run: build },
     Stage {
         name: "conformance",
         what: "the official suite",

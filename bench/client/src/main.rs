@@ -63,7 +63,7 @@ async fn open(revision: Revision, target: &[String]) -> Result<Connection, Error
 }
 
 async fn call(connection: &Connection) -> Result<(), Error> {
-    let text = connection.call("echo", json!({ "text": "hello" })).await?.text();
+    let text = connection.call("echo", json!({ "message": "hello" })).await?.text();
     if text.is_empty() { Err("the echo is empty".into()) } else { Ok(()) }
 }
 

@@ -129,7 +129,7 @@ impl Output {
     pub(crate) fn check(&self, structured: &str) -> Result<(), String> {
         let compiled = self.compiled.get_or_init(|| {
             let schema = serde_json::from_str(self.schema.get()).map_err(|e| e.to_string())?;
-            jsonschema::options().build(&schema).map_err(|e| e.to_string())
+            jsonschema::validator_for(&schema).map_err(|e| e.to_string())
         });
         let validator = match compiled {
             Ok(validator) => validator,

@@ -44,7 +44,7 @@ impl Checker {
     fn build(&self) -> Result<Option<&jsonschema::Validator>, String> {
         let Some(full) = &self.full else { return Ok(None) };
         // References are never fetched: the validator is built without a resolver.
-        let built = full.get_or_init(|| jsonschema::options().build(&self.schema).map_err(|e| e.to_string()));
+        let built = full.get_or_init(|| jsonschema::validator_for(&self.schema).map_err(|e| e.to_string()));
         built.as_ref().map(Some).map_err(|e| format!("not a JSON Schema this server can check: {e}"))
     }
 

@@ -28,6 +28,16 @@ const BUILD_S_MAX: u64 = 900;
 /// The folder of the server that is written with rmcp, and the program.
 const RMCP: (&str, &str) = ("conformance/interop/servers/rmcp", "interop-rmcp");
 
+/// The table in the repository, and what stands above it.
+const TRIED: &str = "conformance/interop/TRIED.md";
+const TRIED_HEAD: &str = "\
+# Tried with
+
+Linchpin's client against servers and bridges by others, in each run of `cargo xtask test`. The revision in bold is what the
+client finds out by itself; for the others it speaks only that one. `@modelcontextprotocol/server`, `mcp` and `rmcp` are SDKs:
+the servers written with them are in `servers/`. Written by `cargo xtask interop-client --write`.
+";
+
 /// One server or bridge in one revision.
 struct Lane {
     target: Value,
@@ -72,7 +82,7 @@ impl fmt::Display for Lane {
 
 /// `cargo xtask interop-client`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--target", "--revision"], &["--no-build"])?;
+    let flags = Flags::parse(words, &["--target", "--revision"], &["--no-build", "--write"])?;
     if !flags.has("--no-build") {
         let mut cargo = process::cargo();
         cargo.args(["build", "--release", "--locked", "--package", "linchpin-conformance"]).current_dir(&context.root);
@@ -90,13 +100,41 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     if lanes.is_empty() {
         bail!("there is no such lane; conformance/interop/targets.json lists the targets");
     }
-    Ok(run(context, &data, &lanes)?.print())
+    let mut report = run(context, &data, &lanes)?;
+    let all = targets.is_empty() && revisions.is_empty();
+    match (all, flags.has("--write")) {
+        (true, true) => std::fs::write(context.root.join(TRIED), tried(context)?).context("cannot write the table")?,
+        (true, false) => compare(context, &mut report)?,
+        (false, true) => bail!("only a run of all lanes can write {TRIED}"),
+        (false, false) => {}
+    }
+    Ok(report.print())
 }
 
 /// Every lane.
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let data = read(context)?;
-    run(context, &data, &lanes(&data)?)
+    let mut report = run(context, &data, &lanes(&data)?)?;
+    compare(context, &mut report)?;
+    Ok(report)
+}
+
+/// What the table in the repository must be after this run.
+fn tried(context: &Context) -> Result<String> {
+    let table = context.results("interop-client")?.join("table.md");
+    let table = std::fs::read_to_string(&table).with_context(|| format!("cannot read {}", table.display()))?;
+    Ok(format!("{TRIED_HEAD}\n{table}"))
+}
+
+/// One check more: the table in the repository says what this run found.
+fn compare(context: &Context, report: &mut Report) -> Result<()> {
+    let same =
+        std::fs::read_to_string(context.root.join(TRIED)).is_ok_and(|text| text == tried(context).unwrap_or_default());
+    report.counts.add(Counts::one(same));
+    if !same {
+        report.text.push_str(&format!("\n{TRIED} is not what this run found: cargo xtask interop-client --write\n"));
+    }
+    Ok(())
 }
 
 fn read(context: &Context) -> Result<Value> {

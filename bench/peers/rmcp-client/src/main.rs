@@ -12,6 +12,7 @@ type Error = Box<dyn std::error::Error>;
 type Connection = RunningService<RoleClient, ()>;
 
 fn main() -> Result<(), Error> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     println!("{}", runtime.block_on(run())?);
     Ok(())
@@ -70,7 +71,7 @@ async fn open(era: &str, target: &[String]) -> Result<Connection, Error> {
 }
 
 async fn call(connection: &Connection) -> Result<(), Error> {
-    let Value::Object(arguments) = json!({ "text": "hello" }) else { return Err("no object".into()) };
+    let Value::Object(arguments) = json!({ "message": "hello" }) else { return Err("no object".into()) };
     let result = connection.call_tool(CallToolRequestParams::new("echo").with_arguments(arguments)).await?;
     let text = result.content.first().and_then(|block| block.as_text()).map_or("", |text| &text.text);
     if text.is_empty() { Err("the echo is empty".into()) } else { Ok(()) }
