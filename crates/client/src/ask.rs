@@ -2,10 +2,11 @@
 
 use crate::form::{Form, checked};
 use linchpin_proto::service::BoxFuture;
+use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitRequestParams, ElicitResult};
 use linchpin_types::mrtr::InputRequest;
 use linchpin_types::root::{ListRootsResult, Root};
-use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
+use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult, SamplingMessageContentBlock};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -49,6 +50,19 @@ pub struct Sample {
     pub server: String,
     /// The conversation and its settings.
     pub params: CreateMessageRequestParams,
+}
+
+impl Sample {
+    /// An answer of one text.
+    pub fn reply(&self, model: impl Into<String>, text: impl Into<String>) -> CreateMessageResult {
+        CreateMessageResult {
+            role: Role::Assistant,
+            content: vec![SamplingMessageContentBlock::text(text)],
+            model: model.into(),
+            stop_reason: Some("endTurn".to_owned()),
+            meta: None,
+        }
+    }
 }
 
 type Handler<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;

@@ -4,7 +4,8 @@ use crate::Result;
 use crate::error::Error;
 use bytestring::ByteString;
 use linchpin_proto::json::{Scanner, Span};
-use linchpin_types::content::ContentBlock;
+use linchpin_types::content::{ContentBlock, ResourceContents};
+use linchpin_types::resource::ReadResourceResult;
 use linchpin_types::tool::CallToolResult;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -171,6 +172,17 @@ impl<T> Decoded<T> {
     /// The result as JSON text, as it arrived.
     pub fn as_json(&self) -> &str {
         &self.text
+    }
+}
+
+impl Decoded<ReadResourceResult> {
+    /// The contents that are text, joined by line feeds.
+    pub fn text(&self) -> String {
+        let texts = self.value.contents.iter().filter_map(|contents| match contents {
+            ResourceContents::Text(text) => Some(text.text.as_str()),
+            ResourceContents::Blob(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
 }
 

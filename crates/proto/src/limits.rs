@@ -123,7 +123,7 @@ pub struct ClientLimits {
     /// revision. Default 60,000, because `npx` may have to download first.
     pub open_ms_max: u64,
     /// How long a program that was asked with `server/discover` may stay silent before `initialize` is tried. Default
-    /// 5,000, counted from its start; a slow program is not mistaken for an old one, because a late answer still counts.
+    /// 1,500; a slow program is not mistaken for an old one, because a late answer still counts.
     pub probe_ms_max: u64,
     /// Rounds of `input_required` one call may take. Default 8.
     pub rounds_max: u32,
@@ -164,7 +164,7 @@ impl Default for ClientLimits {
             call_ms_max: 60_000,
             call_with_progress_ms_max: 3_600_000,
             open_ms_max: 60_000,
-            probe_ms_max: 5_000,
+            probe_ms_max: 1_500,
             rounds_max: 8,
             asks_max: 16,
             ask_ms_max: 300_000,

@@ -189,6 +189,12 @@ pub trait Tap: Send + Sync + 'static {
     fn saw(&self, event: Traffic<'_>);
 }
 
+impl<T: Tap> Tap for Arc<T> {
+    fn saw(&self, event: Traffic<'_>) {
+        T::saw(self, event);
+    }
+}
+
 /// What a [`Tap`] sees. Header values that carry credentials are marked sensitive; show those as dots.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

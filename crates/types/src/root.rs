@@ -17,6 +17,13 @@ pub struct Root {
     pub meta: Option<Meta>,
 }
 
+impl Root {
+    /// A root at a `file://` URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Root { uri: uri.into(), ..Root::default() }
+    }
+}
+
 /// The parameters of `roots/list`.
 pub type ListRootsRequestParams = crate::jsonrpc::RequestParams;
 
