@@ -11,6 +11,7 @@ mod context;
 mod deps;
 mod fuzz;
 mod interop;
+mod keyring;
 mod msrv;
 mod process;
 mod report;

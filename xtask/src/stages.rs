@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report};
-use crate::{conformance, deps, fuzz, interop, msrv, process, tidy};
+use crate::{conformance, deps, fuzz, interop, keyring, msrv, process, tidy};
 
 /// One stage: a name for `--only` and `--skip`, and what it does.
 struct Stage {
@@ -45,6 +45,7 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "interop", what: "clients of others, every message checked against its schema", run: interop::check },
     Stage { name: "interop-client", what: "our client against servers of others", run: interop::servers::check },
+    Stage { name: "keyring", what: "tokens in a real keyring", run: keyring::check },
     Stage {
         name: "fuzz-smoke",
         what: "every fuzz target for a few seconds",

@@ -1,0 +1,81 @@
+//! The keyring of the operating system, for real: a Secret Service of its own, on a bus of its own, with nothing of the
+//! person's in it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::context::Context;
+use crate::process;
+use crate::report::Report;
+
+/// The programs needed, and the Debian packages they are in.
+const PROGRAMS: &[&str] = &["dbus-run-session", "gnome-keyring-daemon"];
+const PACKAGES: &[&str] = &["dbus", "gnome-keyring"];
+
+/// How long building and running the test may take, and installing the packages.
+const TEST_S_MAX: u64 = 600;
+const INSTALL_S_MAX: u64 = 300;
+
+/// Runs the keyring test of `linchpin-auth` against a Secret Service that is started for it.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let home = context.target.join("tools/keyring");
+    let _ = std::fs::remove_dir_all(&home);
+    std::fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    if !ready() && !install(&home) {
+        let why = format!("no Secret Service here (`apt-get install {}` as root)", PACKAGES.join(" "));
+        return Ok(Report::skipped(why));
+    }
+    // Built outside of the session, so that only the test itself runs in it.
+    let test = ["test", "--locked", "-p", "linchpin-auth", "--features", "keyring", "--test", "keyring"];
+    let mut build = process::cargo();
+    build.args(test).arg("--no-run").current_dir(&context.root);
+    let built = process::run(&mut build, &home.join("build.log"), Duration::from_secs(TEST_S_MAX))?;
+    if !built.ok {
+        return Ok(Report::one(false, built.output));
+    }
+    let script = "printf x | gnome-keyring-daemon --unlock --components=secrets && exec \"$@\"";
+    let cargo = process::cargo();
+    let mut session = Command::new("dbus-run-session");
+    session.args(["--", "sh", "-c", script, "sh"]).arg(cargo.get_program()).args(test);
+    session.args(["--", "--nocapture"]).current_dir(&context.root);
+    for (name, folder) in [("XDG_RUNTIME_DIR", "run"), ("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state")] {
+        let folder = home.join(folder);
+        private(&folder)?;
+        session.env(name, folder);
+    }
+    session.env_remove("DISPLAY").env_remove("DBUS_SESSION_BUS_ADDRESS").env("LINCHPIN_TEST_KEYRING", "1");
+    let ran = process::run(&mut session, &home.join("test.log"), Duration::from_secs(TEST_S_MAX))?;
+    // A test that skipped itself has proved nothing.
+    let ok = ran.ok && ran.output.contains("test result: ok") && !ran.output.contains("skipped:");
+    Ok(Report::one(ok, ran.output))
+}
+
+fn ready() -> bool {
+    PROGRAMS.iter().all(|program| process::exists(program, "--version"))
+}
+
+/// Tries to install the packages; only root can.
+fn install(home: &Path) -> bool {
+    let mut update = Command::new("apt-get");
+    update.args(["update", "-qq"]);
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(PACKAGES);
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    let deadline = Duration::from_secs(INSTALL_S_MAX);
+    for (command, log) in [(&mut update, "update.log"), (&mut install, "install.log")] {
+        if !process::run(command, &home.join(log), deadline).is_ok_and(|done| done.ok) {
+            return false;
+        }
+    }
+    ready()
+}
+
+fn private(folder: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+        .with_context(|| format!("cannot close {}", folder.display()))
+}
