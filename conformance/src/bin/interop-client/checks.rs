@@ -264,13 +264,16 @@ async fn consult(conn: &Connection, tool: &str, args: Value, want: &str) -> Outc
 
 async fn subscribe(conn: &Connection, uri: &str, tool: &str, args: Value) -> Outcome {
     let mut changes = conn.subscribe(uri).await.map_err(told)?;
-    conn.call(tool, args).await.and_then(|result| result.ok()).map_err(told)?;
-    let next = tokio::time::timeout(Duration::from_secs(10), changes.next()).await;
-    match next {
-        Ok(Some(Change::Updated(told))) if told == uri => Ok(()),
-        Ok(other) => Err(format!("{other:?} instead of an update of {uri}")),
-        Err(_) => Err(format!("no update of {uri}")),
+    // rmcp acknowledges a listen stream before its handler listens, so that a change right after it may be lost.
+    for _ in 0..4 {
+        conn.call(tool, args.clone()).await.and_then(|result| result.ok()).map_err(told)?;
+        match tokio::time::timeout(Duration::from_millis(2_500), changes.next()).await {
+            Ok(Some(Change::Updated(told))) if told == uri => return Ok(()),
+            Ok(other) => return Err(format!("{other:?} instead of an update of {uri}")),
+            Err(_) => {}
+        }
     }
+    Err(format!("no update of {uri}"))
 }
 
 async fn changed(conn: &Connection, host: &Host, tool: &str, args: Value, then: &str) -> Outcome {
