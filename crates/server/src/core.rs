@@ -8,6 +8,7 @@ use crate::explain::near_miss;
 use crate::handle::Offers;
 use crate::handler::{Args, Source};
 use crate::layer::Layer;
+use crate::registry::{Item, Snapshot};
 use crate::{list, listen};
 use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::{Name, Request};
@@ -168,8 +169,7 @@ impl Core {
         };
         let tools = self.offers.tools.snapshot();
         let Some(entry) = tools.get(&name) else {
-            let near = near_miss(&name, tools.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
-            return fail(&request, code::INVALID_PARAMS, &format!("Unknown tool: {}{near}", clip(&name)));
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools));
         };
         if let Some(span) = request.params.arguments
             && !matches!(request.text(span).as_bytes(), [b'{', ..] | b"null")
@@ -228,8 +228,7 @@ impl Core {
         };
         let prompts = self.offers.prompts.snapshot();
         let Some(entry) = prompts.get(&name) else {
-            let near = near_miss(&name, prompts.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
-            return fail(&request, code::INVALID_PARAMS, &format!("Unknown prompt: {}{near}", clip(&name)));
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts));
         };
         let given = match serde_json::from_str::<Params>(request.params_text()) {
             Ok(params) => params.arguments.unwrap_or_default(),
@@ -406,6 +405,15 @@ impl Core {
 
 fn fail(request: &Request, code: i32, why: &str) -> Started {
     Started::Done(Reply::error(Some(&request.id), code, why, None))
+}
+
+/// Says that nothing has this name, and which one was probably meant.
+fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>) -> String {
+    if let Some(owners) = snapshot.contested(name) {
+        return format!("Several {kind}s answer to {}: use {owners}", clip(name));
+    }
+    let near = near_miss(name, snapshot.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+    format!("Unknown {kind}: {}{near}", clip(name))
 }
 
 /// Cuts names that a peer chose before they are repeated in an error.

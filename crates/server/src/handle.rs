@@ -103,6 +103,9 @@ impl Item for prompt::Registered {
     fn key(&self) -> &str {
         &self.def.name
     }
+    fn hidden(&self) -> &[Box<str>] {
+        &self.hidden
+    }
     fn place(&self) -> String {
         self.place.to_string()
     }

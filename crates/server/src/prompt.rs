@@ -26,6 +26,7 @@ pub struct Prompt {
     pub(crate) layers: Vec<Layer>,
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
+    pub(crate) hidden: Vec<Box<str>>,
 }
 
 impl Prompt {
@@ -35,7 +36,13 @@ impl Prompt {
         let description = description.into();
         let description = (!description.is_empty()).then_some(description);
         let def = Definition { name: name.into(), description, ..Definition::default() };
-        Prompt { def, layers: Vec::new(), completers: Completers::default(), place: Location::caller() }
+        Prompt {
+            def,
+            layers: Vec::new(),
+            completers: Completers::default(),
+            place: Location::caller(),
+            hidden: Vec::new(),
+        }
     }
 
     /// A name for people (from 2025-06-18 on).
@@ -64,6 +71,13 @@ impl Prompt {
         R: IntoCompletion + 'static,
     {
         self.completers.insert(argument.into(), Completer::new(f));
+        self
+    }
+
+    /// A name that requests may use too but that is not listed, for names of earlier versions. It answers only while no
+    /// prompt has this name and no other one answers to it.
+    pub fn alias(mut self, name: impl Into<Box<str>>) -> Prompt {
+        self.hidden.push(name.into());
         self
     }
 
@@ -105,6 +119,7 @@ pub(crate) struct Registered {
     pub(crate) target: Target,
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
+    pub(crate) hidden: Vec<Box<str>>,
 }
 
 /// Binds a definition to its handler.
@@ -113,7 +128,7 @@ where
     S: Send + Sync + 'static,
     H: Shape<S, M> + PromptHandler<S, M>,
 {
-    let Prompt { mut def, layers, completers, place } = prompt;
+    let Prompt { mut def, layers, completers, place, hidden } = prompt;
     let input = H::input();
     let Some(properties) = input["properties"].as_object() else {
         return Err(format!("prompt `{}` ({place}): arguments must be a struct of named strings", def.name));
@@ -142,7 +157,7 @@ where
         handler.run(&state, call)
     });
     let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
-    Ok(Registered { def, target, completers, place })
+    Ok(Registered { def, target, completers, place, hidden })
 }
 
 /// An answer of a prompt.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) trait Item: Send + Sync + 'static {
     /// Its name; unique in the registry.
     fn key(&self) -> &str;
-    /// Names it also answers to, unlisted, while nobody owns them.
+    /// Names it also answers to, unlisted, while no item has that name and no other item answers to it.
     fn hidden(&self) -> &[Box<str>] {
         &[]
     }
@@ -32,6 +32,8 @@ pub(crate) struct Snapshot<T> {
     /// In list order.
     pub(crate) entries: Vec<Arc<Entry<T>>>,
     by_name: HashMap<Box<str>, Arc<Entry<T>>>,
+    /// Unlisted names that several items would answer to, so that none does.
+    contested: HashMap<Box<str>, Vec<Arc<Entry<T>>>>,
     /// Rendered lists, one slot for each revision and each of up to two lists of the kind.
     pub(crate) rendered: [[OnceLock<Arc<[Page]>>; 5]; 2],
 }
@@ -47,6 +49,15 @@ pub(crate) struct Page {
 impl<T> Snapshot<T> {
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Entry<T>>> {
         self.by_name.get(name)
+    }
+
+    /// The names to use in place of one that several items would answer to.
+    pub(crate) fn contested(&self, name: &str) -> Option<String>
+    where
+        T: Item,
+    {
+        let owners = self.contested.get(name)?;
+        Some(owners.iter().map(|e| format!("`{}`", e.item.key())).collect::<Vec<_>>().join(" or "))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -69,7 +80,12 @@ pub(crate) struct Registry<T> {
 
 impl<T: Item> Default for Registry<T> {
     fn default() -> Self {
-        let empty = Snapshot { entries: Vec::new(), by_name: HashMap::new(), rendered: Default::default() };
+        let empty = Snapshot {
+            entries: Vec::new(),
+            by_name: HashMap::new(),
+            contested: HashMap::new(),
+            rendered: Default::default(),
+        };
         let working = Working { entries: BTreeMap::new(), by_name: HashMap::new(), next: 1 };
         Registry {
             working: Mutex::new(working),
@@ -101,15 +117,22 @@ impl<T: Item> Registry<T> {
         let entries: Vec<_> =
             working.entries.values().filter(|(_, enabled)| *enabled).map(|(entry, _)| entry.clone()).collect();
         let mut by_name: HashMap<Box<str>, Arc<Entry<T>>> = HashMap::with_capacity(entries.len());
-        for entry in &entries {
-            for hidden in entry.item.hidden() {
-                by_name.entry(hidden.clone()).or_insert_with(|| entry.clone());
-            }
-        }
+        let mut hidden: HashMap<Box<str>, Vec<Arc<Entry<T>>>> = HashMap::new();
         for entry in &entries {
             by_name.insert(entry.item.key().into(), entry.clone());
+            for name in entry.item.hidden() {
+                let owners = hidden.entry(name.clone()).or_default();
+                if !owners.iter().any(|owner| Arc::ptr_eq(owner, entry)) {
+                    owners.push(entry.clone());
+                }
+            }
         }
-        self.published.store(Arc::new(Snapshot { entries, by_name, rendered: Default::default() }));
+        hidden.retain(|name, _| !by_name.contains_key(name));
+        let (unique, contested): (HashMap<_, _>, HashMap<_, _>) =
+            hidden.into_iter().partition(|(_, owners)| owners.len() == 1);
+        by_name
+            .extend(unique.into_iter().flat_map(|(name, owners)| owners.into_iter().map(move |o| (name.clone(), o))));
+        self.published.store(Arc::new(Snapshot { entries, by_name, contested, rendered: Default::default() }));
     }
 
     fn changed(&self, working: MutexGuard<'_, Working<T>>) {
@@ -198,8 +221,8 @@ mod tests {
     #[test]
     fn a_snapshot_never_changes_and_the_next_reader_sees_everything() {
         let r = Registry::default();
-        for (name, at) in [("b", 1), ("a", 2), ("c", 3)] {
-            r.insert(Thing(name, at, vec!["alias".into()])).unwrap();
+        for (name, at, alias) in [("b", 1, "alias"), ("a", 2, "other"), ("c", 3, "alias")] {
+            r.insert(Thing(name, at, vec![alias.into()])).unwrap();
         }
         let before = r.snapshot();
         assert_eq!(r.insert(Thing("a", 9, vec![])).unwrap_err(), "`a` is defined twice: at line 2 and at line 9");
@@ -208,8 +231,24 @@ mod tests {
         assert_eq!(before.entries.len(), 3);
         assert_eq!(names(&r), ["a"]);
         assert_eq!(r.snapshot().get("a").unwrap().item.1, 7);
-        assert!(r.snapshot().get("alias").is_none() && before.get("alias").is_some());
+        assert!(r.snapshot().get("other").is_none() && before.get("other").is_some());
         assert!(r.enable("b", true));
         assert_eq!(names(&r), ["b", "a"], "order is that of the inserts");
+    }
+
+    #[test]
+    fn an_unlisted_name_answers_only_while_one_item_claims_it() {
+        let r = Registry::default();
+        r.insert(Thing("fs_query", 1, vec!["query".into(), "query".into()])).unwrap();
+        assert_eq!(r.snapshot().get("query").unwrap().item.0, "fs_query");
+        r.insert(Thing("pg_query", 2, vec!["query".into()])).unwrap();
+        assert!(r.snapshot().get("query").is_none());
+        assert_eq!(r.snapshot().contested("query").unwrap(), "`fs_query` or `pg_query`");
+        r.enable("fs_query", false);
+        assert_eq!(r.snapshot().get("query").unwrap().item.0, "pg_query");
+        r.enable("fs_query", true);
+        r.insert(Thing("query", 3, vec![])).unwrap();
+        assert_eq!(r.snapshot().get("query").unwrap().item.0, "query");
+        assert!(r.snapshot().contested("query").is_none());
     }
 }

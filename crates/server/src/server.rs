@@ -168,9 +168,13 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// How to use the server, for models.
+    /// How to use the server, for models. Called again it adds a paragraph, so that each part of a server can say its own.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.settings.instructions = Some(text.into());
+        let text = text.into();
+        self.settings.instructions = Some(match self.settings.instructions.take() {
+            Some(before) => format!("{before}\n\n{text}"),
+            None => text,
+        });
         self
     }
 

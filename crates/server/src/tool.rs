@@ -126,7 +126,8 @@ impl Tool {
         self
     }
 
-    /// A name that calls may use too but that is not listed, for names of earlier versions.
+    /// A name that calls may use too but that is not listed, for names of earlier versions. It answers only while no tool has
+    /// this name and no other one answers to it.
     pub fn alias(mut self, name: impl Into<Box<str>>) -> Tool {
         self.hidden.push(name.into());
         self

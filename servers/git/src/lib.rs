@@ -1,0 +1,1 @@
+//! Git repositories as an MCP server: hardened against what repositories bring along.

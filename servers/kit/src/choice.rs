@@ -1,0 +1,429 @@
+//! Which tools are offered, and under which names: one set of rules for all servers.
+
+use crate::Fault;
+use linchpin::Tool;
+use linchpin::types::tool::ToolAnnotations;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+/// A server as the choice of tools sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// Its short name, which is the prefix of its tools (without `_`) where several servers share a process: `fs`, `pg`,
+    /// `git`.
+    pub name: &'static str,
+    /// Every tool, in the order they are listed.
+    pub tools: &'static [ToolSpec],
+}
+
+/// A tool as it is listed.
+///
+/// ```
+/// # use linchpin_kit::ToolSpec;
+/// const STATUS: ToolSpec = ToolSpec::reads("git_status", "Status", "status", "Shows what changed in the working tree.");
+/// const PUSH: ToolSpec = ToolSpec::writes("git_push", "Push", "remote", "Sends commits to a remote.").outside().needs("--allow-remote");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// The tool's own name.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What it does, for models.
+    pub description: &'static str,
+    /// The set it belongs to, for `--toolsets`.
+    pub toolset: &'static str,
+    /// Whether it changes anything (`readOnlyHint` is the opposite).
+    pub writes: bool,
+    /// Whether what was there before may be lost (`destructiveHint`).
+    pub destructive: bool,
+    /// Whether calling it twice is like calling it once (`idempotentHint`).
+    pub idempotent: bool,
+    /// Whether it reaches beyond what the operator configured, for example the web (`openWorldHint`).
+    pub open_world: bool,
+    /// The flag without which it is not offered at all.
+    pub needs: Option<&'static str>,
+    /// Whether it is offered only when its name or its tool set is asked for.
+    pub on_request: bool,
+}
+
+impl ToolSpec {
+    /// A tool that changes nothing; idempotent, in a closed world.
+    #[must_use]
+    pub const fn reads(
+        name: &'static str,
+        title: &'static str,
+        toolset: &'static str,
+        description: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            description,
+            toolset,
+            writes: false,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            needs: None,
+            on_request: false,
+        }
+    }
+
+    /// A tool that changes something, and only adds: neither destructive nor idempotent unless said.
+    #[must_use]
+    pub const fn writes(
+        name: &'static str,
+        title: &'static str,
+        toolset: &'static str,
+        description: &'static str,
+    ) -> Self {
+        Self { writes: true, idempotent: false, ..Self::reads(name, title, toolset, description) }
+    }
+
+    /// What was there before may be lost.
+    #[must_use]
+    pub const fn destructive(self) -> Self {
+        Self { destructive: true, ..self }
+    }
+
+    /// Calling it twice is like calling it once.
+    #[must_use]
+    pub const fn idempotent(self) -> Self {
+        Self { idempotent: true, ..self }
+    }
+
+    /// Calling it twice is not like calling it once, although it changes nothing.
+    #[must_use]
+    pub const fn not_idempotent(self) -> Self {
+        Self { idempotent: false, ..self }
+    }
+
+    /// It reaches beyond what the operator configured.
+    #[must_use]
+    pub const fn outside(self) -> Self {
+        Self { open_world: true, ..self }
+    }
+
+    /// It is not offered without this flag (for example `--allow-remote`), see [`ToolChoice::grant`].
+    #[must_use]
+    pub const fn needs(self, flag: &'static str) -> Self {
+        Self { needs: Some(flag), ..self }
+    }
+
+    /// It is offered only when its name or its tool set is asked for.
+    #[must_use]
+    pub const fn on_request(self) -> Self {
+        Self { on_request: true, ..self }
+    }
+
+    /// The definition under this name, all four hints set.
+    #[must_use]
+    pub fn listed(&self, name: impl Into<String>) -> Tool {
+        Tool::new(name, self.description).title(self.title).annotations(ToolAnnotations {
+            title: None,
+            read_only_hint: Some(!self.writes),
+            destructive_hint: Some(self.destructive),
+            idempotent_hint: Some(self.idempotent),
+            open_world_hint: Some(self.open_world),
+        })
+    }
+}
+
+/// How exposed names are made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ToolPrefix {
+    /// The published names, unchanged.
+    #[default]
+    None,
+    /// The server's short name and `_` before every name that does not have it, as when several servers share one process.
+    Auto,
+    /// This text before every name that does not begin with it.
+    Text(String),
+}
+
+impl FromStr for ToolPrefix {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        match text {
+            "none" | "" => Ok(Self::None),
+            "auto" => Ok(Self::Auto),
+            prefix
+                if prefix.len() <= 20 && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) =>
+            {
+                Ok(Self::Text(prefix.to_owned()))
+            }
+            other => Err(Fault::new(format!("Not usable as a tool prefix: {other}"))
+                .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -")),
+        }
+    }
+}
+
+impl ToolPrefix {
+    /// The name to expose `name` of this service under: of a tool or a prompt.
+    #[must_use]
+    pub fn apply(&self, service: &str, name: &str) -> String {
+        match self {
+            Self::None => name.to_owned(),
+            Self::Auto if name == service || name.strip_prefix(service).is_some_and(|rest| rest.starts_with('_')) => {
+                name.to_owned()
+            }
+            Self::Auto => format!("{service}_{name}"),
+            Self::Text(prefix) if name.starts_with(prefix.as_str()) => name.to_owned(),
+            Self::Text(prefix) => format!("{prefix}{name}"),
+        }
+    }
+}
+
+/// What the operator says about tools. Read-only beats everything, leaving out beats enabling.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolChoice {
+    /// How exposed names are made from the tools' own (`--tool-prefix`).
+    pub prefix: ToolPrefix,
+    /// Tools to add to the tool sets; alone, they are the only tools (`--enable-tools`).
+    pub enable: Vec<String>,
+    /// Tools to leave out (`--disable-tools`).
+    pub disable: Vec<String>,
+    /// Tool sets to offer; empty means all, unless `enable` names tools (`--toolsets`). `all` is every set.
+    pub toolsets: Vec<String>,
+    /// Leave out every tool that changes something (`--read-only`).
+    pub read_only: bool,
+    /// Flags that tools need and that were given; see [`ToolChoice::grant`].
+    granted: Vec<&'static str>,
+    /// Whether what is named here was meant for another server of the same process.
+    elsewhere: bool,
+}
+
+impl ToolChoice {
+    /// Says that this flag was given, so that tools that need it are offered.
+    pub fn grant(&mut self, flag: &'static str, given: bool) {
+        self.granted.retain(|known| *known != flag);
+        if given {
+            self.granted.push(flag);
+        }
+    }
+
+    /// Whether this flag was given.
+    #[must_use]
+    pub fn grants(&self, flag: &str) -> bool {
+        self.granted.contains(&flag)
+    }
+
+    /// Whether nothing was said about tools by name or set.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.enable.is_empty() && self.disable.is_empty() && self.toolsets.is_empty() && !self.elsewhere
+    }
+
+    fn is(&self, service: &Service, tool: &ToolSpec, wanted: &str) -> bool {
+        wanted == tool.name
+            || wanted == self.prefix.apply(service.name, tool.name)
+            || wanted == ToolPrefix::Auto.apply(service.name, tool.name)
+    }
+
+    /// The tools to offer, in the order of the service, each with the name to expose it under.
+    ///
+    /// # Errors
+    /// When a tool or tool set is unknown, or a tool that needs a flag is enabled by name without it: the process should
+    /// not start with a list that does not mean what it says.
+    pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, Fault> {
+        let all = service.tools;
+        let known: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
+        if let Some(set) = self.toolsets.iter().find(|set| !known.contains(set.as_str())) {
+            return Err(unknown("tool set", set, known));
+        }
+        for wanted in self.enable.iter().chain(&self.disable) {
+            if !all.iter().any(|tool| self.is(service, tool, wanted)) {
+                return Err(unknown("tool", wanted, all.iter().map(|tool| tool.name)));
+            }
+        }
+        let named = |tool: &ToolSpec| self.enable.iter().any(|wanted| self.is(service, tool, wanted));
+        for tool in all.iter().filter(|tool| named(tool) && !(self.read_only && tool.writes)) {
+            if let Some(flag) = tool.needs.filter(|flag| !self.grants(flag)) {
+                return Err(Fault::new(format!("{} is enabled but not allowed", tool.name))
+                    .hint(format!("Add {flag}, or take {} out of the enabled tools.", tool.name)));
+            }
+        }
+        let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
+        let chosen = all.iter().filter(|tool| {
+            let in_set = self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
+            (in_set || named(tool) || everything && !tool.on_request)
+                && !self.disable.iter().any(|wanted| self.is(service, tool, wanted))
+                && !(self.read_only && tool.writes)
+                && tool.needs.is_none_or(|flag| self.grants(flag))
+        });
+        Ok(chosen.map(|tool| (tool, self.prefix.apply(service.name, tool.name))).collect())
+    }
+
+    /// The share of each service in a choice that was made for several in one process. A tool set is that of every service
+    /// that has one of this name, or of one service as `git.read`; a service's own name (`git`) is all it has.
+    ///
+    /// # Errors
+    /// When a tool or tool set is unknown to all of them, or a tool's own name belongs to several.
+    pub fn share(&self, services: &[&Service]) -> Result<Vec<ToolChoice>, Fault> {
+        let mut shares = vec![ToolChoice { elsewhere: !self.is_default(), ..self.clone() }; services.len()];
+        for share in &mut shares {
+            (share.enable, share.disable, share.toolsets) = (Vec::new(), Vec::new(), Vec::new());
+            share.elsewhere = !(self.enable.is_empty() && self.toolsets.is_empty());
+        }
+        for (wanted, disabled) in
+            self.enable.iter().map(|name| (name, false)).chain(self.disable.iter().map(|name| (name, true)))
+        {
+            let owners: Vec<(usize, &ToolSpec)> = services
+                .iter()
+                .enumerate()
+                .flat_map(|(at, service)| {
+                    let tool = service.tools.iter().find(|tool| self.is(service, tool, wanted));
+                    tool.map(|tool| (at, tool))
+                })
+                .collect();
+            let (at, tool) = match owners.as_slice() {
+                [] => {
+                    return Err(unknown("tool", wanted, services.iter().flat_map(|s| s.tools.iter().map(|t| t.name))));
+                }
+                [one] => *one,
+                several => {
+                    let names: Vec<_> =
+                        several.iter().map(|(at, t)| ToolPrefix::Auto.apply(services[*at].name, t.name)).collect();
+                    return Err(Fault::new(format!("Several servers have a tool named {wanted}"))
+                        .hint(format!("Say which one: {}.", names.join(" or "))));
+                }
+            };
+            let list = if disabled { &mut shares[at].disable } else { &mut shares[at].enable };
+            list.push(tool.name.to_owned());
+        }
+        for wanted in &self.toolsets {
+            let mut met = wanted == "all";
+            for (share, service) in shares.iter_mut().zip(services) {
+                let set = match wanted.split_once('.') {
+                    Some((of, set)) if of == service.name => set,
+                    _ if wanted == service.name => "all",
+                    _ => wanted,
+                };
+                if set == "all" || service.tools.iter().any(|tool| tool.toolset == set) {
+                    share.toolsets.push(set.to_owned());
+                    met = true;
+                }
+            }
+            if !met {
+                let sets = services.iter().flat_map(|s| s.tools.iter().map(|t| format!("{}.{}", s.name, t.toolset)));
+                let sets: BTreeSet<String> = sets.chain(services.iter().map(|s| s.name.to_owned())).collect();
+                return Err(unknown("tool set", wanted, sets.iter().map(String::as_str)));
+            }
+        }
+        Ok(shares)
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
+    let known: Vec<&str> = known.into_iter().collect();
+    Fault::new(format!("Unknown {what}: {name}")).hint(format!("Known: {}.", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIT: Service = Service {
+        name: "git",
+        tools: &[
+            ToolSpec::reads("git_log", "", "read", ""),
+            ToolSpec::writes("git_add", "", "write", ""),
+            ToolSpec::writes("git_push", "", "remote", "").needs("--allow-remote"),
+            ToolSpec::reads("git_rare", "", "rare", "").on_request(),
+        ],
+    };
+    const FS: Service = Service {
+        name: "fs",
+        tools: &[ToolSpec::reads("read_file", "", "read", ""), ToolSpec::writes("query", "", "write", "")],
+    };
+    const PG: Service = Service { name: "pg", tools: &[ToolSpec::reads("query", "", "read", "")] };
+
+    fn choice(enable: &str, disable: &str, sets: &str) -> ToolChoice {
+        let list = |text: &str| text.split_terminator(',').map(str::to_owned).collect();
+        ToolChoice { enable: list(enable), disable: list(disable), toolsets: list(sets), ..ToolChoice::default() }
+    }
+
+    fn names(choice: &ToolChoice, service: &Service) -> Vec<String> {
+        choice.choose(service).unwrap().into_iter().map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn exclude_beats_include_and_read_only_beats_both() {
+        for (enable, disable, sets, read_only, remote, expected) in [
+            ("", "", "", false, false, "git_log git_add"),
+            ("", "", "", false, true, "git_log git_add git_push"),
+            ("", "", "all", false, false, "git_log git_add git_rare"),
+            ("git_rare", "", "read", false, false, "git_log git_rare"),
+            ("git_add", "git_add", "", false, false, ""),
+            ("git_add,git_log", "", "", true, false, "git_log"),
+            ("git_push", "", "", true, false, ""),
+            ("", "", "remote", false, false, ""),
+        ] {
+            let mut choice = choice(enable, disable, sets);
+            choice.read_only = read_only;
+            choice.grant("--allow-remote", remote);
+            assert_eq!(names(&choice, &GIT).join(" "), expected, "{choice:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_and_missing_flags_stop_the_start() {
+        for (enable, disable, sets, said) in [
+            ("git_lgo", "", "", "Unknown tool: git_lgo\nHint: Known: git_log, git_add, git_push, git_rare."),
+            ("", "x", "", "Unknown tool: x\nHint: Known: git_log, git_add, git_push, git_rare."),
+            ("", "", "x", "Unknown tool set: x\nHint: Known: all, rare, read, remote, write."),
+            (
+                "git_push",
+                "",
+                "",
+                "git_push is enabled but not allowed\nHint: Add --allow-remote, or take git_push out of the enabled tools.",
+            ),
+        ] {
+            assert_eq!(choice(enable, disable, sets).choose(&GIT).unwrap_err().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn prefixes_are_never_doubled() {
+        for (prefix, service, name, exposed) in [
+            ("none", "fs", "read_file", "read_file"),
+            ("auto", "fs", "read_file", "fs_read_file"),
+            ("auto", "fs", "fs_glob", "fs_glob"),
+            ("auto", "fetch", "fetch", "fetch"),
+            ("auto", "time", "timeless", "time_timeless"),
+            ("x.", "fs", "read_file", "x.read_file"),
+            ("x.", "fs", "x.y", "x.y"),
+        ] {
+            assert_eq!(prefix.parse::<ToolPrefix>().unwrap().apply(service, name), exposed);
+        }
+        for bad in ["a b", "ä", "aaaaaaaaaaaaaaaaaaaaa"] {
+            assert!(bad.parse::<ToolPrefix>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_choice_for_several_is_shared_out_and_ambiguous_names_are_refused() {
+        let services = [&GIT, &FS, &PG];
+        let of = |choice: ToolChoice| -> Vec<String> {
+            let shares = choice.share(&services).unwrap();
+            shares.iter().zip(services).map(|(share, service)| names(share, service).join(" ")).collect()
+        };
+        assert_eq!(of(choice("", "", "")), ["git_log git_add", "read_file query", "query"]);
+        assert_eq!(of(choice("", "git_log", "")), ["git_add", "read_file query", "query"]);
+        assert_eq!(of(choice("read_file", "", "")), ["", "read_file", ""]);
+        assert_eq!(of(choice("", "", "read")), ["git_log", "read_file", "query"]);
+        assert_eq!(of(choice("", "", "git.read,fs")), ["git_log", "read_file query", ""]);
+        assert_eq!(of(choice("pg_query", "", "")), ["", "", "query"]);
+        let said = |choice: ToolChoice| choice.share(&services).unwrap_err().to_string();
+        assert_eq!(
+            said(choice("query", "", "")),
+            "Several servers have a tool named query\nHint: Say which one: fs_query or pg_query."
+        );
+        assert!(said(choice("", "nothing", "")).starts_with("Unknown tool: nothing\nHint: Known: git_log,"));
+        assert!(
+            said(choice("", "", "git.wrong")).starts_with("Unknown tool set: git.wrong\nHint: Known: fs, fs.read,")
+        );
+    }
+}

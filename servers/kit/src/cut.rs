@@ -1,0 +1,154 @@
+//! Cutting what is too long, and saying how to go on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of text an answer holds before it is cut: about 25,000 tokens.
+pub const TEXT_BYTES_MAX: usize = 100_000;
+
+/// Items of a list an answer holds before it is cut, unless a server says otherwise.
+pub const PAGE_ITEMS_MAX: usize = 1_000;
+
+/// The beginning of a text that fits into a number of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut<'a> {
+    /// What fits; ends at a line where one ends in its last half, otherwise between characters.
+    pub text: &'a str,
+    /// Bytes that were left out.
+    pub left_out: usize,
+}
+
+/// Cuts `text` to at most `bytes_max` bytes, at the end of a line if one ends in the last half of what fits.
+#[must_use]
+pub fn clip(text: &str, bytes_max: usize) -> Cut<'_> {
+    if text.len() <= bytes_max {
+        return Cut { text, left_out: 0 };
+    }
+    let mut end = bytes_max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let fits = &text[..end];
+    let fits = match fits.rfind('\n') {
+        Some(line) if line + 1 > end / 2 => &fits[..=line],
+        _ => fits,
+    };
+    Cut { text: fits, left_out: text.len() - fits.len() }
+}
+
+/// The text from the character (Unicode code point) `start` on, at most `count` of them, and how many characters the whole
+/// has. `None` when `start` lies at or behind the end.
+#[must_use]
+pub fn chars_from(text: &str, start: usize, count: usize) -> (Option<&str>, usize) {
+    let total = text.chars().count();
+    if start >= total {
+        return (None, total);
+    }
+    let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+    let from = at(start);
+    let rest = &text[from..];
+    let to = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
+    (Some(&rest[..to]), total)
+}
+
+/// Where a list was cut. Flattened into the structured content of tools that answer lists; empty when nothing was cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Paging {
+    /// Whether something was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// The `cursor` that continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl Paging {
+    /// Nothing was left out.
+    #[must_use]
+    pub fn whole() -> Self {
+        Self::default()
+    }
+
+    /// There is more behind this cursor.
+    #[must_use]
+    pub fn more(next_cursor: impl Into<String>) -> Self {
+        Self { truncated: true, next_cursor: Some(next_cursor.into()) }
+    }
+
+    /// One page of `items` from the offset that `cursor` holds (its decimal form; nothing is the start).
+    ///
+    /// # Errors
+    /// When the cursor is not one of ours.
+    pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), crate::Fault> {
+        let start = match cursor {
+            None => 0,
+            Some(text) => text.parse::<usize>().ok().filter(|start| *start <= items.len()).ok_or_else(|| {
+                crate::Fault::new(format!("Unknown cursor: {text}")).hint(
+                    "Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.",
+                )
+            })?,
+        };
+        let end = items.len().min(start.saturating_add(most.max(1)));
+        let paging = if end < items.len() { Self::more(end.to_string()) } else { Self::whole() };
+        Ok((&items[start..end], paging))
+    }
+
+    /// What clients that only read text are told.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let cursor = self.next_cursor.as_ref()?;
+        Some(format!(
+            "[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_at_lines_or_between_characters() {
+        for (text, max, kept) in [
+            ("abc", 3, "abc"),
+            ("abc", 2, "ab"),
+            ("äö", 3, "ä"),
+            ("äö", 1, ""),
+            ("one\ntwo\nthree", 9, "one\ntwo\n"),
+            ("o\nlonglonglong", 9, "o\nlonglon"),
+            ("", 0, ""),
+        ] {
+            let cut = clip(text, max);
+            assert_eq!((cut.text, cut.left_out), (kept, text.len() - kept.len()), "{text:?} {max}");
+        }
+    }
+
+    #[test]
+    fn windows_count_characters_not_bytes() {
+        assert_eq!(chars_from("äöü", 1, 1), (Some("ö"), 3));
+        assert_eq!(chars_from("äöü", 0, 9), (Some("äöü"), 3));
+        assert_eq!(chars_from("äöü", 2, 0), (Some(""), 3));
+        assert_eq!(chars_from("äöü", 3, 1), (None, 3));
+        assert_eq!(chars_from("", 0, 1), (None, 0));
+    }
+
+    #[test]
+    fn pages_join_to_the_whole_list_and_foreign_cursors_are_refused() {
+        let items: Vec<u32> = (0..10).collect();
+        let (mut seen, mut cursor): (Vec<u32>, Option<String>) = (Vec::new(), None);
+        loop {
+            let (page, paging) = Paging::of(&items, cursor.as_deref(), 3).unwrap();
+            seen.extend(page);
+            assert_eq!(paging.truncated, paging.next_cursor.is_some());
+            assert_eq!(paging.notice().is_some(), paging.truncated);
+            cursor = paging.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, items);
+        for foreign in ["x", "11", "-1", ""] {
+            assert!(Paging::of(&items, Some(foreign), 3).is_err(), "{foreign}");
+        }
+    }
+}

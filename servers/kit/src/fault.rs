@@ -1,0 +1,78 @@
+//! Why a tool could not do what was asked.
+
+use linchpin::Error;
+use std::fmt;
+
+/// Why a tool could not do what was asked, in words for the model that asked: what happened, then what to do next.
+///
+/// Returned by a handler it becomes a tool result with `isError`. The first line is the published server's where it has
+/// one; a `Hint:` line says what to do. It never holds a secret, a stack trace or the name of a library's type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    message: String,
+    hint: Option<String>,
+    missing: bool,
+}
+
+impl Fault {
+    /// What happened.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, missing: false }
+    }
+
+    /// The thing named does not exist.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self { missing: true, ..Self::new(message) }
+    }
+
+    /// What to do next, in whole sentences.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks it as being about something that does not exist.
+    #[must_use]
+    pub fn as_missing(mut self) -> Self {
+        self.missing = true;
+        self
+    }
+
+    /// The first line, without the hint.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether the thing named does not exist.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.missing
+    }
+
+    /// The same for a resource, where a missing one is the protocol's "resource not found" and everything else an error of
+    /// the request.
+    #[must_use]
+    pub fn for_resource(self) -> Error {
+        if self.missing { Error::not_found() } else { self.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nHint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

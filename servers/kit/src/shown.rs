@@ -1,0 +1,104 @@
+//! Answers: a text for clients that only read text, structured content for the others.
+
+use crate::Fault;
+use linchpin::proto::{Reply, ResultWriter};
+use linchpin::types::content::{Annotations, Role};
+use linchpin::{Answer, Content, IntoReply, Json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Whose words an answer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// This server's own.
+    ByUs,
+    /// What files, pages, rows and messages hold: data that anybody may have written. Its blocks are marked as meant for the
+    /// model (`annotations.audience`).
+    Outside,
+}
+
+/// What a tool answers: `text` keeps the shape that the published server gave it, `value` is `structuredContent` and gives
+/// the tool its output schema.
+#[derive(Debug, Clone)]
+pub struct Shown<T> {
+    /// The first text block; left out when `blocks` says everything.
+    pub text: Option<String>,
+    /// Structured content: a struct.
+    pub value: T,
+    /// Whose words `text` is.
+    pub told: Told,
+    /// A second text block in our own words: says that something was cut, and how to go on.
+    pub notice: Option<String>,
+    /// Further blocks (pictures, embedded resources), as they are.
+    pub blocks: Vec<Content>,
+}
+
+impl<T> Shown<T> {
+    /// A text in our own words and its structured form.
+    pub fn ours(text: impl Into<String>, value: T) -> Self {
+        Self { text: Some(text.into()), value, told: Told::ByUs, notice: None, blocks: Vec::new() }
+    }
+
+    /// A text that others wrote and its structured form.
+    pub fn outside(text: impl Into<String>, value: T) -> Self {
+        Self { told: Told::Outside, ..Self::ours(text, value) }
+    }
+
+    /// Blocks instead of a text.
+    pub fn blocks(blocks: Vec<Content>, value: T) -> Self {
+        Self { text: None, value, told: Told::Outside, notice: None, blocks }
+    }
+
+    /// Adds the notice that something was cut, if there is one.
+    #[must_use]
+    pub fn notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
+        self
+    }
+}
+
+impl<T: Serialize> Shown<T> {
+    /// The value as JSON indented by two spaces, as the published servers write it, and as structured content.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, which is a mistake in the server.
+    pub fn json(value: T, told: Told) -> Result<Self, Fault> {
+        let text = serde_json::to_string_pretty(&value).map_err(|e| unwritable(&e))?;
+        Ok(Self { told, ..Self::ours(text, value) })
+    }
+
+    /// The result as the protocol carries it.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, which is a mistake in the server.
+    pub fn into_answer(self) -> Result<Answer, Fault> {
+        let structured = serde_json::value::to_raw_value(&self.value).map_err(|e| unwritable(&e))?;
+        let text = self.text.map(Content::text).map(|text| match self.told {
+            Told::Outside => from_outside(text),
+            Told::ByUs => text,
+        });
+        let content = text.into_iter().chain(self.blocks).chain(self.notice.map(Content::text)).collect();
+        Ok(Answer { structured_content: Some(structured), ..Answer::new(content) })
+    }
+}
+
+fn unwritable(error: &serde_json::Error) -> Fault {
+    Fault::new(format!("The answer cannot be written as JSON: {error}"))
+}
+
+/// Marks a block as data for the model: it may hold anything, written by anyone.
+#[must_use]
+pub fn from_outside(block: Content) -> Content {
+    block.with_annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() })
+}
+
+impl<T: Serialize + JsonSchema> IntoReply for Shown<T> {
+    fn into_reply(self, out: ResultWriter) -> Reply {
+        self.into_answer().into_reply(out)
+    }
+
+    fn output_schema() -> Option<Value> {
+        <Json<T> as IntoReply>::output_schema()
+    }
+}

@@ -1,0 +1,1 @@
+//! PostgreSQL databases as an MCP server, with a read-only mode that holds.

@@ -1,0 +1,1 @@
+//! A place to think in steps as an MCP server.

@@ -1,0 +1,1 @@
+//! Time and time zones as an MCP server.
