@@ -232,6 +232,22 @@ impl Tools {
         Ok(())
     }
 
+    /// Offers a tool under another name, which must be as names of tools are: 1 to 128 letters, digits, `_`, `-` or `.`. Its
+    /// own becomes one that calls may use but that is not listed ([`Tool::alias`]). `false` if there is none of that name, or
+    /// the new one is taken or no name.
+    pub fn rename(&self, name: &str, to: &str) -> bool {
+        if !tool::name_ok(to) {
+            return false;
+        }
+        let changed = self.offers.tools.rename(name, |old| {
+            let mut next = old.clone();
+            next.def.name = to.into();
+            next.hidden.push(name.into());
+            next
+        });
+        self.after(changed)
+    }
+
     /// Changes how a tool describes itself: title, description, annotations, icons, `_meta`. Its name, schemas and handler
     /// stay. `false` if there is none of that name.
     pub fn update(&self, name: &str, change: impl FnOnce(Tool) -> Tool) -> bool {
@@ -278,6 +294,18 @@ impl Resources {
 }
 
 impl Prompts {
+    /// Offers a prompt under another name. Its own becomes one that requests may use but that is not listed
+    /// ([`Prompt::alias`]). `false` if there is none of that name, or the new one is taken.
+    pub fn rename(&self, name: &str, to: &str) -> bool {
+        let changed = self.offers.prompts.rename(name, |old| {
+            let mut next = old.clone();
+            next.def.name = to.into();
+            next.hidden.push(name.into());
+            next
+        });
+        self.after(changed)
+    }
+
     /// Adds a prompt without state of its own.
     #[track_caller]
     pub fn insert<M, H>(&self, prompt: impl Into<Prompt>, handler: H) -> Result<()>

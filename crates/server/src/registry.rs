@@ -191,6 +191,25 @@ impl<T: Item> Registry<T> {
         true
     }
 
+    /// Gives an item the name that `change` gives it; its place in the list stays. `false` if there is none of that name, or
+    /// the new one is taken.
+    pub(crate) fn rename(&self, name: &str, change: impl FnOnce(&T) -> T) -> bool {
+        let mut working = self.lock();
+        let Some(&seq) = working.by_name.get(name) else { return false };
+        let Some((entry, _)) = working.entries.get(&seq) else { return false };
+        let entry = Arc::new(Entry { item: change(&entry.item), seq });
+        if working.by_name.contains_key(entry.item.key()) {
+            return false;
+        }
+        working.by_name.remove(name);
+        working.by_name.insert(entry.item.key().into(), seq);
+        if let Some((old, _)) = working.entries.get_mut(&seq) {
+            *old = entry;
+        }
+        self.changed(working);
+        true
+    }
+
     /// Whether anything was ever registered, enabled or not.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().entries.is_empty()
@@ -234,6 +253,21 @@ mod tests {
         assert!(r.snapshot().get("other").is_none() && before.get("other").is_some());
         assert!(r.enable("b", true));
         assert_eq!(names(&r), ["b", "a"], "order is that of the inserts");
+    }
+
+    #[test]
+    fn a_new_name_keeps_the_place_and_takes_none_that_is_used() {
+        let r = Registry::default();
+        for (name, at) in [("a", 1), ("b", 2)] {
+            r.insert(Thing(name, at, vec![])).unwrap();
+        }
+        r.enable("a", false);
+        assert!(r.rename("a", |t| Thing("x_a", t.1, vec!["a".into()])));
+        assert!(!r.rename("a", |t| t.clone()) && !r.rename("b", |t| Thing("x_a", t.1, vec![])));
+        assert_eq!(names(&r), ["b"], "what was disabled stays so");
+        assert!(r.enable("x_a", true) && !r.enable("a", true));
+        assert_eq!(names(&r), ["x_a", "b"]);
+        assert_eq!(r.snapshot().get("a").unwrap().item.0, "x_a");
     }
 
     #[test]

@@ -230,6 +230,6 @@ where
     Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
 }
 
-fn name_ok(name: &str) -> bool {
+pub(crate) fn name_ok(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
 }

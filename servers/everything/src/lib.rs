@@ -35,7 +35,7 @@ impl Default for Options {
 
 /// Everything the server offers, to be mounted with [`Server::with`] beside other things.
 ///
-/// `get-env` is there but disabled then; [`server`] enables it if the options say so.
+/// `get-env` is there but disabled then; [`Everything::add_to`] enables it if the options say so.
 #[derive(Debug, Default)]
 pub struct Everything {
     options: Options,
@@ -47,21 +47,30 @@ impl Everything {
     pub fn new(options: Options) -> Everything {
         Everything { options, sessions: Sessions::default() }
     }
+
+    /// Puts everything on a server that may have other things too, instructions included. `get-env` is there if the options
+    /// say so.
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Server<S> {
+        let expose_env = self.options.expose_env;
+        let server = server.instructions(INSTRUCTIONS).with(self);
+        if expose_env {
+            server.tools().enable("get-env");
+        }
+        server
+    }
 }
 
 /// The whole server, ready to be served anywhere.
 pub fn server(options: Options) -> Server {
-    let expose_env = options.expose_env;
-    let server = Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))
+    Everything::new(options).add_to(introduce(Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))))
+}
+
+/// What the server says about itself when it is alone: title, description and icon.
+pub fn introduce(server: Server) -> Server {
+    server
         .title("Everything")
         .description("Exercises every feature of the Model Context Protocol")
         .icon(content::icon())
-        .instructions(INSTRUCTIONS)
-        .with(Everything::new(options));
-    if expose_env {
-        server.tools().enable("get-env");
-    }
-    server
 }
 
 impl Offer for Everything {

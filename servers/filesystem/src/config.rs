@@ -3,23 +3,23 @@
 //! Plain data without a command line parser, so that the program decides how flags look. `from_env` reads the
 //! `MCP_FS_*` variables; flags are applied after it and win.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use linchpin_kit::{Fault, ToolChoice, Vars};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::FsError;
 use crate::resolve::expand_home;
+
+/// The flag without which nothing can be deleted.
+pub(crate) const ALLOW_DELETE: &str = "--allow-delete";
 
 /// Everything the operator can set. `Config::default()` is the drop-in behaviour with no directory allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Directories to allow; `~` is expanded, relative paths start at the working directory.
     pub directories: Vec<String>,
-    /// Leave out every tool that changes something.
-    pub read_only: bool,
     /// Globs of paths that must not be seen; matched without regard to case, see the README for the dialect.
     pub deny: Vec<String>,
     /// Bytes a single read may bring into memory.
@@ -30,7 +30,7 @@ pub struct Config {
     pub max_entries: usize,
     /// Entries one call looks at before it stops and continues by a cursor; also what one directory may hold.
     pub max_scan: usize,
-    /// Offer `fs_delete`.
+    /// Offer `fs_delete` (`--allow-delete`).
     pub allow_delete: bool,
     /// Allow new names with invisible, direction-changing or control characters, and make an exact name win over a
     /// name that only differs in Unicode composition.
@@ -46,7 +46,7 @@ pub struct Config {
     /// Restore the published server's text handling: U+FFFD for bytes that are not UTF-8, LF after `tail` and edits,
     /// insertion at the start for an empty `oldText`. Confinement is never relaxed.
     pub compat: bool,
-    /// Which tools are offered and under which names.
+    /// Which tools are offered and under which names, and whether any that change something.
     pub tools: ToolChoice,
 }
 
@@ -54,7 +54,6 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             directories: Vec::new(),
-            read_only: false,
             deny: Vec::new(),
             max_read_bytes: 10 * 1024 * 1024,
             max_result_bytes: 100_000,
@@ -96,220 +95,68 @@ pub enum RootsPolicy {
 }
 
 impl Config {
-    /// The default configuration changed by the `MCP_FS_*` variables that `var` knows (pass `|k| std::env::var(k).ok()`).
+    /// The default configuration changed by the `MCP_FS_*` variables.
     ///
     /// Lists (`MCP_FS_DIRS`, `MCP_FS_DENY`, `MCP_FS_ENABLE_TOOLS`, `MCP_FS_DISABLE_TOOLS`, `MCP_FS_TOOLSETS`) are
     /// separated by newlines or, for the first, `:`; for the others, `,`. Switches take `1/true/yes/on` or `0/false/no/off`.
     ///
     /// # Errors
     /// When a variable has a value that cannot be understood; the message names the variable.
-    pub fn from_env(var: impl Fn(&str) -> Option<String>) -> Result<Self, FsError> {
-        let mut config = Self::default();
-        let list = |name: &str, separator: char| -> Option<Vec<String>> {
-            let value = var(name)?;
-            let items = value.split([separator, '\n']).map(str::trim).filter(|item| !item.is_empty());
-            Some(items.map(str::to_owned).collect())
-        };
-        let set = |name: &str, target: &mut bool| -> Result<(), FsError> {
-            match var(name) {
-                Some(value) => parse_switch(name, &value).map(|on| *target = on),
-                None => Ok(()),
-            }
-        };
-        config.directories = list("MCP_FS_DIRS", ':').unwrap_or_default();
-        config.deny = list("MCP_FS_DENY", ',').unwrap_or_default();
-        config.tools.enable = list("MCP_FS_ENABLE_TOOLS", ',').unwrap_or_default();
-        config.tools.disable = list("MCP_FS_DISABLE_TOOLS", ',').unwrap_or_default();
-        config.tools.toolsets = list("MCP_FS_TOOLSETS", ',').unwrap_or_default();
-        set("MCP_FS_READ_ONLY", &mut config.read_only)?;
-        set("MCP_FS_ALLOW_DELETE", &mut config.allow_delete)?;
-        set("MCP_FS_ALLOW_ODD_NAMES", &mut config.allow_odd_names)?;
-        set("MCP_FS_WINDOWS_NAMES", &mut config.windows_names)?;
-        set("MCP_FS_RESOURCES", &mut config.resources)?;
-        set("MCP_FS_COMPAT", &mut config.compat)?;
-        if let Some(value) = var("MCP_FS_MAX_READ_BYTES") {
-            config.max_read_bytes = parse_number("MCP_FS_MAX_READ_BYTES", &value)?;
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Self { tools: vars.tool_choice("MCP_FS")?, ..Self::default() };
+        config.directories = vars.list("MCP_FS_DIRS", ':').unwrap_or_default();
+        config.deny = vars.list("MCP_FS_DENY", ',').unwrap_or_default();
+        vars.switch("MCP_FS_ALLOW_DELETE", &mut config.allow_delete)?;
+        vars.switch("MCP_FS_ALLOW_ODD_NAMES", &mut config.allow_odd_names)?;
+        vars.switch("MCP_FS_WINDOWS_NAMES", &mut config.windows_names)?;
+        vars.switch("MCP_FS_RESOURCES", &mut config.resources)?;
+        vars.switch("MCP_FS_COMPAT", &mut config.compat)?;
+        vars.number("MCP_FS_MAX_READ_BYTES", &mut config.max_read_bytes)?;
+        vars.number("MCP_FS_MAX_RESULT_BYTES", &mut config.max_result_bytes)?;
+        vars.number("MCP_FS_MAX_ENTRIES", &mut config.max_entries)?;
+        vars.number("MCP_FS_MAX_SCAN", &mut config.max_scan)?;
+        if let Some(policy) = vars.parsed("MCP_FS_FOLLOW_SYMLINKS")? {
+            config.follow_symlinks = policy;
         }
-        for (name, target) in [
-            ("MCP_FS_MAX_RESULT_BYTES", &mut config.max_result_bytes),
-            ("MCP_FS_MAX_ENTRIES", &mut config.max_entries),
-            ("MCP_FS_MAX_SCAN", &mut config.max_scan),
-        ] {
-            if let Some(value) = var(name) {
-                *target = usize::try_from(parse_number(name, &value)?).unwrap_or(usize::MAX);
-            }
-        }
-        if let Some(value) = var("MCP_FS_FOLLOW_SYMLINKS") {
-            config.follow_symlinks = value.parse()?;
-        }
-        if let Some(value) = var("MCP_FS_ROOTS") {
-            config.roots = Some(value.parse()?);
-        }
-        if let Some(value) = var("MCP_FS_TOOL_PREFIX") {
-            config.tools.prefix = value.parse()?;
-        }
+        config.roots = vars.parsed("MCP_FS_ROOTS")?;
         Ok(config)
+    }
+
+    /// The choice of tools with what this configuration allows.
+    pub(crate) fn choice(&self) -> ToolChoice {
+        let mut choice = self.tools.clone();
+        choice.grant(ALLOW_DELETE, self.allow_delete);
+        choice
     }
 }
 
 impl std::str::FromStr for FollowSymlinks {
-    type Err = FsError;
+    type Err = Fault;
 
-    fn from_str(text: &str) -> Result<Self, FsError> {
+    fn from_str(text: &str) -> Result<Self, Fault> {
         match text {
             "inside" => Ok(Self::Inside),
             "never" => Ok(Self::Never),
             other => {
-                Err(FsError::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
+                Err(Fault::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
             }
         }
     }
 }
 
 impl std::str::FromStr for RootsPolicy {
-    type Err = FsError;
+    type Err = Fault;
 
-    fn from_str(text: &str) -> Result<Self, FsError> {
+    fn from_str(text: &str) -> Result<Self, Fault> {
         match text {
             "ignore" => Ok(Self::Ignore),
             "narrow" => Ok(Self::Narrow),
             "use" => Ok(Self::Use),
             "replace" => Ok(Self::Replace),
             other => {
-                Err(FsError::new(format!("Unknown value for roots: {other}"))
-                    .hint("Use ignore, narrow, use or replace."))
+                Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore, narrow, use or replace."))
             }
         }
-    }
-}
-
-fn parse_switch(name: &str, value: &str) -> Result<bool, FsError> {
-    match value.trim().to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "" | "0" | "false" | "no" | "off" => Ok(false),
-        other => Err(FsError::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
-    }
-}
-
-fn parse_number(name: &str, value: &str) -> Result<u64, FsError> {
-    value.trim().parse().map_err(|_| FsError::new(format!("{name} is not a whole number: {value}")))
-}
-
-/// Which tools are offered, and under which names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToolChoice {
-    /// How exposed names are made from the tools' own.
-    pub prefix: ToolPrefix,
-    /// Tools to add to the tool sets; alone, they are the only tools.
-    pub enable: Vec<String>,
-    /// Tools to leave out; beats `enable`.
-    pub disable: Vec<String>,
-    /// Tool sets to offer; empty means all, unless `enable` names tools.
-    pub toolsets: Vec<String>,
-}
-
-/// How exposed tool names are made.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ToolPrefix {
-    /// The published names, unchanged.
-    #[default]
-    None,
-    /// `fs_` before every name that does not have it, as when several servers share one process.
-    Auto,
-    /// This text before every name that does not begin with it.
-    Text(String),
-}
-
-impl std::str::FromStr for ToolPrefix {
-    type Err = FsError;
-
-    fn from_str(text: &str) -> Result<Self, FsError> {
-        match text {
-            "none" | "" => Ok(Self::None),
-            "auto" => Ok(Self::Auto),
-            prefix
-                if prefix.len() <= 20 && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) =>
-            {
-                Ok(Self::Text(prefix.to_owned()))
-            }
-            other => Err(FsError::new(format!("Not usable as a tool prefix: {other}"))
-                .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -")),
-        }
-    }
-}
-
-impl ToolPrefix {
-    fn apply(&self, name: &str) -> String {
-        let prefix = match self {
-            Self::None => return name.to_owned(),
-            Self::Auto => "fs_",
-            Self::Text(prefix) => prefix,
-        };
-        if name.starts_with(prefix) { name.to_owned() } else { format!("{prefix}{name}") }
-    }
-}
-
-/// A tool as it is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToolSpec {
-    /// The tool's own name.
-    pub name: &'static str,
-    /// Its name for people.
-    pub title: &'static str,
-    /// What it does, for models.
-    pub description: &'static str,
-    /// The set it belongs to: `read`, `list`, `search`, `write` or `delete`.
-    pub toolset: &'static str,
-    /// Whether it changes anything.
-    pub writes: bool,
-    /// Whether what was there before may be lost.
-    pub destructive: bool,
-    /// Whether calling it twice is like calling it once.
-    pub idempotent: bool,
-}
-
-impl ToolChoice {
-    /// The tools to offer, in the order of `all`, each with the name to expose it under.
-    ///
-    /// Tool sets are added up with `enable`; `disable` takes away; `read_only` takes away every tool that writes,
-    /// whatever was enabled. `fs_delete` also needs `allow_delete`.
-    ///
-    /// # Errors
-    /// When a tool or tool set is unknown, or `fs_delete` is enabled by name without `allow_delete`: the process should
-    /// not start with a list that does not mean what it says.
-    pub fn choose(
-        &self,
-        all: &'static [ToolSpec],
-        read_only: bool,
-        allow_delete: bool,
-    ) -> Result<Vec<(&'static ToolSpec, String)>, FsError> {
-        let known_sets: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
-        for set in &self.toolsets {
-            if !known_sets.contains(set.as_str()) {
-                let known = known_sets.iter().copied().collect::<Vec<_>>().join(", ");
-                return Err(FsError::new(format!("Unknown tool set: {set}")).hint(format!("Known: {known}.")));
-            }
-        }
-        let is = |tool: &ToolSpec, wanted: &String| *wanted == tool.name || *wanted == self.prefix.apply(tool.name);
-        for wanted in self.enable.iter().chain(&self.disable) {
-            if !all.iter().any(|tool| is(tool, wanted)) {
-                let known = all.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-                return Err(FsError::new(format!("Unknown tool: {wanted}")).hint(format!("Known: {known}.")));
-            }
-        }
-        if !allow_delete && !read_only && self.enable.iter().any(|wanted| wanted.ends_with("fs_delete")) {
-            return Err(FsError::new("fs_delete is enabled but deleting is not allowed")
-                .hint("Add --allow-delete, or take fs_delete out of the enabled tools."));
-        }
-        let everything = self.toolsets.is_empty() && self.enable.is_empty();
-        let chosen = all.iter().filter(|tool| {
-            let in_set = everything || self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
-            (in_set || self.enable.iter().any(|wanted| is(tool, wanted)))
-                && !self.disable.iter().any(|wanted| is(tool, wanted))
-                && !(read_only && tool.writes)
-                && (allow_delete || tool.toolset != "delete")
-        });
-        Ok(chosen.map(|tool| (tool, self.prefix.apply(tool.name))).collect())
     }
 }
 
@@ -324,7 +171,7 @@ pub(crate) struct Deny {
 
 impl Deny {
     /// Reads the patterns. One without `/` covers that name at any depth; case never matters.
-    pub(crate) fn new(patterns: &[String]) -> Result<Self, FsError> {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, Fault> {
         let (mut below, mut absolute) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
             let trimmed = expand_home(pattern.trim_end_matches('/')).to_string_lossy().into_owned();
@@ -334,7 +181,7 @@ impl Deny {
                 .literal_separator(true)
                 .case_insensitive(true)
                 .build()
-                .map_err(|error| FsError::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
+                .map_err(|error| Fault::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
             if composed.starts_with('/') {
                 absolute.add(glob)
             } else {
@@ -342,7 +189,7 @@ impl Deny {
             };
         }
         let finish = |set: GlobSetBuilder| {
-            set.build().map_err(|error| FsError::new(format!("Cannot use the deny patterns: {error}")))
+            set.build().map_err(|error| Fault::new(format!("Cannot use the deny patterns: {error}")))
         };
         Ok(Self { below: finish(below)?, absolute: finish(absolute)? })
     }
@@ -360,16 +207,13 @@ impl Deny {
     }
 
     /// Refuses a path that is covered itself or lies below something covered.
-    pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), FsError> {
+    pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), Fault> {
         let covered = !self.is_empty()
             && (path.ancestors().any(|path| matches(&self.absolute, path))
                 || belows.iter().flat_map(|below| below.ancestors()).any(|below| matches(&self.below, below)));
         if covered {
-            return Err(FsError::new(format!(
-                "Access denied - path is excluded by a deny pattern: {}",
-                asked.display()
-            ))
-            .hint("The person running this server has excluded it; do not try other spellings."));
+            return Err(Fault::new(format!("Access denied - path is excluded by a deny pattern: {}", asked.display()))
+                .hint("The person running this server has excluded it; do not try other spellings."));
         }
         Ok(())
     }
@@ -415,13 +259,13 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
 }
 
 /// Refuses a new name that would not look like what it is.
-pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), FsError> {
+pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), Fault> {
     let Some(text) = name.to_str().filter(|_| !allow_odd) else {
         return Ok(());
     };
     match text.chars().find(|c| is_odd(*c)) {
         None => Ok(()),
-        Some(odd) => Err(FsError::new(format!(
+        Some(odd) => Err(Fault::new(format!(
             "Refused - the new name contains the invisible or control character U+{:04X}",
             u32::from(odd)
         ))

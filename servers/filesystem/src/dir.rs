@@ -1,22 +1,33 @@
-//! The operating system, one name at a time.
+//! The operating system, one name at a time, and walks made of that.
 //!
-//! Every function takes an open directory and a *single* name and never follows a link in that name; none takes a path,
-//! except [`open_ambient`], which is only for directories the operator or a client's roots named. That is the whole
-//! confinement argument: callers cannot express "somewhere else".
+//! Every function of the first part takes an open directory and a *single* name and never follows a link in that name; none
+//! takes a path, except [`open_ambient`], which is only for directories the operator or a client's roots named. That is the
+//! whole confinement argument: callers cannot express "somewhere else".
+//!
+//! The second part walks with them: [`Scan`] for looking, which can be cut anywhere and continued by a cursor, and
+//! [`each_entry`] for acting on a whole directory, which is all or nothing. Neither follows links.
 //!
 //! Rejected: `cap-std`. It refuses every absolute link target, even one that points back inside, and has no
 //! rename-without-replace; a walk of our own is needed for the first and `rustix` for the second anyway.
 
+use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{self, AtomicU64};
 
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use linchpin_kit::Fault;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+
+use crate::list::ListMore;
+use crate::resolve::{Last, Place};
+use crate::{Inner, io_fault};
 
 /// What a name stands for, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,7 +379,7 @@ fn temp_name(name: &OsStr) -> OsString {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let half = || {
         let mut hasher = RandomState::new().build_hasher();
-        hasher.write_u64(COUNT.fetch_add(1, Ordering::Relaxed));
+        hasher.write_u64(COUNT.fetch_add(1, atomic::Ordering::Relaxed));
         hasher.finish()
     };
     let mut bytes = name.as_bytes();
@@ -395,3 +406,327 @@ fn copy_attributes(from: &File, to: &File) {
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn copy_attributes(_: &File, _: &File) {}
+
+/// Names one directory may hold before the rest of them is left out.
+pub(crate) const NAMES_MAX: usize = 2_000_000;
+/// Directories a walk goes down into each other.
+const DEPTH_MAX: usize = 256;
+
+/// An entry met on a walk.
+pub(crate) struct Entry<'a> {
+    pub(crate) at: BorrowedFd<'a>,
+    pub(crate) name: &'a OsStr,
+    /// The path below the start.
+    pub(crate) rest: &'a Path,
+    pub(crate) kind: Kind,
+    pub(crate) depth: usize,
+    /// Whether an earlier page already had it; it is shown again because what comes next may be inside.
+    pub(crate) seen: bool,
+}
+
+/// What to do after an entry.
+pub(crate) enum Flow {
+    /// Go on, into it if it is a directory.
+    Into,
+    /// Go on, but not into it.
+    Over,
+    /// Stop before it; the cursor will point to the entry before.
+    Stop,
+}
+
+/// A walk that can be cut and continued.
+pub(crate) struct Scan<'a> {
+    inner: &'a Inner,
+    base: PathBuf,
+    belows: Vec<PathBuf>,
+    after: Vec<OsString>,
+    left: usize,
+    last: Option<PathBuf>,
+    stopped: bool,
+    skipped: usize,
+    ignore: Option<Vec<Gitignore>>,
+}
+
+type Look<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(inner: &'a Inner, place: &Place, cursor: Option<&str>, gitignore: bool) -> Self {
+        let after: Vec<OsString> =
+            cursor.unwrap_or("").split('/').filter(|n| !n.is_empty()).map(OsString::from).collect();
+        let base = place.path();
+        let mut scan = Scan {
+            inner,
+            belows: inner.belows(place),
+            last: (!after.is_empty()).then(|| after.iter().collect()),
+            after,
+            left: inner.config.max_scan.max(1),
+            stopped: false,
+            skipped: 0,
+            ignore: gitignore.then(Vec::new),
+            base,
+        };
+        if gitignore {
+            scan.ignore_above(place);
+        }
+        scan
+    }
+
+    /// Reads the `.gitignore` files between the allowed directory and the start.
+    fn ignore_above(&mut self, place: &Place) {
+        let steps = place.below().components().count();
+        let above: Vec<PathBuf> = self.base.ancestors().skip(1).take(steps).map(Path::to_owned).collect();
+        for directory in above.into_iter().rev() {
+            let path = directory.join(".gitignore");
+            if let Some(Ok(file)) = path.to_str().map(|path| self.inner.resolve(path, Last::Follow)) {
+                self.read_ignore(file.dir(), file.name(), &directory);
+            }
+        }
+    }
+
+    fn read_ignore(&mut self, at: BorrowedFd<'_>, name: &OsStr, directory: &Path) -> bool {
+        let Some(stack) = &mut self.ignore else {
+            return false;
+        };
+        let mut text = String::new();
+        let read = open_file(at, name).is_ok_and(|(file, _)| file.take(1 << 20).read_to_string(&mut text).is_ok());
+        let mut builder = GitignoreBuilder::new(directory);
+        for line in text.lines() {
+            // A line git would not understand is a line git would skip.
+            let _ = builder.add_line(None, line);
+        }
+        match builder.build() {
+            Ok(rules) if read => {
+                stack.push(rules);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn ignored(&self, rest: &Path, kind: Kind) -> bool {
+        let Some(stack) = &self.ignore else {
+            return false;
+        };
+        if rest.file_name().is_some_and(|name| name == ".git") {
+            return true;
+        }
+        let path = self.base.join(rest);
+        let verdicts = stack.iter().rev().map(|rules| rules.matched(&path, kind == Kind::Dir));
+        verdicts.into_iter().find(|verdict| !verdict.is_none()).is_some_and(|verdict| verdict.is_ignore())
+    }
+
+    /// Walks everything below `place`.
+    pub(crate) fn run(&mut self, place: &Place, visit: &mut Look<'_>) -> Result<(), Fault> {
+        let on_path = !self.after.is_empty();
+        self.directory(place.dir(), place.name(), Path::new(""), 0, on_path, visit)
+            .map_err(|error| io_fault(error, "scandir", &place.shown()))
+    }
+
+    fn directory(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &OsStr,
+        rest: &Path,
+        depth: usize,
+        on_path: bool,
+        visit: &mut Look<'_>,
+    ) -> Result<(), Errno> {
+        let (fd, entries, more) = entries(at, name, NAMES_MAX)?;
+        self.skipped += usize::from(more);
+        let ignoring =
+            self.ignore.is_some() && self.read_ignore(fd.as_fd(), OsStr::new(".gitignore"), &self.base.join(rest));
+        for (name, kind) in &entries {
+            let mark = if on_path { self.after.get(depth) } else { None };
+            let order = mark.map_or(Ordering::Greater, |mark| name.as_bytes().cmp(mark.as_bytes()));
+            if order == Ordering::Less {
+                continue;
+            }
+            let path = rest.join(name);
+            if self.inner.deny.covers(&self.base, &self.belows, &path) || self.ignored(&path, *kind) {
+                continue;
+            }
+            let seen = order == Ordering::Equal;
+            if !seen {
+                if self.left == 0 {
+                    self.stopped = true;
+                    break;
+                }
+                self.left -= 1;
+            }
+            let flow = visit(&Entry { at: fd.as_fd(), name, rest: &path, kind: *kind, depth, seen });
+            if let Flow::Stop = flow {
+                self.stopped = true;
+                break;
+            }
+            if !seen {
+                self.last = Some(path.clone());
+            }
+            if *kind == Kind::Dir && matches!(flow, Flow::Into) {
+                let still = seen && self.after.len() > depth + 1;
+                let gone =
+                    depth + 1 >= DEPTH_MAX || self.directory(fd.as_fd(), name, &path, depth + 1, still, visit).is_err();
+                self.skipped += usize::from(gone);
+            }
+            if self.stopped {
+                break;
+            }
+        }
+        if ignoring && let Some(stack) = &mut self.ignore {
+            stack.pop();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn more(&self) -> ListMore {
+        let last = self.last.as_ref().map(|path| path.to_string_lossy().into_owned());
+        ListMore::cut(self.stopped.then_some(last).flatten(), self.skipped)
+    }
+}
+
+/// Globs in the published dialect: `*` and `?` stay within a name, `**` does not, `{a,b}` and `[a-z]` work, names that
+/// begin with a dot are like any other, `!` in front turns the pattern round.
+#[derive(Default)]
+pub(crate) struct Patterns {
+    list: Vec<(GlobMatcher, bool)>,
+}
+
+impl Patterns {
+    pub(crate) fn of<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Fault> {
+        let mut this = Self::default();
+        for pattern in patterns {
+            this.add(pattern)?;
+        }
+        Ok(this)
+    }
+
+    pub(crate) fn add(&mut self, pattern: &str) -> Result<(), Fault> {
+        if ["!(", "+(", "@(", "?(", "*("].iter().any(|group| pattern.contains(group)) {
+            return Err(Fault::new(format!("Pattern groups such as !(…) or +(…) are not supported: {pattern}"))
+                .hint("Use {a,b} for alternatives, and excludePatterns for what should be left out."));
+        }
+        let body = pattern.trim_start_matches('!');
+        let negated = (pattern.len() - body.len()) % 2 == 1;
+        let body = body.strip_prefix("./").unwrap_or(body);
+        let glob = GlobBuilder::new(body).literal_separator(true).build().map_err(|error| {
+            Fault::new(format!("Cannot read the pattern {pattern}: {}", error.kind()))
+                .hint("Use *, **, ?, [a-z] and {a,b}.")
+        })?;
+        self.list.push((glob.compile_matcher(), negated));
+        Ok(())
+    }
+
+    pub(crate) fn matches(&self, rest: &Path) -> bool {
+        self.list.iter().any(|(glob, negated)| glob.is_match(rest) != *negated)
+    }
+}
+
+/// Called with the directory, the name, the path below the start and the kind.
+pub(crate) type Visit<'a> = dyn FnMut(BorrowedFd<'_>, &OsStr, &Path, Kind) -> Result<(), Stop> + 'a;
+
+/// Why a recursive operation ended early.
+pub(crate) enum Stop {
+    /// Do not go into this directory.
+    Prune,
+    /// A deny pattern covers an entry.
+    Denied,
+    /// More entries or levels than one operation handles.
+    TooMuch,
+    /// The system refused.
+    System(Errno),
+}
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+impl Stop {
+    pub(crate) fn words(self, place: &Place) -> Fault {
+        match self {
+            Self::System(error) => io_fault(error, "open", &place.shown()),
+            _ => Fault::new(format!("Too many entries or levels for one operation: {}", place.shown()))
+                .hint("Act on its subdirectories one by one."),
+        }
+    }
+}
+
+/// Visits everything below a directory, parents before children, without following links, at most `most` entries.
+/// [`Stop::Prune`] from the visitor leaves out what is in that directory.
+pub(crate) fn each_entry(place: &Place, most: usize, visit: &mut Visit<'_>) -> Result<(), Stop> {
+    let mut left = most;
+    each_below(place.dir(), place.name(), Path::new(""), 0, &mut left, visit)
+}
+
+fn each_below(
+    at: BorrowedFd<'_>,
+    name: &OsStr,
+    rest: &Path,
+    depth: usize,
+    left: &mut usize,
+    visit: &mut Visit<'_>,
+) -> Result<(), Stop> {
+    if depth > DEPTH_MAX {
+        return Err(Stop::TooMuch);
+    }
+    let (fd, entries, more) = entries(at, name, *left)?;
+    if more {
+        return Err(Stop::TooMuch);
+    }
+    *left -= entries.len();
+    for (name, kind) in entries {
+        let path = rest.join(&name);
+        match visit(fd.as_fd(), &name, &path, kind) {
+            Err(Stop::Prune) => continue,
+            result => result?,
+        }
+        if kind == Kind::Dir {
+            each_below(fd.as_fd(), &name, &path, depth + 1, left, visit)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything in a directory, deepest first, while `left` entries last.
+pub(crate) fn empty(at: BorrowedFd<'_>, name: &OsStr, depth: usize, left: &mut usize) -> Result<(), Errno> {
+    let (fd, entries, more) = entries(at, name, *left)?;
+    if more || depth > DEPTH_MAX {
+        return Err(Errno::OVERFLOW);
+    }
+    *left -= entries.len();
+    for (name, kind) in entries {
+        if kind == Kind::Dir {
+            empty(fd.as_fd(), &name, depth + 1, left)?;
+        }
+        remove(fd.as_fd(), &name, kind)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_follow_the_published_dialect() {
+        for (pattern, path, expected) in [
+            ("*.txt", "a.txt", true),
+            ("*.txt", "d/a.txt", false),
+            ("**/*.txt", "a.txt", true),
+            ("**/*.txt", "d/e/a.txt", true),
+            ("d/**", "d", false),
+            ("d/**", "d/e/f", true),
+            ("*", ".hid", true),
+            ("{a,b}.rs", "b.rs", true),
+            ("[ab].rs", "c.rs", false),
+            ("!*.rs", "a.txt", true),
+            ("!*.rs", "a.rs", false),
+            ("./a.rs", "a.rs", true),
+            ("?.rs", "a.rs", true),
+        ] {
+            let patterns = Patterns::of([pattern]).expect("a readable pattern");
+            assert_eq!(patterns.matches(Path::new(path)), expected, "{pattern} on {path}");
+        }
+        assert!(Patterns::of(["!(a)"]).is_err_and(|error| error.to_string().contains("{a,b}")));
+    }
+}

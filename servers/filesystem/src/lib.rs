@@ -22,16 +22,15 @@ mod read;
 mod resolve;
 mod text;
 mod tools;
-mod walk;
 mod write;
 
-use std::fmt;
 use std::sync::Arc;
 
+use linchpin_kit::Fault;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use config::{Config, FollowSymlinks, RootsPolicy, ToolChoice, ToolPrefix, ToolSpec};
+pub use config::{Config, FollowSymlinks, RootsPolicy};
 pub use edit::{Edit, EditFile, EditMore, EditReport};
 pub use list::{
     DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore, SearchFiles, SortBy,
@@ -40,7 +39,7 @@ pub use read::{
     FsReadRange, GetFileInfo, ListAllowedDirectories, MediaAnswer, MediaBlock, MediaResource, RangeMore, ReadFile,
     ReadMediaFile, ReadMore, ReadMultipleFiles, ResourceBody, ResourceData,
 };
-pub use tools::TOOLS;
+pub use tools::SERVICE;
 pub use write::{CopyMore, CreateDirectory, FsAppend, FsCopy, FsDelete, MoveFile, WriteFile};
 
 use resolve::Roots;
@@ -71,7 +70,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// When directories were given and none of them is usable, or a deny pattern cannot be read.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), FsError> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
         let deny = config::Deny::new(&config.deny)?;
         let mut warnings = Vec::new();
         let mut roots = Roots::default();
@@ -82,7 +81,7 @@ impl Filesystem {
             }
         }
         if roots.is_empty() && !config.directories.is_empty() {
-            return Err(FsError::new("Error: None of the specified directories are accessible")
+            return Err(Fault::new("Error: None of the specified directories are accessible")
                 .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
         }
         let ceiling = Arc::new(roots);
@@ -140,15 +139,15 @@ impl Filesystem {
     }
 
     /// Runs blocking work for a tool on the runtime's blocking pool.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, FsError>
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner) -> Result<T, FsError> + Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(answer) => answer,
-            Err(_) => Err(FsError::new("The operation stopped unexpectedly.")
+            Err(_) => Err(Fault::new("The operation stopped unexpectedly.")
                 .hint("Nothing more is known; check the file's state with get_file_info before trying again.")),
         }
     }
@@ -193,63 +192,13 @@ impl<M> Answer<M> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NoMore {}
 
-/// Why a tool could not do what was asked, in words for the model that asked.
-///
-/// The first line is the published server's where it has one; a `Hint:` line says what to do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FsError {
-    message: String,
-    hint: Option<String>,
-    missing: bool,
+/// The words of a failed system call, shaped as the published server's: `CODE: text, call 'path'`.
+pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> Fault {
+    let (code, text, hint) = errno_words(error);
+    let fault = Fault::new(format!("{code}: {text}, {call} '{path}'"));
+    let fault = if error == rustix::io::Errno::NOENT { fault.as_missing() } else { fault };
+    hint.map_or(fault.clone(), |hint| fault.hint(hint))
 }
-
-impl FsError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, missing: false }
-    }
-
-    pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self { missing: true, ..Self::new(message) }
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// The first line, without the hint.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// Whether the thing named does not exist (for resources this is "not found").
-    #[must_use]
-    pub fn is_missing(&self) -> bool {
-        self.missing
-    }
-
-    /// The words of a failed system call, shaped as the published server's: `CODE: text, call 'path'`.
-    pub(crate) fn io(error: rustix::io::Errno, call: &str, path: &str) -> Self {
-        let (code, text, hint) = errno_words(error);
-        let mut this = Self::new(format!("{code}: {text}, {call} '{path}'"));
-        this.missing = error == rustix::io::Errno::NOENT;
-        this.hint = hint.map(str::to_owned);
-        this
-    }
-}
-
-impl fmt::Display for FsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\nHint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for FsError {}
 
 /// The symbolic name, the customary words and the advice for an error number.
 fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str>) {

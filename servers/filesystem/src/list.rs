@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::dir::{self, Kind};
+use crate::dir::{self, Flow, Kind, NAMES_MAX, Patterns, Scan};
 use crate::read::whole_number;
 use crate::resolve::{Last, Place};
-use crate::walk::{Flow, NAMES_MAX, Patterns, Scan};
-use crate::{Answer, FsError, Inner, text};
+use crate::{Answer, Inner, io_fault, text};
+use linchpin_kit::{Fault, Paging};
 
 /// Characters of a matching line that are shown.
 const LINE_MAX: usize = 500;
@@ -152,12 +152,9 @@ pub struct FsSearchContent {
 /// What a listing or search says beyond the text; all absent when it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListMore {
-    /// Whether something was left out because of a limit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub truncated: bool,
-    /// The `cursor` that continues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
+    /// Where it was cut.
+    #[serde(flatten)]
+    pub paging: Paging,
     /// Directories and files that could not be looked into: unreadable, too deep or too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: usize,
@@ -170,25 +167,21 @@ fn is_zero(number: &usize) -> bool {
 
 impl ListMore {
     pub(crate) fn cut(next_cursor: Option<String>, skipped: usize) -> Self {
-        Self { truncated: next_cursor.is_some(), next_cursor, skipped }
+        Self { paging: next_cursor.map_or_else(Paging::whole, Paging::more), skipped }
     }
 
     fn answer(self, content: String) -> Answer<Self> {
-        let notice = self.next_cursor.as_ref().map(|cursor| {
-            format!(
-                "[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]"
-            )
-        });
+        let notice = self.paging.notice();
         Answer { content, more: self, notice }
     }
 }
 
 impl Inner {
     /// The entries of a directory that deny patterns do not cover.
-    fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), FsError> {
+    fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), Fault> {
         expect_dir(place)?;
         let listed = dir::entries(place.dir(), place.name(), NAMES_MAX);
-        let (fd, mut entries, _) = listed.map_err(|error| FsError::io(error, "scandir", &place.shown()))?;
+        let (fd, mut entries, _) = listed.map_err(|error| io_fault(error, "scandir", &place.shown()))?;
         if !self.deny.is_empty() {
             let (base, belows) = (place.path(), self.belows(place));
             entries.retain(|(name, _)| !self.deny.covers(&base, &belows, Path::new(name)));
@@ -196,7 +189,7 @@ impl Inner {
         Ok((fd, entries))
     }
 
-    pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (_, entries) = self.visible(&place)?;
         let after = args.cursor.as_deref().map(|cursor| cursor.as_bytes());
@@ -215,7 +208,7 @@ impl Inner {
         Ok(ListMore::default().answer(page.text))
     }
 
-    pub(crate) fn list_with_sizes(&self, args: &ListDirectoryWithSizes) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn list_with_sizes(&self, args: &ListDirectoryWithSizes) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (fd, entries) = self.visible(&place)?;
         let mut sized: Vec<(String, Kind, u64)> = entries
@@ -272,7 +265,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn directory_tree(&self, args: &DirectoryTree) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn directory_tree(&self, args: &DirectoryTree) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         expect_dir(&place)?;
         let mut excludes = Patterns::default();
@@ -318,17 +311,17 @@ impl Inner {
             Flow::Into
         })?;
         let text = serde_json::to_string_pretty(&tree)
-            .map_err(|error| FsError::new(format!("The tree cannot be written as JSON: {error}")))?;
+            .map_err(|error| Fault::new(format!("The tree cannot be written as JSON: {error}")))?;
         Ok(scan.more().answer(text))
     }
 
-    pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, Fault> {
         let cursor = args.cursor.as_deref();
         let gitignore = args.respect_gitignore;
         self.find(&args.path, &args.pattern, &args.exclude_patterns, gitignore, self.config.max_entries, cursor)
     }
 
-    pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, Fault> {
         let limit = usize::try_from(args.limit.unwrap_or(1_000).max(1)).unwrap_or(usize::MAX);
         let limit = limit.min(self.config.max_entries);
         self.find(&args.path, &args.pattern, &args.exclude, args.respect_gitignore, limit, args.cursor.as_deref())
@@ -342,7 +335,7 @@ impl Inner {
         gitignore: bool,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Answer<ListMore>, FsError> {
+    ) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(path, Last::Follow)?;
         expect_dir(&place)?;
         let pattern = Patterns::of([pattern])?;
@@ -366,18 +359,19 @@ impl Inner {
             Flow::Into
         })?;
         let more = scan.more();
-        let text = if page.text.is_empty() && !more.truncated { "No matches found".to_owned() } else { page.text };
+        let text =
+            if page.text.is_empty() && !more.paging.truncated { "No matches found".to_owned() } else { page.text };
         Ok(more.answer(text))
     }
 
-    pub(crate) fn search_content(&self, args: &FsSearchContent) -> Result<Answer<ListMore>, FsError> {
+    pub(crate) fn search_content(&self, args: &FsSearchContent) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let kind = place.existing("open")?.kind;
         let pattern = if args.literal { regex::escape(&args.pattern) } else { args.pattern.clone() };
         let regex =
             regex::RegexBuilder::new(&pattern).case_insensitive(args.ignore_case).size_limit(4 << 20).build().map_err(
                 |error| {
-                    FsError::new(format!("Cannot read the pattern: {error}"))
+                    Fault::new(format!("Cannot read the pattern: {error}"))
                         .hint("Use Rust regex syntax (no look-around, no back-references), or literal=true.")
                 },
             )?;
@@ -420,11 +414,10 @@ impl Inner {
             }
             Flow::Into
         })?;
-        let mut more = scan.more();
-        more.skipped += grep.skipped;
+        let more = scan.more();
         // A file cut in the middle is continued in the middle; a walk cut elsewhere after its last entry.
-        more.next_cursor = stopped.or_else(|| more.next_cursor.map(|path| format!("0|{path}")));
-        more.truncated = more.next_cursor.is_some();
+        let next = stopped.or_else(|| more.paging.next_cursor.map(|path| format!("0|{path}")));
+        let more = ListMore::cut(next, more.skipped + grep.skipped);
         Ok(more.answer(grep.text()))
     }
 
@@ -444,10 +437,10 @@ impl Inner {
     }
 }
 
-fn expect_dir(place: &Place) -> Result<(), FsError> {
+fn expect_dir(place: &Place) -> Result<(), Fault> {
     match place.existing("scandir")?.kind {
         Kind::Dir => Ok(()),
-        _ => Err(FsError::io(Errno::NOTDIR, "scandir", &place.shown())),
+        _ => Err(io_fault(Errno::NOTDIR, "scandir", &place.shown())),
     }
 }
 

@@ -17,7 +17,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::config::windows_name_problem;
 use crate::dir::{self, Kind, Meta};
-use crate::{FollowSymlinks, FsError, Inner};
+use crate::{FollowSymlinks, Inner, io_fault};
+use linchpin_kit::Fault;
 
 /// Links one path may pass through.
 const LINKS_MAX: usize = 40;
@@ -99,9 +100,9 @@ impl Roots {
         belows
     }
 
-    fn outside(&self, what: &str, path: &Path) -> FsError {
+    fn outside(&self, what: &str, path: &Path) -> Fault {
         let allowed = self.spellings().join(", ");
-        FsError::new(format!("Access denied - {what} outside allowed directories: {} not in {allowed}", path.display()))
+        Fault::new(format!("Access denied - {what} outside allowed directories: {} not in {allowed}", path.display()))
             .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
     }
 }
@@ -161,8 +162,8 @@ impl Place {
     }
 
     /// The metadata, or the error that `call` would give.
-    pub(crate) fn existing(&self, call: &str) -> Result<&Meta, FsError> {
-        self.meta.as_ref().ok_or_else(|| FsError::io(Errno::NOENT, call, &self.shown()))
+    pub(crate) fn existing(&self, call: &str) -> Result<&Meta, Fault> {
+        self.meta.as_ref().ok_or_else(|| io_fault(Errno::NOENT, call, &self.shown()))
     }
 
     /// Names that must be created to make the place exist; empty when it does.
@@ -178,13 +179,13 @@ impl Place {
 
 impl Inner {
     /// Resolves `asked` to a place inside the allowed directories that no deny pattern covers.
-    pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, FsError> {
+    pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, Fault> {
         self.resolve_in(&self.roots, asked, last)
     }
 
-    fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, FsError> {
+    fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, Fault> {
         if roots.is_empty() {
-            return Err(FsError::new("Access denied - no allowed directories are configured").hint(
+            return Err(Fault::new("Access denied - no allowed directories are configured").hint(
                 "The person running this server must name at least one: mcp-server-filesystem DIR…, the variable \
                  MCP_FS_DIRS, or a client that offers roots.",
             ));
@@ -205,7 +206,7 @@ impl Inner {
         first.unwrap_or_else(|| Err(roots.outside("path", &text)))
     }
 
-    fn resolve_absolute(&self, roots: &Roots, path: &Path, last: Last) -> Result<Place, FsError> {
+    fn resolve_absolute(&self, roots: &Roots, path: &Path, last: Last) -> Result<Place, Fault> {
         let Some((root, below)) = roots.holding(path) else {
             return Err(roots.outside("path", path));
         };
@@ -222,7 +223,7 @@ impl Inner {
     }
 
     /// Walks `below` from the handle of `root`.
-    fn walk(&self, roots: &Roots, root: Arc<Root>, below: &Path, asked: &Path, last: Last) -> Result<Place, FsError> {
+    fn walk(&self, roots: &Roots, root: Arc<Root>, below: &Path, asked: &Path, last: Last) -> Result<Place, Fault> {
         let mut walk =
             Walk { root, trail: Vec::new(), todo: VecDeque::new(), from_link: 0, links: 0, retries: 0, jumped: false };
         walk.start(below);
@@ -243,7 +244,7 @@ impl Inner {
             let meta = match dir::meta(here.as_fd(), &name) {
                 Ok(meta) => meta,
                 Err(Errno::NOENT) => return walk.missing(name, in_link, asked),
-                Err(error) => return Err(FsError::io(error, "open", &asked.to_string_lossy())),
+                Err(error) => return Err(io_fault(error, "open", &asked.to_string_lossy())),
             };
             match meta.kind {
                 Kind::Link if last == Last::Keep && walk.todo.is_empty() => {
@@ -255,12 +256,12 @@ impl Inner {
                     Ok(handle) => walk.trail.push((Arc::new(handle), name)),
                     // It was a directory a moment ago: look again.
                     Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => walk.retry(name, asked)?,
-                    Err(error) => return Err(FsError::io(error, "open", &asked.to_string_lossy())),
+                    Err(error) => return Err(io_fault(error, "open", &asked.to_string_lossy())),
                 },
                 _ if walk.todo.iter().all(|name| name == ".") => {
                     return Ok(walk.place(here, name, meta));
                 }
-                _ => return Err(FsError::io(Errno::NOTDIR, "open", &asked.to_string_lossy())),
+                _ => return Err(io_fault(Errno::NOTDIR, "open", &asked.to_string_lossy())),
             }
         }
         walk.directory(asked)
@@ -274,20 +275,20 @@ impl Inner {
         here: &Arc<OwnedFd>,
         name: &OsStr,
         asked: &Path,
-    ) -> Result<(), FsError> {
+    ) -> Result<(), Fault> {
         if self.config.follow_symlinks == FollowSymlinks::Never {
-            return Err(FsError::new(format!("Access denied - path passes through a symlink: {}", asked.display()))
+            return Err(Fault::new(format!("Access denied - path passes through a symlink: {}", asked.display()))
                 .hint("This server was started with --follow-symlinks=never; use the path of the target itself."));
         }
         walk.links += 1;
         if walk.links > LINKS_MAX {
-            return Err(FsError::io(Errno::LOOP, "open", &asked.to_string_lossy()));
+            return Err(io_fault(Errno::LOOP, "open", &asked.to_string_lossy()));
         }
         let target = match dir::read_link(here.as_fd(), name) {
             Ok(target) => PathBuf::from(target),
             // It was a link a moment ago: look again.
             Err(Errno::INVAL | Errno::NOENT) => return walk.retry(name.to_owned(), asked),
-            Err(error) => return Err(FsError::io(error, "readlink", &asked.to_string_lossy())),
+            Err(error) => return Err(io_fault(error, "readlink", &asked.to_string_lossy())),
         };
         let rest = if target.is_absolute() {
             let direct = roots.holding(&target);
@@ -317,7 +318,7 @@ impl Inner {
 
     /// The name as it is spelt in the directory: the same bytes, or the one name that differs only in how accents are
     /// composed. Two such names are an error, because the caller cannot have meant both.
-    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, FsError> {
+    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, Fault> {
         let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else {
             return Ok(name);
         };
@@ -338,7 +339,7 @@ impl Inner {
         match found.len() {
             0 => Ok(name),
             1 => Ok(found.remove(0)),
-            count => Err(FsError::new(format!(
+            count => Err(Fault::new(format!(
                 "Ambiguous path - {count} names differ only in Unicode composition: {}",
                 asked.display()
             ))
@@ -408,10 +409,10 @@ impl Walk {
         self.trail.iter().map(|(_, name)| name).collect()
     }
 
-    fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), FsError> {
+    fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), Fault> {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return Err(FsError::new(format!("The path keeps changing while it is opened: {}", asked.display()))
+            return Err(Fault::new(format!("The path keeps changing while it is opened: {}", asked.display()))
                 .hint("Another program is replacing a part of it; try again when that has ended."));
         }
         self.todo.push_front(name);
@@ -424,14 +425,13 @@ impl Walk {
     }
 
     /// The walk ended at the last directory entered.
-    fn directory(mut self, asked: &Path) -> Result<Place, FsError> {
+    fn directory(mut self, asked: &Path) -> Result<Place, Fault> {
         let below = self.below();
         let (handle, name) = match self.trail.pop() {
             Some((handle, _)) => (handle, below.file_name().map(OsStr::to_owned)),
             None => (Arc::clone(&self.root.handle), None),
         };
-        let meta =
-            dir::meta_of(handle.as_fd()).map_err(|error| FsError::io(error, "stat", &asked.to_string_lossy()))?;
+        let meta = dir::meta_of(handle.as_fd()).map_err(|error| io_fault(error, "stat", &asked.to_string_lossy()))?;
         // The parent is what holds the name; for the allowed directory itself, it is its own `.`.
         let (dir, name) = match name {
             Some(name) => (self.here(), name),
@@ -440,14 +440,14 @@ impl Walk {
         Ok(Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) })
     }
 
-    fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, FsError> {
+    fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, Fault> {
         if in_link {
-            return Err(FsError::missing(format!("symlink target missing: {}", asked.display()))
+            return Err(Fault::missing(format!("symlink target missing: {}", asked.display()))
                 .hint("The path is a symlink to something that does not exist; use the path of the target itself."));
         }
         let dir = self.here();
         if self.trail.is_empty() && dir::meta_of(dir.as_fd()).is_ok_and(|meta| meta.links == 0) {
-            return Err(FsError::missing(format!(
+            return Err(Fault::missing(format!(
                 "The allowed directory was deleted or replaced since the server started: {}",
                 self.root.given.display()
             ))
@@ -456,7 +456,7 @@ impl Walk {
         let below = self.below();
         let missing: Vec<OsString> = std::iter::once(name).chain(self.todo.into_iter().filter(|n| n != ".")).collect();
         if missing.iter().any(|name| name == "..") {
-            return Err(FsError::io(Errno::NOENT, "open", &asked.to_string_lossy()));
+            return Err(io_fault(Errno::NOENT, "open", &asked.to_string_lossy()));
         }
         let name = missing.first().cloned().unwrap_or_default();
         Ok(Place { root: self.root, dir, name, below, missing, meta: None })
@@ -468,25 +468,25 @@ fn join(names: &VecDeque<OsString>) -> PathBuf {
 }
 
 /// What the caller wrote, as a path: quotes and blanks around it stripped, `~` expanded.
-fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, FsError> {
+fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, Fault> {
     let text = asked.trim();
     let text = text.strip_prefix(['"', '\'']).unwrap_or(text);
     let text = text.strip_suffix(['"', '\'']).unwrap_or(text);
     if text.is_empty() {
-        return Err(FsError::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one."));
+        return Err(Fault::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one."));
     }
     if text.contains('\0') {
-        return Err(FsError::new("Access denied - the path contains a NUL character").hint("Leave it out."));
+        return Err(Fault::new("Access denied - the path contains a NUL character").hint("Leave it out."));
     }
     let bytes = text.as_bytes();
     let drive =
         bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
     if !cfg!(windows) && (drive || text.starts_with("\\\\")) {
-        return Err(FsError::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
+        return Err(Fault::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
             .hint("Use / between names and a path that list_allowed_directories shows."));
     }
     if windows_names && let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
-        return Err(FsError::new(format!("Access denied - {problem}: {text}"))
+        return Err(Fault::new(format!("Access denied - {problem}: {text}"))
             .hint("Windows would take this name for something else; use another name."));
     }
     Ok(expand_home(text))

@@ -1,154 +1,144 @@
 //! The tools by name: the async face of [`Filesystem`], how they are listed, and their registration on a server.
 
-use linchpin::types::content::{Annotations, ResourceContents, Role};
-use linchpin::types::tool::ToolAnnotations;
-use linchpin::{Answer as ToolResult, Content, Cx, Error, IntoReply, Json, Resource, Server, Tool};
+use linchpin::types::content::ResourceContents;
+use linchpin::{Content, Cx, Error, Resource, Server};
+use linchpin_kit::{Fault, Service, Shown, Told, ToolSpec, Toolbox, from_outside};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::config::ToolSpec;
+use crate::config::ALLOW_DELETE;
 use crate::read::{ResourceBody, ResourceData};
 use crate::resolve::path_uri;
 use crate::{
     Answer, CopyMore, CreateDirectory, DirectoryTree, EditFile, EditMore, Filesystem, FsAppend, FsCopy, FsDelete,
-    FsError, FsGlob, FsReadRange, FsSearchContent, GetFileInfo, ListAllowedDirectories, ListDirectory,
-    ListDirectoryWithSizes, ListMore, MediaAnswer, MediaBlock, MoveFile, NoMore, RangeMore, ReadFile, ReadMediaFile,
-    ReadMore, ReadMultipleFiles, RootsPolicy, SearchFiles, WriteFile,
+    FsGlob, FsReadRange, FsSearchContent, GetFileInfo, ListAllowedDirectories, ListDirectory, ListDirectoryWithSizes,
+    ListMore, MediaAnswer, MediaBlock, MoveFile, NoMore, RangeMore, ReadFile, ReadMediaFile, ReadMore,
+    ReadMultipleFiles, RootsPolicy, SearchFiles, WriteFile,
 };
 
-/// A tool that changes nothing.
-const fn reads(name: &'static str, title: &'static str, toolset: &'static str, description: &'static str) -> ToolSpec {
-    ToolSpec { name, title, description, toolset, writes: false, destructive: false, idempotent: true }
-}
-
-/// A tool that changes something.
-const fn writes(name: &'static str, title: &'static str, hints: (bool, bool), description: &'static str) -> ToolSpec {
-    let (destructive, idempotent) = hints;
-    ToolSpec { name, title, description, toolset: "write", writes: true, destructive, idempotent }
-}
-
 /// Every tool, in the order they are listed: the published fourteen first.
-pub const TOOLS: &[ToolSpec] = &[
-    reads("read_file", "Read File (Deprecated)", "read", "Reads a text file. Deprecated: use read_text_file."),
-    reads(
+pub const SERVICE: Service = Service { name: "fs", tools: TOOLS };
+
+const TOOLS: &[ToolSpec] = &[
+    ToolSpec::reads("read_file", "Read File (Deprecated)", "read", "Reads a text file. Deprecated: use read_text_file."),
+    ToolSpec::reads(
         "read_text_file",
         "Read Text File",
         "read",
         "Reads a file as text, whole or only its first (head) or last (tail) lines. Encodings other than UTF-8 are \
          recognised and named in the result. For a window in the middle of a large file use fs_read_range.",
     ),
-    reads(
+    ToolSpec::reads(
         "read_media_file",
         "Read Media File",
         "read",
         "Reads a file as base64: pictures and sounds by their extension, anything else as an embedded resource.",
     ),
-    reads(
+    ToolSpec::reads(
         "read_multiple_files",
         "Read Multiple Files",
         "read",
         "Reads several text files at once, each under its path. One that cannot be read does not stop the others.",
     ),
-    writes(
+    ToolSpec::writes(
         "write_file",
         "Write File",
-        (true, true),
+        "write",
         "Creates a file or replaces its whole content, without asking. The directory must exist. To change a part of a \
          file use edit_file.",
-    ),
-    writes(
+    ).destructive().idempotent(),
+    ToolSpec::writes(
         "edit_file",
         "Edit File",
-        (true, false),
+        "write",
         "Replaces text in a file and answers the diff. Each edit replaces the first exact occurrence of oldText (or, if \
          there is none, lines that are equal but for blanks at their ends). Nothing is written if any edit fails. Use \
          dryRun to look first.",
-    ),
-    writes(
+    ).destructive(),
+    ToolSpec::writes(
         "create_directory",
         "Create Directory",
-        (false, true),
+        "write",
         "Creates a directory, with its parents. One that exists already is fine.",
-    ),
-    reads("list_directory", "List Directory", "list", "Lists the names in a directory, each with [FILE] or [DIR]."),
-    reads(
+    ).idempotent(),
+    ToolSpec::reads("list_directory", "List Directory", "list", "Lists the names in a directory, each with [FILE] or [DIR]."),
+    ToolSpec::reads(
         "list_directory_with_sizes",
         "List Directory with Sizes",
         "list",
         "Lists the names in a directory with sizes and totals, sorted by name or size.",
     ),
-    reads(
+    ToolSpec::reads(
         "directory_tree",
         "Directory Tree",
         "list",
         "Shows everything below a directory as JSON: name, type, and children for directories.",
     ),
-    writes(
+    ToolSpec::writes(
         "move_file",
         "Move File",
-        (true, false),
+        "write",
         "Moves or renames a file or directory. Fails if the destination exists.",
-    ),
-    reads(
+    ).destructive(),
+    ToolSpec::reads(
         "search_files",
         "Search Files",
         "search",
         "Finds files and directories by a glob on their path relative to the start: *.rs is only the start's own, \
          **/*.rs any depth. Answers full paths. To search inside files use fs_search_content.",
     ),
-    reads(
+    ToolSpec::reads(
         "get_file_info",
         "Get File Info",
         "read",
         "Tells size, times, kind and permissions of a file or directory without reading it.",
     ),
-    reads(
+    ToolSpec::reads(
         "list_allowed_directories",
         "List Allowed Directories",
         "list",
         "Lists the directories that can be used; everything below them can be used too.",
     ),
-    reads(
+    ToolSpec::reads(
         "fs_read_range",
         "Read a Range of Lines",
         "read",
         "Reads a window of lines of a text file of any size, with line numbers if asked for, and tells where to go on.",
     ),
-    reads(
+    ToolSpec::reads(
         "fs_search_content",
         "Search Inside Files",
         "search",
         "Finds lines that match a regular expression or plain text, in one file or everything below a directory, with \
          line, column and context. Binary files are left out.",
     ),
-    reads(
+    ToolSpec::reads(
         "fs_glob",
         "Find Files by Glob",
         "search",
         "Finds files and directories by a glob, page by page, leaving out what .gitignore excludes if asked to.",
     ),
-    writes(
+    ToolSpec::writes(
         "fs_append",
         "Append to File",
-        (false, false),
+        "write",
         "Adds text to the end of a file, which is created if it is missing.",
     ),
-    writes(
+    ToolSpec::writes(
         "fs_copy",
         "Copy File",
-        (true, false),
+        "write",
         "Copies a file, or with recursive a directory. Replaces an existing file only with overwrite.",
-    ),
-    ToolSpec {
-        toolset: "delete",
-        ..writes(
-            "fs_delete",
-            "Delete File",
-            (true, false),
-            "Deletes a file, a link (not its target) or an empty directory; with recursive, a directory and everything in \
-             it. There is no undo.",
-        )
-    },
+    ).destructive(),
+    ToolSpec::writes(
+        "fs_delete",
+        "Delete File",
+        "delete",
+        "Deletes a file, a link (not its target) or an empty directory; with recursive, a directory and everything in it. \
+         There is no undo.",
+    )
+    .destructive()
+    .needs(ALLOW_DELETE),
 ];
 
 /// Writes one async method per tool over its blocking half.
@@ -160,7 +150,7 @@ macro_rules! tools {
                 ///
                 /// # Errors
                 /// With words for the model: what was wrong and what to do next.
-                pub async fn $name(&self, args: $args) -> Result<$answer, FsError> {
+                pub async fn $name(&self, args: $args) -> Result<$answer, Fault> {
                     self.run(move |inner| inner.$work(&args)).await
                 }
             )*
@@ -177,9 +167,9 @@ macro_rules! writing_tools {
                 ///
                 /// # Errors
                 /// With words for the model: what was wrong and what to do next.
-                pub async fn $name(&self, args: $args) -> Result<$answer, FsError> {
-                    if self.inner.config.read_only {
-                        return Err(FsError::new("This server is read-only")
+                pub async fn $name(&self, args: $args) -> Result<$answer, Fault> {
+                    if self.inner.config.tools.read_only {
+                        return Err(Fault::new("This server is read-only")
                             .hint("The person running it can allow changes by leaving out --read-only."));
                     }
                     self.run(move |inner| inner.$work(&args)).await
@@ -236,7 +226,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// None; the signature is that of the other tools.
-    pub async fn list_allowed_directories(&self, _: ListAllowedDirectories) -> Result<Answer<NoMore>, FsError> {
+    pub async fn list_allowed_directories(&self, _: ListAllowedDirectories) -> Result<Answer<NoMore>, Fault> {
         Ok(self.inner.allowed_directories())
     }
 
@@ -244,10 +234,10 @@ impl Filesystem {
     ///
     /// # Errors
     /// With words for the model: what was wrong and what to do next; always without `allow_delete`.
-    pub async fn fs_delete(&self, args: FsDelete) -> Result<Answer<NoMore>, FsError> {
+    pub async fn fs_delete(&self, args: FsDelete) -> Result<Answer<NoMore>, Fault> {
         let config = &self.inner.config;
-        if config.read_only || !config.allow_delete {
-            return Err(FsError::new("Deleting is not allowed on this server")
+        if config.tools.read_only || !config.allow_delete {
+            return Err(Fault::new("Deleting is not allowed on this server")
                 .hint("The person running it can allow it with --allow-delete (and without --read-only)."));
         }
         self.run(move |inner| inner.delete(&args)).await
@@ -256,52 +246,26 @@ impl Filesystem {
     /// A file under its `file://` URI, for the opt-in resource template.
     ///
     /// # Errors
-    /// When it cannot be read; [`FsError::is_missing`] tells what should be "resource not found".
-    pub async fn read_resource(&self, uri: String) -> Result<ResourceBody, FsError> {
+    /// When it cannot be read; [`Fault::is_missing`] tells what should be "resource not found".
+    pub async fn read_resource(&self, uri: String) -> Result<ResourceBody, Fault> {
         self.run(move |inner| inner.read_resource(&uri)).await
     }
 }
 
-/// An answer as the protocol carries it.
-trait Answered {
-    /// The result; `told` says whether the text is what files and names say rather than our own words.
-    fn result(self, told: Told) -> Result<ToolResult, FsError>;
+/// How an answer is shown; `told` says whether the text is what files and names say rather than our own words.
+trait Answered: Sized {
+    fn shown(self, told: Told) -> Shown<Self>;
 }
 
-/// Whose words an answer is made of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// What files hold and what people named them.
-    ByFiles,
-    /// This server's own words.
-    ByUs,
-}
-
-/// The content of files is data, meant for the model and written by anyone.
-fn for_the_model() -> Annotations {
-    Annotations { audience: vec![Role::Assistant], ..Annotations::default() }
-}
-
-fn with_structure(content: Vec<Content>, value: &impl Serialize) -> Result<ToolResult, FsError> {
-    let structured = serde_json::value::to_raw_value(value)
-        .map_err(|error| FsError::new(format!("The answer cannot be written as JSON: {error}")))?;
-    Ok(ToolResult { structured_content: Some(structured), ..ToolResult::new(content) })
-}
-
-impl<M: Serialize> Answered for Answer<M> {
-    fn result(self, told: Told) -> Result<ToolResult, FsError> {
-        let text = Content::text(self.content.clone());
-        let mut content = vec![match told {
-            Told::ByFiles => text.with_annotations(for_the_model()),
-            Told::ByUs => text,
-        }];
-        content.extend(self.notice.clone().map(Content::text));
-        with_structure(content, &self)
+impl<M> Answered for Answer<M> {
+    fn shown(mut self, told: Told) -> Shown<Self> {
+        let notice = self.notice.take();
+        Shown { told, ..Shown::ours(self.content.clone(), self) }.notice(notice)
     }
 }
 
 impl Answered for MediaAnswer {
-    fn result(self, _: Told) -> Result<ToolResult, FsError> {
+    fn shown(self, _: Told) -> Shown<Self> {
         let block = |block: &MediaBlock| match block.clone() {
             MediaBlock::Image { data, mime_type } => Content::image(data, mime_type),
             MediaBlock::Audio { data, mime_type } => Content::audio(data, mime_type),
@@ -310,8 +274,8 @@ impl Answered for MediaAnswer {
                 Content::resource(contents.with_mime_type(resource.mime_type))
             }
         };
-        let content = self.content.iter().map(|b| block(b).with_annotations(for_the_model())).collect();
-        with_structure(content, &self)
+        let blocks = self.content.iter().map(|b| from_outside(block(b))).collect();
+        Shown::blocks(blocks, self)
     }
 }
 
@@ -320,30 +284,24 @@ macro_rules! handlers {
     ($($name:literal => $method:ident($args:ty) -> $answer:ty, $told:ident;)*) => {
         mod plain {
             use super::*;
-            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<ToolResult, FsError> {
-                fs.$method(args).await?.result(Told::$told)
+            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<Shown<$answer>, Fault> {
+                Ok(fs.$method(args).await?.shown(Told::$told))
             })*
         }
 
         mod rooted {
             use super::*;
-            $(pub(super) async fn $method(fs: &Filesystem, cx: &Cx, args: $args) -> Result<ToolResult, Error> {
-                Ok(as_client(fs, cx).await?.$method(args).await?.result(Told::$told)?)
+            $(pub(super) async fn $method(fs: &Filesystem, cx: &Cx, args: $args) -> Result<Shown<$answer>, Error> {
+                Ok(as_client(fs, cx).await?.$method(args).await?.shown(Told::$told))
             })*
         }
 
-        /// Adds the tool `spec` under `name`.
-        fn add(server: Server<Filesystem>, spec: &ToolSpec, name: String, rooted: bool) -> Server<Filesystem> {
-            let tool = listed(spec, name);
+        /// Adds the tool `spec` if it was chosen.
+        fn add(tools: Toolbox<Filesystem>, spec: &ToolSpec, rooted: bool) -> Toolbox<Filesystem> {
             match spec.name {
-                $($name => {
-                    let tool = match <Json<$answer> as IntoReply>::output_schema() {
-                        Some(schema) => tool.output_schema(schema),
-                        None => tool,
-                    };
-                    if rooted { server.tool(tool, rooted::$method) } else { server.tool(tool, plain::$method) }
-                })*
-                _ => server,
+                $($name if rooted => tools.tool(spec, rooted::$method),
+                  $name => tools.tool(spec, plain::$method),)*
+                _ => tools,
             }
         }
 
@@ -354,36 +312,26 @@ macro_rules! handlers {
 }
 
 handlers! {
-    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>, ByFiles;
-    "read_file" => read_file(ReadFile) -> Answer<ReadMore>, ByFiles;
-    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer, ByFiles;
-    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>, ByFiles;
+    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>, Outside;
+    "read_file" => read_file(ReadFile) -> Answer<ReadMore>, Outside;
+    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer, Outside;
+    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>, Outside;
     "write_file" => write_file(WriteFile) -> Answer<NoMore>, ByUs;
-    "edit_file" => edit_file(EditFile) -> Answer<EditMore>, ByFiles;
+    "edit_file" => edit_file(EditFile) -> Answer<EditMore>, Outside;
     "create_directory" => create_directory(CreateDirectory) -> Answer<NoMore>, ByUs;
-    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>, ByFiles;
-    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>, ByFiles;
-    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>, ByFiles;
+    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>, Outside;
+    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>, Outside;
+    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>, Outside;
     "move_file" => move_file(MoveFile) -> Answer<NoMore>, ByUs;
-    "search_files" => search_files(SearchFiles) -> Answer<ListMore>, ByFiles;
+    "search_files" => search_files(SearchFiles) -> Answer<ListMore>, Outside;
     "get_file_info" => get_file_info(GetFileInfo) -> Answer<NoMore>, ByUs;
     "list_allowed_directories" => list_allowed_directories(ListAllowedDirectories) -> Answer<NoMore>, ByUs;
-    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>, ByFiles;
-    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>, ByFiles;
-    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>, ByFiles;
+    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>, Outside;
+    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>, Outside;
+    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>, Outside;
     "fs_append" => fs_append(FsAppend) -> Answer<NoMore>, ByUs;
     "fs_copy" => fs_copy(FsCopy) -> Answer<CopyMore>, ByUs;
     "fs_delete" => fs_delete(FsDelete) -> Answer<NoMore>, ByUs;
-}
-
-fn listed(spec: &ToolSpec, name: String) -> Tool {
-    Tool::new(name, spec.description).title(spec.title).annotations(ToolAnnotations {
-        title: None,
-        read_only_hint: Some(!spec.writes),
-        destructive_hint: Some(spec.destructive),
-        idempotent_hint: Some(spec.idempotent),
-        open_world_hint: Some(false),
-    })
 }
 
 /// The server as this client may use it: its roots are asked for on each call, so they are always the present ones.
@@ -416,10 +364,7 @@ async fn rooted_resource(fs: &Filesystem, cx: &Cx, at: FilePath) -> Result<Resou
 
 async fn contents(fs: Filesystem, at: FilePath) -> Result<ResourceContents, Error> {
     let uri = path_uri(std::path::Path::new(&format!("/{}", at.path)));
-    let body = fs.read_resource(uri).await.map_err(|error| match error.is_missing() {
-        true => Error::not_found(),
-        false => error.into(),
-    })?;
+    let body = fs.read_resource(uri).await.map_err(Fault::for_resource)?;
     let contents = match body.data {
         ResourceData::Text(text) => ResourceContents::text(body.uri, text),
         ResourceData::Blob(blob) => ResourceContents::blob(body.uri, blob),
@@ -434,21 +379,24 @@ impl Filesystem {
     ///
     /// # Errors
     /// When the configuration names tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, FsError> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         let config = self.config();
-        let chosen = config.tools.choose(TOOLS, config.read_only, config.allow_delete)?;
+        let choice = config.choice();
         let rooted = match self.roots_policy() {
             RootsPolicy::Ignore => false,
             RootsPolicy::Use => config.directories.is_empty(),
             RootsPolicy::Narrow | RootsPolicy::Replace => true,
         };
         let resources = config.resources;
-        let mut server = server.instructions(self.instructions()).state(self);
-        for (spec, name) in chosen {
-            server = add(server, spec, name, rooted);
-        }
+        let server = server.instructions(self.instructions()).state(self);
+        let tools = Toolbox::open(server, &SERVICE, &choice)?;
+        let mut server = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted)).close();
         if resources {
-            let template = Resource::new("file:///{+path}")
+            let uri = match choice.scope {
+                Some(_) => choice.uri("file://{+path}"),
+                None => "file:///{+path}".to_owned(),
+            };
+            let template = Resource::new(uri)
                 .name("file")
                 .title("File")
                 .description("A file in an allowed directory, by its absolute path.");

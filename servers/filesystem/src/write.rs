@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::check_new_name;
-use crate::dir::{self, Kind, Temp};
+use crate::dir::{self, Kind, Stop, Temp};
 use crate::read::open_failed;
 use crate::resolve::{Last, Place};
-use crate::walk::{self, Stop};
-use crate::{Answer, FsError, Inner, NoMore};
+use crate::{Answer, Inner, NoMore, io_fault};
+use linchpin_kit::Fault;
 
 /// Arguments of `write_file`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -109,9 +109,9 @@ impl Turns {
 }
 
 impl Inner {
-    pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
-        let failed = |error| FsError::io(error, "open", &place.shown());
+        let failed = |error| io_fault(error, "open", &place.shown());
         let _turn = self.turns.take(&place);
         if let Some(meta) = place.meta() {
             self.replaceable(&place, meta.kind)?;
@@ -133,17 +133,17 @@ impl Inner {
     }
 
     /// Refuses to replace what is not a regular file.
-    fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), FsError> {
+    fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), Fault> {
         match kind {
             Kind::File => Ok(()),
-            Kind::Dir => Err(FsError::io(Errno::ISDIR, "open", &place.shown())),
+            Kind::Dir => Err(io_fault(Errno::ISDIR, "open", &place.shown())),
             Kind::Link | Kind::Other => Err(open_failed(&dir::OpenError::Special, place, "open")),
         }
     }
 
-    pub(crate) fn create_directory(&self, args: &CreateDirectory) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn create_directory(&self, args: &CreateDirectory) -> Result<Answer<NoMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
-        let failed = |error| FsError::io(error, "mkdir", &place.shown());
+        let failed = |error| io_fault(error, "mkdir", &place.shown());
         if place.meta().is_some_and(|meta| meta.kind != Kind::Dir) {
             return Err(failed(Errno::EXIST));
         }
@@ -166,14 +166,14 @@ impl Inner {
         Ok(Answer::new(format!("Successfully created directory {}", args.path), NoMore {}))
     }
 
-    pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, Fault> {
         let source = self.resolve(&args.source, Last::Follow)?;
         let Some(meta) = source.meta().copied() else {
             let both = format!("{}' -> '{}", source.shown(), self.resolve(&args.destination, Last::Follow)?.shown());
-            return Err(FsError::io(Errno::NOENT, "rename", &both));
+            return Err(io_fault(Errno::NOENT, "rename", &both));
         };
         if source.is_root() {
-            return Err(FsError::new(format!("An allowed directory itself cannot be moved: {}", args.source)));
+            return Err(Fault::new(format!("An allowed directory itself cannot be moved: {}", args.source)));
         }
         if meta.kind == Kind::Dir {
             self.refuse_hidden_content(&source, "move")?;
@@ -181,7 +181,7 @@ impl Inner {
         let target = self.new_place(&args.destination)?;
         let shown = (source.shown(), target.shown());
         let failed = |error| {
-            let words = FsError::io(error, "rename", &format!("{}' -> '{}", shown.0, shown.1));
+            let words = io_fault(error, "rename", &format!("{}' -> '{}", shown.0, shown.1));
             match error {
                 Errno::EXIST => already_exists(&args.destination),
                 Errno::XDEV => words.hint("Copy the directory with fs_copy, then delete the source with fs_delete."),
@@ -200,13 +200,13 @@ impl Inner {
     }
 
     /// A place for something new: it must not exist, its directory must.
-    fn new_place(&self, destination: &str) -> Result<Place, FsError> {
+    fn new_place(&self, destination: &str) -> Result<Place, Fault> {
         let target = self.resolve(destination, Last::Follow)?;
         if target.meta().is_some() {
             return Err(already_exists(destination));
         }
         let [name] = target.missing() else {
-            return Err(FsError::io(Errno::NOENT, "open", &target.shown()));
+            return Err(io_fault(Errno::NOENT, "open", &target.shown()));
         };
         check_new_name(name, self.config.allow_odd_names)?;
         Ok(target)
@@ -214,7 +214,7 @@ impl Inner {
 
     /// Refuses to act on a directory as a whole when deny patterns hide something in it: moved elsewhere, it might no
     /// longer be covered, and deleting it would delete what must not be touched.
-    fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), FsError> {
+    fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), Fault> {
         if self.deny.is_empty() {
             return Ok(());
         }
@@ -222,9 +222,9 @@ impl Inner {
         let mut visit = |_: BorrowedFd<'_>, _: &OsStr, rest: &Path, _: Kind| {
             if self.deny.covers(&base, &belows, rest) { Err(Stop::Denied) } else { Ok(()) }
         };
-        match walk::each_entry(place, self.config.max_scan, &mut visit) {
+        match dir::each_entry(place, self.config.max_scan, &mut visit) {
             Ok(()) => Ok(()),
-            Err(Stop::Denied) => Err(FsError::new(format!(
+            Err(Stop::Denied) => Err(Fault::new(format!(
                 "Access denied - cannot {what} a directory that holds something excluded by a deny pattern: {}",
                 place.shown()
             ))
@@ -233,10 +233,10 @@ impl Inner {
         }
     }
 
-    pub(crate) fn append(&self, args: &FsAppend) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn append(&self, args: &FsAppend) -> Result<Answer<NoMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         if place.missing().len() > 1 {
-            return Err(FsError::io(Errno::NOENT, "open", &place.shown()));
+            return Err(io_fault(Errno::NOENT, "open", &place.shown()));
         }
         if let [name] = place.missing() {
             check_new_name(name, self.config.allow_odd_names)?;
@@ -245,31 +245,29 @@ impl Inner {
         let (mut file, meta) =
             dir::open_append(place.dir(), place.name(), true).map_err(|error| open_failed(&error, &place, "open"))?;
         if meta.links > 1 {
-            return Err(FsError::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
+            return Err(Fault::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
                 .hint("Appending would change it under the other names too, which may be outside. Use write_file or edit_file, which give this name a file of its own."));
         }
         let failed = |error: std::io::Error| {
-            FsError::io(Errno::from_io_error(&error).unwrap_or(Errno::IO), "write", &place.shown())
+            io_fault(Errno::from_io_error(&error).unwrap_or(Errno::IO), "write", &place.shown())
         };
         file.write_all(args.content.as_bytes()).map_err(failed)?;
         file.sync_data().map_err(failed)?;
         Ok(Answer::new(format!("Successfully appended to {}", args.path), NoMore {}))
     }
 
-    pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, FsError> {
+    pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, Fault> {
         let source = self.resolve(&args.source, Last::Follow)?;
         let kind = source.existing("open")?.kind;
         let mut more = CopyMore::default();
         if kind == Kind::Dir {
             if !args.recursive {
-                return Err(FsError::new(format!("{} is a directory", args.source))
+                return Err(Fault::new(format!("{} is a directory", args.source))
                     .hint("Pass recursive to copy it with everything in it."));
             }
             let target = self.new_place(&args.destination)?;
             if target.path().starts_with(source.path()) {
-                return Err(
-                    FsError::new("A directory cannot be copied into itself").hint("Choose another destination.")
-                );
+                return Err(Fault::new("A directory cannot be copied into itself").hint("Choose another destination."));
             }
             self.copy_tree(&source, &target, &mut more)?;
         } else {
@@ -294,13 +292,13 @@ impl Inner {
         Ok(Answer::new(format!("Successfully copied {} to {}", args.source, args.destination), more))
     }
 
-    fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), FsError> {
+    fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), Fault> {
         let (base, belows) = (source.path(), self.belows(source));
         let (target_base, target_belows) = (target.path(), self.belows(target));
         // The directories created so far on the way to the present entry, outermost first.
         let mut made: Vec<(PathBuf, Arc<OwnedFd>)> = Vec::new();
         let new_dir = |at: BorrowedFd<'_>, name: &OsStr| dir::make_dir(at, name).and_then(|()| dir::open_dir(at, name));
-        let top = new_dir(target.dir(), target.name()).map_err(|error| FsError::io(error, "mkdir", &target.shown()))?;
+        let top = new_dir(target.dir(), target.name()).map_err(|error| io_fault(error, "mkdir", &target.shown()))?;
         made.push((PathBuf::new(), Arc::new(top)));
         let mut visit = |at: BorrowedFd<'_>, name: &OsStr, rest: &Path, kind: Kind| -> Result<(), Stop> {
             let denied = self.deny.covers(&base, &belows, rest) || self.deny.covers(&target_base, &target_belows, rest);
@@ -325,44 +323,44 @@ impl Inner {
             }
             Ok(())
         };
-        let done = walk::each_entry(source, self.config.max_scan, &mut visit);
+        let done = dir::each_entry(source, self.config.max_scan, &mut visit);
         done.map_err(|stop| {
             let words = stop.words(source);
-            let text = format!("{} (after {} files)", words.message, more.files);
-            FsError::new(text)
+            let text = format!("{} (after {} files)", words.message(), more.files);
+            Fault::new(text)
                 .hint(format!("What was copied is in {}; choose a new destination to try again.", target.shown()))
         })
     }
 
-    pub(crate) fn delete(&self, args: &FsDelete) -> Result<Answer<NoMore>, FsError> {
+    pub(crate) fn delete(&self, args: &FsDelete) -> Result<Answer<NoMore>, Fault> {
         let place = self.resolve(&args.path, Last::Keep)?;
         let kind = place.existing("unlink")?.kind;
         if place.is_root() {
-            return Err(FsError::new(format!("An allowed directory itself cannot be deleted: {}", args.path)));
+            return Err(Fault::new(format!("An allowed directory itself cannot be deleted: {}", args.path)));
         }
         if kind == Kind::Dir && args.recursive {
             self.refuse_hidden_content(&place, "delete")?;
             self.delete_content(&place)?;
         }
         let call = if kind == Kind::Dir { "rmdir" } else { "unlink" };
-        dir::remove(place.dir(), place.name(), kind).map_err(|error| FsError::io(error, call, &place.shown()))?;
+        dir::remove(place.dir(), place.name(), kind).map_err(|error| io_fault(error, call, &place.shown()))?;
         Ok(Answer::new(format!("Successfully deleted {}", args.path), NoMore {}))
     }
 
     /// Deletes what is in a directory, deepest first.
-    fn delete_content(&self, place: &Place) -> Result<(), FsError> {
+    fn delete_content(&self, place: &Place) -> Result<(), Fault> {
         let mut left = self.config.max_scan;
         let shown = place.shown();
-        walk::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
-            FsError::io(error, "unlink", &shown)
+        dir::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
+            io_fault(error, "unlink", &shown)
                 .hint("A part of the directory may already be deleted; list it before trying again.")
         })
     }
 }
 
 /// Replaces an existing file by one with these bytes and the same mode.
-fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), FsError> {
-    let failed = |error| FsError::io(error, "open", &place.shown());
+fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), Fault> {
+    let failed = |error| io_fault(error, "open", &place.shown());
     let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
     temp.write(bytes).map_err(failed)?;
     match dir::open_file(place.dir(), place.name()) {
@@ -402,7 +400,7 @@ fn copy_between(
     Ok(())
 }
 
-fn already_exists(destination: &str) -> FsError {
-    FsError::new(format!("Destination already exists: {destination}"))
+fn already_exists(destination: &str) -> Fault {
+    Fault::new(format!("Destination already exists: {destination}"))
         .hint("Choose another destination, or move what is there away first.")
 }

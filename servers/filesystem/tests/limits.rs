@@ -6,7 +6,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{World, at, call, text};
-use linchpin_filesystem::{Config, Filesystem, FollowSymlinks, RootsPolicy, TOOLS, ToolChoice, ToolPrefix};
+use linchpin_filesystem::{Config, Filesystem, FollowSymlinks, RootsPolicy, SERVICE};
+use linchpin_kit::{ToolChoice, ToolPrefix, Vars};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -291,7 +292,7 @@ async fn a_directory_is_allowed_under_the_given_and_the_real_name() {
 #[tokio::test]
 async fn read_only_refuses_every_tool_that_writes() {
     let w = World::with(|config| {
-        config.read_only = true;
+        config.tools.read_only = true;
         config.allow_delete = true;
     });
     w.put("x", "inside");
@@ -304,10 +305,10 @@ async fn read_only_refuses_every_tool_that_writes() {
         ("fs_copy", json!({"source": "x", "destination": "y"})),
         ("fs_delete", json!({"path": "x"})),
     ] {
-        assert!(TOOLS.iter().any(|spec| spec.name == tool && spec.writes), "{tool} is known to write");
+        assert!(SERVICE.tools.iter().any(|spec| spec.name == tool && spec.writes), "{tool} is known to write");
         assert!(w.error(tool, args).await.contains("--read-only"), "{tool}");
     }
-    assert_eq!(TOOLS.iter().filter(|spec| spec.writes).count(), 7, "no other tool writes");
+    assert_eq!(SERVICE.tools.iter().filter(|spec| spec.writes).count(), 7, "no other tool writes");
     assert_eq!(w.get("x"), "inside");
 }
 
@@ -356,6 +357,12 @@ async fn client_roots_follow_the_policy() {
     assert!(call(&taken, "read_text_file", json!({"path": w.at("own")})).await.is_err(), "and nothing else is allowed");
 }
 
+fn choice(change: impl FnOnce(&mut ToolChoice)) -> ToolChoice {
+    let mut choice = ToolChoice::default();
+    change(&mut choice);
+    choice
+}
+
 #[test]
 fn the_environment_sets_every_option() {
     let vars = [
@@ -382,7 +389,6 @@ fn the_environment_sets_every_option() {
     let strings = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
     let expected = Config {
         directories: strings(&["/a", "/b c"]),
-        read_only: true,
         deny: strings(&["**/.env", "*.pem"]),
         max_read_bytes: 5,
         max_result_bytes: 6,
@@ -395,27 +401,29 @@ fn the_environment_sets_every_option() {
         roots: Some(RootsPolicy::Narrow),
         resources: true,
         compat: true,
-        tools: ToolChoice {
-            prefix: ToolPrefix::Auto,
-            enable: strings(&["fs_glob"]),
-            disable: strings(&["write_file", "edit_file"]),
-            toolsets: strings(&["read"]),
-        },
+        tools: choice(|tools| {
+            tools.prefix = ToolPrefix::Auto;
+            tools.enable = strings(&["fs_glob"]);
+            tools.disable = strings(&["write_file", "edit_file"]);
+            tools.toolsets = strings(&["read"]);
+            tools.read_only = true;
+        }),
     };
-    assert_eq!(Config::from_env(lookup), Ok(expected));
-    assert_eq!(Config::from_env(|_| None), Ok(Config::default()));
+    assert_eq!(Config::from_env(Vars::new(&lookup)), Ok(expected));
+    assert_eq!(Config::from_env(Vars::new(&|_| None)), Ok(Config::default()));
     for (name, value) in
         [("MCP_FS_READ_ONLY", "maybe"), ("MCP_FS_MAX_SCAN", "-1"), ("MCP_FS_ROOTS", "x"), ("MCP_FS_TOOL_PREFIX", "a b")]
     {
-        let error = Config::from_env(|asked| (asked == name).then(|| value.to_owned())).expect_err("a bad value");
-        assert!(error.to_string().contains(value), "{error}");
+        let one = |asked: &str| (asked == name).then(|| value.to_owned());
+        let error = Config::from_env(Vars::new(&one)).expect_err("a bad value").to_string();
+        assert!(error.contains(value) && error.contains(name), "{error}");
     }
 }
 
 #[test]
 fn tools_are_chosen_with_exclusion_and_read_only_winning() {
     let strings = |list: &str| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let all: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    let all: Vec<&str> = SERVICE.tools.iter().map(|tool| tool.name).collect();
     let without = |gone: &str| -> String {
         let gone: Vec<&str> = gone.split_whitespace().collect();
         all.iter().filter(|name| !gone.contains(name)).copied().collect::<Vec<_>>().join(" ")
@@ -439,13 +447,12 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
         ("", "nosuch", "", false, false, Err("Unknown tool: nosuch")),
         ("", "", "nosuch", false, false, Err("Unknown tool set: nosuch")),
     ] {
-        let choice = ToolChoice {
-            enable: strings(enable),
-            disable: strings(disable),
-            toolsets: strings(toolsets),
-            ..ToolChoice::default()
-        };
-        let chosen = choice.choose(TOOLS, read_only, allow_delete);
+        let choice = choice(|tools| {
+            (tools.enable, tools.disable) = (strings(enable), strings(disable));
+            (tools.toolsets, tools.read_only) = (strings(toolsets), read_only);
+            tools.grant("--allow-delete", allow_delete);
+        });
+        let chosen = choice.choose(&SERVICE);
         let context = format!("enable={enable} disable={disable} toolsets={toolsets} {read_only} {allow_delete}");
         match (chosen, expected) {
             (Ok(chosen), Ok(expected)) => {
@@ -461,12 +468,15 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
         (ToolPrefix::Auto, "fs_read_file", "fs_copy"),
         (ToolPrefix::Text("disk_".into()), "disk_read_file", "disk_fs_copy"),
     ] {
-        let choice = ToolChoice { prefix, disable: strings("fs_delete"), ..ToolChoice::default() };
-        let chosen = choice.choose(TOOLS, false, true).expect("a choice");
+        let choice = choice(|tools| {
+            (tools.prefix, tools.disable) = (prefix, strings("fs_delete"));
+            tools.grant("--allow-delete", true);
+        });
+        let chosen = choice.choose(&SERVICE).expect("a choice");
         let names: Vec<&str> = chosen.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!((names[0], names[names.len() - 1]), (first, last));
         assert!(names.iter().all(|name| name.len() <= 40));
     }
-    let prefixed = ToolChoice { prefix: ToolPrefix::Auto, disable: strings("fs_read_file"), ..ToolChoice::default() };
-    assert!(!prefixed.choose(TOOLS, false, false).expect("a choice").iter().any(|(tool, _)| tool.name == "read_file"));
+    let prefixed = choice(|tools| (tools.prefix, tools.disable) = (ToolPrefix::Auto, strings("fs_read_file")));
+    assert!(!prefixed.choose(&SERVICE).expect("a choice").iter().any(|(tool, _)| tool.name == "read_file"));
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use common::World;
 use linchpin::Server;
 use linchpin::transport::memory::memory;
-use linchpin_filesystem::{Config, Filesystem, RootsPolicy, TOOLS, ToolPrefix};
+use linchpin_filesystem::{Config, Filesystem, RootsPolicy, SERVICE};
+use linchpin_kit::ToolPrefix;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
@@ -22,8 +23,12 @@ struct Client {
 
 impl Client {
     async fn of(fs: Filesystem, roots: Option<Vec<String>>) -> Self {
-        let (place, stream) = memory();
         let server = fs.add_to(Server::new("filesystem", "1.0")).expect("the configuration is fine");
+        Self::serving(server, roots).await
+    }
+
+    async fn serving(server: Server<Filesystem>, roots: Option<Vec<String>>) -> Self {
+        let (place, stream) = memory();
         tokio::spawn(server.serve(place));
         let (input, out) = tokio::io::split(stream);
         let mut client = Self { lines: BufReader::new(input).lines(), out, roots, id: 0 };
@@ -124,7 +129,7 @@ async fn the_published_tools_are_listed_as_published() {
         assert!(listed(&output["required"]).contains("content"), "{name}: {output}");
     }
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    let expected: Vec<&str> = TOOLS.iter().map(|tool| tool.name).filter(|name| *name != "fs_delete").collect();
+    let expected: Vec<&str> = SERVICE.tools.iter().map(|tool| tool.name).filter(|name| *name != "fs_delete").collect();
     assert_eq!(names, expected, "every tool but the one that needs permission, in order");
     assert!(names[PUBLISHED.len()..].iter().all(|name| name.starts_with("fs_") && name.len() <= 40));
 }
@@ -139,7 +144,7 @@ async fn the_configuration_decides_what_is_listed() {
             |c| {
                 c.tools.prefix = ToolPrefix::Auto;
                 c.tools.enable = vec!["read_file".into(), "write_file".into()];
-                c.read_only = true;
+                c.tools.read_only = true;
             },
             "fs_read_file",
         ),
@@ -241,7 +246,7 @@ async fn every_structured_answer_fits_its_schema() {
         );
         seen.insert(tool);
     }
-    assert_eq!(seen.len(), TOOLS.len(), "every tool was called");
+    assert_eq!(seen.len(), SERVICE.tools.len(), "every tool was called");
 }
 
 #[tokio::test]
@@ -304,6 +309,26 @@ async fn files_are_resources_only_when_asked_for() {
     let plain = World::new();
     let answer = Client::of(plain.fs.clone(), None).await.ask("resources/templates/list", json!({})).await;
     assert!(answer["error"]["code"] == -32601 || answer["result"]["resourceTemplates"] == json!([]), "{answer}");
+}
+
+#[tokio::test]
+async fn two_named_servers_of_one_process_have_resources_of_their_own() {
+    let named = |name: &'static str| {
+        World::with(move |config| {
+            config.resources = true;
+            config.tools.scope = Some(name.to_owned());
+            config.tools.prefix = ToolPrefix::Text(format!("{name}_"));
+        })
+    };
+    let (a, b) = (named("a"), named("b"));
+    b.put("x", "of b");
+    let both = a.fs.clone().add_to(Server::new("two", "1")).and_then(|server| b.fs.clone().add_to(server));
+    let mut client = Client::serving(both.expect("no two things of one name"), None).await;
+    let uri = format!("file://b{}", b.at("x"));
+    let read = client.ask("resources/read", json!({"uri": uri})).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "of b", "{read}");
+    let read = client.ask("resources/read", json!({"uri": format!("file://a{}", b.at("x"))})).await;
+    assert_eq!(read["error"]["code"], -32002, "the other server may not: {read}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::{Web, WebError, WebResponse, error};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use url::Url;
 
 impl Web {
@@ -18,7 +18,7 @@ impl Web {
         let mut headers = headers;
         for _ in 0..=hops_max {
             let answer = self.request(Method::GET, &url, headers.clone(), Bytes::new()).await?;
-            if !matches!(answer.parts.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+            if !redirects(answer.parts.status) {
                 return Ok(answer);
             }
             let Some(next) = target(&url, &answer.parts.headers)? else { return Ok(answer) };
@@ -33,6 +33,11 @@ impl Web {
         }
         Err(WebError::invalid(format!("{} redirects more than {hops_max} times", error::host(&url))))
     }
+}
+
+/// Whether a status says that what was asked for is elsewhere.
+pub(super) fn redirects(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 /// Where a redirect leads; `None` when it does not say.

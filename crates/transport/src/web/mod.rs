@@ -6,20 +6,26 @@
 //! cannot change its meaning in between. Rejected: checking the name first and letting the client resolve it again.
 //!
 //! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured. **Behind a proxy it is the proxy that resolves
-//! names and connects**, so that checking addresses is its task; addresses written in a URL are still checked here. This
+//! names and connects**, so that checking addresses is its task; addresses written in a URL are still checked here. With
+//! [`WebOptions::proxy_trusts_dns`] off, names are looked up and checked here too before the proxy hears of them. This
 //! machine itself (`localhost`, loopback addresses) is never asked for through a proxy.
 
 mod body;
 mod error;
 mod follow;
+mod proxy;
 mod reach;
 mod resolve;
+mod retry;
+mod rules;
 mod tls;
 
 pub use body::WebBody;
 pub use error::{WebError, WebErrorKind};
+pub use proxy::{NoProxy, Proxy};
 pub use reach::Reach;
 pub use resolve::Lookup;
+pub use rules::{HostRule, NoHost};
 
 #[cfg(feature = "remote")]
 pub(crate) use follow::{DPOP, SESSION, target};
@@ -47,6 +53,26 @@ pub struct WebOptions {
     pub header_bytes_max: usize,
     /// Whether the proxies that the environment names are used. Default `true`.
     pub proxies: bool,
+    /// A proxy in place of those of the environment. Default none.
+    pub proxy: Option<Proxy>,
+    /// Whether a proxy may be asked for names whose addresses were not checked here, because only it can look them up.
+    /// Without it, a name that leads to a forbidden address from here, or nowhere, is refused. Default `true`.
+    pub proxy_trusts_dns: bool,
+    /// Whether only `https` is spoken. Default `false`.
+    pub https_only: bool,
+    /// Whether ports of other protocols are refused, as browsers do (22, 25, 6667, …). Default `false`.
+    pub web_ports_only: bool,
+    /// The only hosts that are asked; empty is every host. Default empty.
+    pub only_hosts: Vec<HostRule>,
+    /// Hosts that are never asked; they beat `only_hosts`. Default empty.
+    pub deny_hosts: Vec<HostRule>,
+    /// Hosts that may lie where `reach` forbids it, because the operator named them. Default empty.
+    pub trusted_hosts: Vec<HostRule>,
+    /// Whether compressed answers are asked for and unpacked (feature `decompress`). Limits of length then mean what was
+    /// unpacked. Default `false`.
+    pub decompress: bool,
+    /// How often [`Web::get`] asks again when a server is busy. Default 0.
+    pub retries_max: u32,
     /// Root certificates (DER) that are trusted beside those of the platform. Default none.
     pub extra_roots: Vec<Vec<u8>>,
 }
@@ -60,6 +86,15 @@ impl Default for WebOptions {
             body_bytes_max: None,
             header_bytes_max: 64 << 10,
             proxies: true,
+            proxy: None,
+            proxy_trusts_dns: true,
+            https_only: false,
+            web_ports_only: false,
+            only_hosts: Vec::new(),
+            deny_hosts: Vec::new(),
+            trusted_hosts: Vec::new(),
+            decompress: false,
+            retries_max: 0,
             extra_roots: Vec::new(),
         }
     }
@@ -77,10 +112,9 @@ struct Inner {
     options: WebOptions,
     lookup: Option<Arc<dyn Lookup>>,
     proxy_hosts: Vec<String>,
-    /// Built at the first request: a client that is never used costs nothing.
-    client: OnceLock<Result<reqwest::Client, WebError>>,
-    /// Where there are proxies, the one for this machine itself, which no proxy reaches.
-    direct: OnceLock<Result<reqwest::Client, WebError>>,
+    /// Built at the first request: a client that is never used costs nothing. The first is the usual one; the second,
+    /// where there are proxies, for this machine itself, which no proxy reaches; then the same two for trusted hosts.
+    clients: [OnceLock<Result<reqwest::Client, WebError>>; 4],
 }
 
 /// The beginning of an answer, and its body. `Debug` shows the status only: headers may hold credentials.
@@ -89,6 +123,25 @@ pub struct WebResponse {
     pub parts: http::response::Parts,
     /// The body, not yet read.
     pub body: WebBody,
+    url: Url,
+}
+
+impl WebResponse {
+    /// What was asked for.
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Where it redirects to, as a whole URL; `None` when it does not.
+    ///
+    /// # Errors
+    /// When that is no web address.
+    pub fn next(&self) -> Result<Option<String>, WebError> {
+        if !follow::redirects(self.parts.status) {
+            return Ok(None);
+        }
+        Ok(follow::target(&self.url, &self.parts.headers)?.map(String::from))
+    }
 }
 
 impl Web {
@@ -103,9 +156,9 @@ impl Web {
     }
 
     fn build(options: WebOptions, lookup: Option<Arc<dyn Lookup>>) -> Web {
-        let proxy_hosts = if options.proxies { resolve::proxy_hosts() } else { Vec::new() };
-        let (client, direct) = (OnceLock::new(), OnceLock::new());
-        Web { inner: Arc::new(Inner { options, lookup, proxy_hosts, client, direct }) }
+        let proxy_hosts = proxy::hosts(options.proxy.as_ref(), options.proxies);
+        let clients = [const { OnceLock::new() }; 4];
+        Web { inner: Arc::new(Inner { options, lookup, proxy_hosts, clients }) }
     }
 
     /// What it may do.
@@ -139,12 +192,13 @@ impl Web {
         let options = &self.inner.options;
         self.check(url)?;
         let client = self.client(url)?;
+        let deadline = options.request_ms_max.map(|ms| Instant::now() + Duration::from_millis(ms));
+        self.check_for_proxy(url, deadline).await?;
         let mut request = reqwest::Request::new(method, url.clone());
         *request.headers_mut() = headers;
         if !body.is_empty() {
             *request.body_mut() = Some(body.into());
         }
-        let deadline = options.request_ms_max.map(|ms| Instant::now() + Duration::from_millis(ms));
         let sending = client.execute(request);
         let answer = match deadline {
             None => sending.await,
@@ -163,43 +217,86 @@ impl Web {
                 error::host(url)
             )));
         }
-        Ok(WebResponse { parts, body: WebBody::new(body, error::host(url), options.body_bytes_max, deadline) })
+        let body = WebBody::new(body, error::host(url), options.body_bytes_max, deadline);
+        Ok(WebResponse { parts, body, url: url.clone() })
     }
 
+    /// What the URL alone says: nothing is looked up.
     fn check(&self, url: &Url) -> Result<(), WebError> {
         let inner = &*self.inner;
-        match url.host() {
-            Some(Host::Ipv4(ip)) => inner.options.reach.check(ip.into()),
-            Some(Host::Ipv6(ip)) => inner.options.reach.check(ip.into()),
-            // The proxy's own name passes the resolver unchecked, so it must not be asked for here.
-            Some(Host::Domain(name)) if inner.options.reach != Reach::Any => {
-                match inner.proxy_hosts.iter().any(|host| host.eq_ignore_ascii_case(name)) {
-                    true => Err("is the proxy itself"),
-                    false => Ok(()),
-                }
+        let options = &inner.options;
+        let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.covers(url));
+        let refused = if options.https_only && url.scheme() != "https" {
+            Some("is asked for without TLS")
+        } else if options.web_ports_only && rules::is_bad_port(url.port_or_known_default().unwrap_or(0)) {
+            Some("is at a port of another protocol than HTTP")
+        } else if named(&options.deny_hosts) {
+            Some("is a host that the operator excluded")
+        } else if !options.only_hosts.is_empty() && !named(&options.only_hosts) {
+            Some("is not among the hosts that the operator allowed")
+        } else {
+            let reach = inner.reach(url);
+            match url.host() {
+                Some(Host::Ipv4(ip)) => reach.check(ip.into()).err(),
+                Some(Host::Ipv6(ip)) => reach.check(ip.into()).err(),
+                // The proxy's own name passes the resolver unchecked, so it must not be asked for here.
+                Some(Host::Domain(name)) if reach != Reach::Any && inner.is_proxy(name) => Some("is the proxy itself"),
+                Some(Host::Domain(_)) => None,
+                None => return Err(WebError::invalid("the URL names no host".to_owned())),
             }
-            Some(_) => Ok(()),
-            None => return Err(WebError::invalid("the URL names no host".to_owned())),
+        };
+        refused.map_or(Ok(()), |why| Err(WebError::refused(&error::host(url), why)))
+    }
+
+    /// Looks a name up that a proxy would look up, where the proxy alone is not trusted with that.
+    async fn check_for_proxy(&self, url: &Url, deadline: Option<Instant>) -> Result<(), WebError> {
+        let inner = &*self.inner;
+        let reach = inner.reach(url);
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        if inner.proxy_hosts.is_empty() || inner.options.proxy_trusts_dns || reach == Reach::Any || is_loopback(url) {
+            return Ok(());
         }
-        .map_err(|why| WebError::refused(&error::host(url), why))
+        let at = deadline.unwrap_or_else(|| Instant::now() + Duration::from_millis(inner.options.connect_ms_max));
+        let found = resolve::vetted(reach, inner.lookup.as_deref(), name);
+        let why = match tokio::time::timeout_at(at.into(), found).await {
+            Err(_) => return Err(WebError::timeout(&error::host(url))),
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => match error.downcast_ref::<resolve::Vetoed>() {
+                Some(vetoed) => vetoed.why,
+                None => "has no address that could be checked here, and the proxy is not trusted to do so",
+            },
+        };
+        Err(WebError::refused(&error::host(url), why))
     }
 
     fn client(&self, url: &Url) -> Result<&reqwest::Client, WebError> {
         let inner = &*self.inner;
-        let client = if !inner.proxy_hosts.is_empty() && is_loopback(url) {
-            inner.direct.get_or_init(|| inner.build(false))
-        } else {
-            inner.client.get_or_init(|| inner.build(inner.options.proxies))
-        };
-        client.as_ref().map_err(Clone::clone)
+        let direct = !inner.proxy_hosts.is_empty() && is_loopback(url);
+        let trusted = inner.is_trusted(url);
+        let place = &inner.clients[usize::from(direct) + 2 * usize::from(trusted)];
+        place.get_or_init(|| inner.build(!direct, trusted)).as_ref().map_err(Clone::clone)
     }
 }
 
 impl Inner {
-    fn build(&self, proxies: bool) -> Result<reqwest::Client, WebError> {
+    fn is_trusted(&self, url: &Url) -> bool {
+        self.options.trusted_hosts.iter().any(|rule| rule.covers(url))
+    }
+
+    fn is_proxy(&self, name: &str) -> bool {
+        self.proxy_hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+    }
+
+    /// Where this URL may lead.
+    fn reach(&self, url: &Url) -> Reach {
+        if self.is_trusted(url) { Reach::Any } else { self.options.reach }
+    }
+
+    fn build(&self, proxies: bool, trusted: bool) -> Result<reqwest::Client, WebError> {
         let options = &self.options;
-        let resolver = resolve::Vetted::new(options.reach, self.lookup.clone(), self.proxy_hosts.clone());
-        let mut builder = reqwest::Client::builder()
+        let reach = if trusted { Reach::Any } else { options.reach };
+        let resolver = resolve::Vetted::new(reach, self.lookup.clone(), self.proxy_hosts.clone());
+        let builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(&options.extra_roots)?)
             .dns_resolver(resolver)
             .redirect(reqwest::redirect::Policy::none())
@@ -207,10 +304,16 @@ impl Inner {
             .tcp_nodelay(true)
             .http2_max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
             .connect_timeout(Duration::from_millis(options.connect_ms_max));
-        if !proxies {
-            builder = builder.no_proxy();
-        }
-        builder.build().map_err(|e| WebError::invalid(format!("the HTTP client cannot be built: {e}")))
+        #[cfg(feature = "decompress")]
+        let builder = builder
+            .gzip(options.decompress)
+            .brotli(options.decompress)
+            .deflate(options.decompress)
+            .zstd(options.decompress);
+        let explicit = options.proxy.as_ref().filter(|_| proxies);
+        proxy::apply(builder, explicit, proxies && options.proxies)
+            .and_then(reqwest::ClientBuilder::build)
+            .map_err(|e| WebError::invalid(format!("the HTTP client cannot be built: {e}")))
     }
 }
 

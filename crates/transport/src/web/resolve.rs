@@ -52,31 +52,63 @@ impl Resolve for Vetted {
         } else {
             self.reach
         };
-        let found = self.lookup.as_ref().map(|lookup| lookup.lookup(name.as_str()));
+        let (lookup, name) = (self.lookup.clone(), name.as_str().to_owned());
         Box::pin(async move {
-            let found = match found {
-                Some(found) => found.await?,
-                None => tokio::net::lookup_host((name.as_str(), 0)).await?.map(|found| found.ip()).collect(),
-            };
-            if found.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address").into());
-            }
-            // One bad address condemns the name: whoever mixes them is up to something.
-            for ip in &found {
-                reach.check(*ip).map_err(|why| Vetoed { why })?;
-            }
+            let found = vetted(reach, lookup.as_deref(), &name).await?;
             let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
             Ok(addresses)
         })
     }
 }
 
-/// The hosts of the proxies that the environment names.
-pub(super) fn proxy_hosts() -> Vec<String> {
-    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-    let host = |value: String| {
-        let value = if value.contains("://") { value } else { format!("http://{value}") };
-        url::Url::parse(&value).ok()?.host_str().map(str::to_owned)
+/// The addresses of a name, all of them allowed.
+///
+/// # Errors
+/// A [`Vetoed`] when one is not allowed; otherwise why there is none.
+pub(super) async fn vetted(
+    reach: Reach,
+    lookup: Option<&dyn Lookup>,
+    name: &str,
+) -> Result<Vec<IpAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    let found = match lookup {
+        Some(lookup) => lookup.lookup(name).await?,
+        None => tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect(),
     };
-    names.iter().filter_map(|name| std::env::var(name).ok().and_then(host)).collect()
+    if found.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address").into());
+    }
+    // One bad address condemns the name: whoever mixes them is up to something.
+    for ip in &found {
+        reach.check(*ip).map_err(|why| Vetoed { why })?;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A name that is public when it is asked for the first time, and this machine from then on.
+    struct Rebinding(AtomicUsize);
+
+    impl Lookup for Rebinding {
+        fn lookup(&self, _: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+            let first = self.0.fetch_add(1, Ordering::Relaxed) == 0;
+            let ip = if first { [8, 8, 8, 8] } else { [127, 0, 0, 1] };
+            Box::pin(async move { Ok(vec![ip.into()]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_checked_is_what_the_connector_gets_and_a_changed_name_is_checked_anew() {
+        let lookup = Arc::new(Rebinding(AtomicUsize::new(0)));
+        let vetted = Vetted::new(Reach::Public, Some(lookup.clone()), Vec::new());
+        let ask = || vetted.resolve("rebind.test".parse().unwrap());
+        let first: Vec<SocketAddr> = ask().await.unwrap().collect();
+        assert_eq!(first, [SocketAddr::from(([8, 8, 8, 8], 0))]);
+        assert_eq!(lookup.0.load(Ordering::Relaxed), 1, "one lookup serves the check and the connection");
+        let second = ask().await.map(|_| ()).unwrap_err();
+        assert_eq!(second.to_string(), "it is this machine itself");
+    }
 }
