@@ -1,17 +1,25 @@
 //! What can be typed.
 
-use crate::commands::{Plain, auth, call, complete, diff, inspect, load, ping, prompt, read, replay, tools, watch};
+#[cfg(feature = "client")]
+use crate::commands::{
+    Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
+};
+use crate::commands::{install_names, serve};
 use crate::exit;
-use crate::place::PlaceArgs;
-use clap::{Args, Parser, Subcommand};
+use crate::fail::Failure;
+use crate::servers;
+use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = if cfg!(feature = "client") { EXAMPLES_ALL } else { EXAMPLES_SERVE };
+
+const EXAMPLES_ALL: &str = "\
 Examples:
   linchpin serve filesystem ~/notes            a file server on stdio, for a host's configuration
   linchpin serve filesystem --read-only . --http 127.0.0.1:8931
                                                the same over HTTP; prints what to paste where
+  linchpin serve filesystem:. git:. memory     several servers in one process
   linchpin serve everything                    every feature of the protocol, for trying out clients
   linchpin inspect -- npx -y some-server       what a server is and has, and what is wrong with it
   linchpin call echo message=hi -- npx -y some-server
@@ -24,7 +32,23 @@ Examples:
   linchpin serve filesystem ~/notes            a file server on stdio, for a host's configuration
   linchpin serve filesystem --read-only . --http 127.0.0.1:8931
                                                the same over HTTP; prints what to paste where
+  linchpin serve filesystem:. git:. memory     several servers in one process
+  linchpin serve notes=sqlite:a.db 'git --repository . --allow-remote' --read-only
+                                               a name, flags for one of them, a flag for all
   linchpin serve everything                    every feature of the protocol, for trying out clients
+";
+
+const SEVERAL: &str = "\
+Several servers:
+  Each server is one word: NAME, NAME:VALUE (its directory, repository, file, address or zone),
+  postgres://…, or its name and flags in quotes. OTHER=… before it gives it another name.
+  Options after the words are for all of them.
+
+  Tools are listed with their server's name before them: fs_read_file, git_status. Their own
+  names work too, as long as only one of the servers has a tool of that name.
+
+  After the bare name of a server that takes words, everything is its own: `serve filesystem git`
+  serves the directory git. Write `serve filesystem:. git:.` for both.
 ";
 
 /// MCP servers from one binary, and a look into any other: every revision of the protocol, every transport.
@@ -42,9 +66,24 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve a server: on standard input and output, or over HTTP.
-    #[command(before_help = EXAMPLES_SERVE)]
-    Serve(Serve),
+    #[command(before_help = EXAMPLES_SERVE, after_help = SEVERAL)]
+    Serve(serve::Serve),
+    /// Make links under which this program answers as mcp-server-git, mcp-server-time, …
+    #[command(
+        before_help = "\
+Examples:
+  linchpin install-names ~/.local/bin           every name; a host's configuration goes on as it is
+  linchpin install-names ~/.local/bin git time  only mcp-server-git and mcp-server-time
+  linchpin install-names ~/.local/bin --list    what is there now
+",
+        after_help = "\
+The links lead to this program, which looks at the name it was called by. A file or link that is not ours is
+never replaced without --force.
+"
+    )]
+    InstallNames(install_names::InstallArgs),
     /// Show what a server is and has, and what is wrong with it.
+    #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin inspect -- npx -y some-server --flag
@@ -53,6 +92,7 @@ Examples:
 ")]
     Inspect(Box<inspect::InspectArgs>),
     /// List tools.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin tools -- npx -y some-server
@@ -60,6 +100,7 @@ Examples:
 ")]
     Tools(Box<tools::ToolsArgs>),
     /// Call a tool.
+    #[cfg(feature = "client")]
     #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin call get-sum a=2 b=40 -- npx -y some-server
@@ -73,12 +114,14 @@ begins a text with @).
 ")]
     Call(Box<call::CallArgs>),
     /// List resources and resource templates.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin resources -- npx -y some-server
 ")]
     Resources(Box<Plain>),
     /// Read a resource.
+    #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin read [OPTIONS] [TARGET] URI [-- COMMAND...]",
         before_help = "\
@@ -89,12 +132,14 @@ Examples:
     )]
     Read(Box<read::ReadArgs>),
     /// List prompts.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin prompts -- npx -y some-server
 ")]
     Prompts(Box<Plain>),
     /// Render a prompt.
+    #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin prompt [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
         before_help = "\
@@ -104,6 +149,7 @@ Examples:
     )]
     Prompt(Box<prompt::PromptArgs>),
     /// Show suggestions for an argument of a prompt or resource template.
+    #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin complete [OPTIONS] [TARGET] PROMPT|TEMPLATE ARGUMENT=BEGINNING [KEY=VALUE]... [-- COMMAND...]",
         before_help = "\
@@ -114,6 +160,7 @@ Examples:
     )]
     Complete(Box<complete::CompleteArgs>),
     /// Print notifications as they come, until Ctrl-C.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin watch -- npx -y some-server
@@ -121,12 +168,14 @@ Examples:
 ")]
     Watch(Box<watch::WatchArgs>),
     /// Ask whether a server is alive.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin ping https://example.com/mcp
 ")]
     Ping(Box<ping::PingArgs>),
     /// Call one tool over and over, and say how fast that is.
+    #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin load [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
         before_help = "\
@@ -137,6 +186,7 @@ Examples:
     )]
     Load(Box<load::LoadArgs>),
     /// Log in to servers that want it.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin auth login https://example.com/mcp
@@ -144,6 +194,7 @@ Examples:
 ")]
     Auth(auth::AuthArgs),
     /// Serve what --record wrote, as a server of its own.
+    #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin call echo message=hi --record talk.jsonl -- npx -y some-server
@@ -154,6 +205,7 @@ A request that was recorded is answered as it was then; one that was not is answ
 ")]
     Replay(replay::ReplayArgs),
     /// Compare two servers or transcripts.
+    #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin diff before.jsonl -- npx -y some-server
@@ -162,10 +214,54 @@ Examples:
     Diff(Box<diff::DiffArgs>),
 }
 
+impl Command {
+    /// Whether it serves until somebody ends it.
+    pub(crate) fn serves(&self) -> bool {
+        match self {
+            Command::Serve(_) => true,
+            Command::InstallNames(_) => false,
+            #[cfg(feature = "client")]
+            Command::Replay(_) => true,
+            #[cfg(feature = "client")]
+            _ => false,
+        }
+    }
+
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Serve(args) => serve::run(args),
+            Command::InstallNames(args) => install_names::run(args),
+            #[cfg(feature = "client")]
+            other => other.run_client(),
+        }
+    }
+
+    #[cfg(feature = "client")]
+    fn run_client(self) -> Result<(), Failure> {
+        match self {
+            Command::Serve(_) | Command::InstallNames(_) => self.run(),
+            Command::Inspect(args) => inspect::run(*args),
+            Command::Tools(args) => tools::run(*args),
+            Command::Call(args) => call::run(*args),
+            Command::Resources(args) => resources::run(*args),
+            Command::Read(args) => read::run(*args),
+            Command::Prompts(args) => prompts::run(*args),
+            Command::Prompt(args) => prompt::run(*args),
+            Command::Complete(args) => complete::run(*args),
+            Command::Watch(args) => watch::run(*args),
+            Command::Ping(args) => ping::run(*args),
+            Command::Load(args) => load::run(*args),
+            Command::Auth(args) => auth::run(args),
+            Command::Replay(args) => replay::run(args),
+            Command::Diff(args) => diff::run(*args),
+        }
+    }
+}
+
 /// The words as they are parsed: after `call` and `load`, `--json` followed by an object is the tool's arguments, and
-/// without one a wish for JSON.
-pub(crate) fn words(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let given: Vec<OsString> = given.collect();
+/// without one a wish for JSON. What means several servers is marked so.
+pub(crate) fn words(given: Vec<OsString>) -> Vec<OsString> {
+    let given = servers::marked(given);
     let calls = given.iter().skip(1).any(|word| word == "call" || word == "load");
     let is_object = |word: &OsString| word.to_string_lossy().trim_start().starts_with('{');
     let end = given.iter().position(|word| word == "--").unwrap_or(given.len());
@@ -182,116 +278,13 @@ pub(crate) fn words(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     given.iter().enumerate().map(renamed).collect()
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    #[command(subcommand)]
-    pub(crate) server: Server,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Server {
-    /// Files in the directories you name, and nowhere else.
-    #[command(before_help = "\
-Examples:
-  linchpin serve filesystem ~/notes ~/drafts
-  linchpin serve filesystem --read-only --deny '**/.env' .
-  linchpin serve filesystem . --http 127.0.0.1:8931
-")]
-    Filesystem(Box<FilesystemArgs>),
-    /// Every feature of the protocol, for trying out clients.
-    #[command(before_help = "\
-Examples:
-  linchpin serve everything
-  linchpin serve everything --http 127.0.0.1:8931 --sse
-")]
-    Everything(EverythingArgs),
-}
-
-/// Each switch has an environment variable of the same meaning, MCP_FS_ and its name; the command line wins.
-#[derive(Debug, Args)]
-pub(crate) struct FilesystemArgs {
-    /// Directories to serve. What is outside of them cannot be reached, by links neither.
-    #[arg(value_name = "DIR")]
-    pub(crate) directories: Vec<String>,
-
-    /// Offer only tools that change nothing.
-    #[arg(long)]
-    pub(crate) read_only: bool,
-
-    /// Files that are never touched or shown, for example '**/.env'. May be repeated.
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) deny: Vec<String>,
-
-    /// Largest file to read whole, in bytes [default: 10 MiB].
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) max_read_bytes: Option<u64>,
-
-    /// Offer fs_delete too.
-    #[arg(long)]
-    pub(crate) allow_delete: bool,
-
-    /// Let new names hold invisible or direction-changing characters.
-    #[arg(long)]
-    pub(crate) allow_odd_names: bool,
-
-    /// Follow links that stay inside, or none [default: inside].
-    #[arg(long, value_name = "inside|never")]
-    pub(crate) follow_symlinks: Option<String>,
-
-    /// What to do with the roots a client names [default: use without DIR, else ignore].
-    #[arg(long, value_name = "ignore|narrow|use|replace")]
-    pub(crate) roots: Option<String>,
-
-    /// Offer files as resources too (file:///…).
-    #[arg(long)]
-    pub(crate) resources: bool,
-
-    /// Answer exactly like the published server where ours improves on it.
-    #[arg(long)]
-    pub(crate) compat: bool,
-
-    #[command(flatten)]
-    pub(crate) tools: ToolArgs,
-
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EverythingArgs {
-    /// Offer get-env. It shows the names of the server's environment variables; values are redacted.
-    #[arg(long)]
-    pub(crate) expose_env: bool,
-
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-}
-
-/// Which tools are offered. Read-only beats disable, disable beats enable.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Which tools")]
-pub(crate) struct ToolArgs {
-    /// Offer only these tools, separated by commas.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) enable_tools: Vec<String>,
-
-    /// Leave these tools out, separated by commas.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) disable_tools: Vec<String>,
-
-    /// Offer only these groups of tools, separated by commas.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) toolsets: Vec<String>,
-
-    /// Put a prefix before the tools' names: none, auto (the server's short name), or a word [default: none].
-    #[arg(long, value_name = "none|auto|WORD")]
-    pub(crate) tool_prefix: Option<String>,
-}
-
 /// Help goes to standard output with status 0, a mistake to standard error with status 2. The one line of a terminal that
 /// a host shows must be the one that helps, so it comes first.
-pub(crate) fn usage(e: &clap::Error) -> ExitCode {
+pub(crate) fn usage(e: &clap::Error, several: bool) -> ExitCode {
     // Nobody can be told when the stream is closed.
     let _ = e.print();
+    if several && e.kind() == clap::error::ErrorKind::UnknownArgument {
+        eprintln!("hint: flags of one of several servers stand in its word: 'git --repository .'");
+    }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })
 }

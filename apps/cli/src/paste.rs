@@ -1,6 +1,7 @@
 //! What to paste into the configuration of a host.
 
 use crate::place::Card;
+use crate::shell;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -14,9 +15,10 @@ pub(crate) fn waiting(card: &Card<'_>) -> String {
         card.name
     );
     let _ = writeln!(out, "Claude Desktop, Cursor (mcpServers):\n{desktop:#}\n");
-    let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell(&card.command));
+    let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell::joined(&card.command));
     let vscode = json!({ "servers": { card.name: { "type": "stdio", "command": program, "args": args } } });
     let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
+    out.push_str(&variables(card));
     out.push_str("Over HTTP instead: add --http 127.0.0.1:8931\n");
     out
 }
@@ -40,20 +42,21 @@ pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, sse: bool) -> String 
     let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
     let cursor = json!({ "mcpServers": { name: { "url": url } } });
     let _ = writeln!(out, "Cursor (~/.cursor/mcp.json):\n{cursor:#}\n");
+    out.push_str(&variables(card));
     out.push_str("Stop it with Ctrl-C.\n");
     out
 }
 
-fn split<'a>(card: &'a Card<'_>) -> (&'a str, &'a [String]) {
-    card.command.split_first().map_or(("linchpin", &[][..]), |(program, args)| (program.as_str(), args))
+/// What has to be in the host's environment too. Names only: values may be secrets.
+fn variables(card: &Card<'_>) -> String {
+    match card.variables.as_slice() {
+        [] => String::new(),
+        names => format!("Its environment has a say; set this there too: {}\n\n", names.join(", ")),
+    }
 }
 
-/// The command as a shell would take it.
-fn shell(words: &[String]) -> String {
-    let plain = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&b));
-    let quoted: Vec<String> =
-        words.iter().map(|w| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', r"'\''")) }).collect();
-    quoted.join(" ")
+fn split<'a>(card: &'a Card<'_>) -> (&'a str, &'a [String]) {
+    card.command.split_first().map_or(("linchpin", &[][..]), |(program, args)| (program.as_str(), args))
 }
 
 #[cfg(test)]
@@ -62,7 +65,7 @@ mod tests {
 
     fn card() -> Card<'static> {
         let command = ["linchpin", "serve", "filesystem", "/data/my notes"].map(str::to_owned).to_vec();
-        Card { name: "filesystem", command }
+        Card { name: "filesystem", command, variables: vec!["MCP_FS_DENY".to_owned()] }
     }
 
     #[test]
@@ -79,6 +82,7 @@ mod tests {
             "\"mcpServers\"",
             "\"servers\"",
             "/data/my notes",
+            "set this there too: MCP_FS_DENY\n",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }

@@ -38,9 +38,20 @@ pub(crate) struct PlaceArgs {
 pub(crate) struct Card<'a> {
     pub(crate) name: &'a str,
     pub(crate) command: Vec<String>,
+    /// Names of variables that had a say and have to be set there too.
+    pub(crate) variables: Vec<String>,
 }
 
 impl PlaceArgs {
+    /// Whether it is a socket, which several clients may share.
+    pub(crate) fn is_socket(&self) -> bool {
+        #[cfg(unix)]
+        let is = self.unix.is_some();
+        #[cfg(not(unix))]
+        let is = false;
+        is
+    }
+
     /// Serves until input ends or the process is told to stop.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(Failure::new)?;
@@ -80,8 +91,9 @@ impl PlaceArgs {
         for origin in &self.allow_origin {
             place = place.allow_origin(origin);
         }
-        let (name, command, sse) = (card.name.to_owned(), card.command.clone(), self.sse);
-        place.on_ready(move |addr| announce(&Card { name: &name, command }, addr, sse))
+        let (name, sse) = (card.name.to_owned(), self.sse);
+        let (command, variables) = (card.command.clone(), card.variables.clone());
+        place.on_ready(move |addr| announce(&Card { name: &name, command, variables }, addr, sse))
     }
 }
 

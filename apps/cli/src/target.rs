@@ -5,6 +5,7 @@ use crate::fail::Failure;
 use crate::login;
 use crate::redact::{Redactor, is_secret};
 use crate::replay;
+use crate::shell;
 use crate::transcript::Transcript;
 use clap::Args;
 use linchpin::client::Dial;
@@ -155,7 +156,7 @@ impl TargetArgs {
             [one] if is_socket(one) => Ok(socket(Path::new(one.strip_prefix("unix:").unwrap_or(one)))),
             [one] if Transcript::is(Path::new(one)) => transcript(Path::new(one)),
             [one] if one.contains(' ') && !Path::new(one).exists() => {
-                let words = shell(one)?;
+                let words = shell::split(one)?;
                 self.program(&words)
             }
             words => self.program(words),
@@ -306,51 +307,9 @@ fn transcript(path: &Path) -> Result<Target, Failure> {
     Ok(Target { dial, name: path.display().to_string(), kind: Kind::Transcript, redactor: Redactor::default() })
 }
 
-/// A command line in one word.
-fn shell(line: &str) -> Result<Vec<String>, Failure> {
-    let mut words = Vec::new();
-    let (mut word, mut open, mut quote) = (String::new(), false, None);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some('\''), c) => word.push(c),
-            (_, '\\') => word.extend(chars.next()),
-            (Some(_), c) => word.push(c),
-            (None, '\'' | '"') => (quote, open) = (Some(c), true),
-            (None, c) if c.is_whitespace() => {
-                if open || !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-                open = false;
-            }
-            (None, c) => word.push(c),
-        }
-    }
-    if quote.is_some() {
-        return Err(Failure::usage(format!("a quote is not closed in `{line}`")));
-    }
-    if open || !word.is_empty() {
-        words.push(word);
-    }
-    Ok(words)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_line_in_one_word_is_split_like_a_shell_does() {
-        for (line, words) in [
-            ("a b  c", &["a", "b", "c"][..]),
-            (r#"a 'b c' "d \" e" '' f\ g"#, &["a", "b c", "d \" e", "", "f g"]),
-            ("x=\"1 2\"3", &["x=1 23"]),
-        ] {
-            assert_eq!(shell(line).unwrap(), words, "{line}");
-        }
-        assert!(shell("a 'b").is_err());
-    }
 
     #[test]
     fn the_target_is_found_among_other_words() {

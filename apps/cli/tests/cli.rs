@@ -30,7 +30,7 @@ fn help_begins_with_examples_and_goes_to_standard_output() {
 #[test]
 fn mistakes_say_what_to_do_next_on_standard_error() {
     let cases: &[(&[&str], i32, &str, &str)] = &[
-        (&["serve", "filesystm"], 2, "unrecognized subcommand 'filesystm'", "'filesystem'"),
+        (&["serve", "filesystm"], 2, "there is no server 'filesystm'", "'filesystem'"),
         (&["serve", "filesystem", "--sse"], 2, "required arguments were not provided", "--http <ADDR>"),
         (
             &["serve", "filesystem", "/nonexistent"],

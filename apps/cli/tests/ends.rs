@@ -1,5 +1,5 @@
 //! Programs that go on until somebody ends them: a transcript served over HTTP, and a call that is given up.
-#![cfg(unix)]
+#![cfg(all(unix, feature = "client"))]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,6 +1,8 @@
 //! The whole way through a login: `auth login` gets a token that other commands send and `auth logout` forgets, and a
 //! server that wants one is told apart from one that is broken.
 
+#![cfg(feature = "client")]
+
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

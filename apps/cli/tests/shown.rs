@@ -6,7 +6,7 @@
 //! HTTP. Numbers that change are written as `<ms>`, the server's port as `PORT`.
 //!
 //! `UPDATE_SHOWN=1` writes the files anew; look at the difference before you keep it.
-#![cfg(unix)]
+#![cfg(all(unix, feature = "client"))]
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};

@@ -1,42 +1,38 @@
 //! One file per subcommand.
 
-use crate::fail::Failure;
-use crate::session::TalkArgs;
-use crate::target::{Target, TargetArgs};
-use clap::Args;
+#[cfg(feature = "client")]
+mod plain;
 
+#[cfg(feature = "client")]
 pub(crate) mod auth;
+#[cfg(feature = "client")]
 pub(crate) mod call;
+#[cfg(feature = "client")]
 pub(crate) mod complete;
+#[cfg(feature = "client")]
 pub(crate) mod diff;
+#[cfg(feature = "client")]
 pub(crate) mod inspect;
+pub(crate) mod install_names;
+#[cfg(feature = "client")]
 pub(crate) mod load;
+#[cfg(feature = "client")]
 pub(crate) mod ping;
+#[cfg(feature = "client")]
 pub(crate) mod prompt;
+#[cfg(feature = "client")]
 pub(crate) mod prompts;
+#[cfg(feature = "client")]
 pub(crate) mod read;
+#[cfg(feature = "client")]
 pub(crate) mod replay;
+#[cfg(feature = "client")]
 pub(crate) mod resources;
 pub(crate) mod serve;
+#[cfg(feature = "client")]
 pub(crate) mod tools;
+#[cfg(feature = "client")]
 pub(crate) mod watch;
 
-/// What commands take that need nothing but a server.
-#[derive(Debug, Args)]
-pub(crate) struct Plain {
-    /// An address, a socket, a transcript, or a command and its arguments.
-    #[arg(value_name = "TARGET")]
-    pub(crate) words: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-
-    #[command(flatten)]
-    pub(crate) talk: TalkArgs,
-}
-
-impl Plain {
-    pub(crate) fn resolve(&self) -> Result<Target, Failure> {
-        self.target.resolve(self.words.clone())
-    }
-}
+#[cfg(feature = "client")]
+pub(crate) use plain::Plain;

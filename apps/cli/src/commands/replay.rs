@@ -21,5 +21,6 @@ pub(crate) fn run(args: ReplayArgs) -> Result<(), Failure> {
     let service = replay::service(Transcript::read(&args.file)?);
     let program = std::env::current_exe().map_or_else(|_| "linchpin".into(), |p| p.display().to_string());
     let file = std::fs::canonicalize(&args.file).unwrap_or(args.file).display().to_string();
-    args.place.run(service, &Card { name: "replay", command: vec![program, "replay".to_owned(), file] })
+    let command = vec![program, "replay".to_owned(), file];
+    args.place.run(service, &Card { name: "replay", command, variables: Vec::new() })
 }

@@ -1,0 +1,184 @@
+//! `linchpin install-names`: links under which the program answers as the published servers.
+
+use crate::exit::Exit;
+use crate::fail::Failure;
+use crate::servers::ENTRIES;
+use crate::shown::{Out, near};
+use clap::{Args, ValueHint};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Where the links go: a directory of your PATH.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+
+    /// Only these, for example git or mcp-server-git [default: all].
+    #[arg(value_name = "NAMES")]
+    names: Vec<String>,
+
+    /// All of them, which is also the default.
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+
+    /// Replace what has such a name and is not ours. Directories stay in any case.
+    #[arg(long)]
+    force: bool,
+
+    /// Make links that go on working when DIR and this program move together.
+    #[arg(long)]
+    relative: bool,
+
+    /// Change nothing; say what is there.
+    #[arg(long, conflicts_with_all = ["force", "relative"])]
+    list: bool,
+}
+
+/// What has a name in the directory.
+enum There {
+    Nothing,
+    /// A link to this program, so written.
+    Ours(PathBuf),
+    /// Something else: what it is.
+    Foreign(String),
+    Directory,
+}
+
+pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
+    let program = std::env::current_exe().and_then(std::fs::canonicalize).map_err(Failure::new)?;
+    let names = wanted(&args.names)?;
+    let dir = std::fs::canonicalize(&args.dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
+        Failure::usage(format!("{} is no directory", args.dir.display())).hint("make it first, or name another one")
+    })?;
+    let target = if args.relative { relative(&program, &dir) } else { program.clone() };
+    let mut out = Out::new();
+    let mut refused = 0;
+    for name in names {
+        let at = dir.join(file_name(&name));
+        let there = look(&at, &program);
+        if args.list {
+            out.line(match there {
+                There::Nothing => format!("{name}  not there"),
+                There::Ours(to) => format!("{name} -> {}", to.display()),
+                There::Foreign(what) => format!("{name}  not ours: {what}"),
+                There::Directory => format!("{name}  not ours: a directory"),
+            })?;
+            continue;
+        }
+        match there {
+            There::Ours(to) if to == target => out.line(format!("{name} is there already"))?,
+            There::Nothing | There::Ours(_) => {
+                link(&target, &at).map_err(|e| cannot(&at, &e))?;
+                out.line(format!("{name} -> {}", target.display()))?;
+            }
+            There::Foreign(what) if args.force => {
+                link(&target, &at).map_err(|e| cannot(&at, &e))?;
+                out.line(format!("{name} -> {} (was {what})", target.display()))?;
+            }
+            There::Foreign(what) => {
+                eprintln!("{name} stays as it is: {what}");
+                refused += 1;
+            }
+            There::Directory => {
+                eprintln!("{name} stays as it is: a directory");
+                refused += 1;
+            }
+        }
+    }
+    out.flush()?;
+    if refused > 0 {
+        let what = if refused == 1 { "a name is".to_owned() } else { format!("{refused} names are") };
+        return Err(Failure::new(format!("{what} taken in {}", dir.display())).hint("--force replaces files and links"));
+    }
+    let on_path = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|one| std::fs::canonicalize(one).is_ok_and(|one| one == dir))
+    });
+    if !args.list && !on_path {
+        eprintln!("note: {} is not in your PATH", dir.display());
+    }
+    Ok(())
+}
+
+/// The published names that are meant.
+fn wanted(names: &[String]) -> Result<Vec<String>, Failure> {
+    let all = || ENTRIES.iter().map(|entry| entry.name);
+    if names.is_empty() {
+        return Ok(all().map(|name| format!("mcp-server-{name}")).collect());
+    }
+    let mut wanted = Vec::new();
+    for name in names {
+        let short = name.strip_prefix("mcp-server-").unwrap_or(name);
+        if !all().any(|known| known == short) {
+            let failure = Failure::usage(format!("there is no server {name}"));
+            return Err(match near(short, all()) {
+                Some(meant) => failure.hint(format!("perhaps you mean {meant}")),
+                None => failure.hint(format!("servers: {}", all().collect::<Vec<_>>().join(", "))),
+            });
+        }
+        let full = format!("mcp-server-{short}");
+        if !wanted.contains(&full) {
+            wanted.push(full);
+        }
+    }
+    Ok(wanted)
+}
+
+fn file_name(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
+}
+
+fn look(at: &Path, program: &Path) -> There {
+    let Ok(meta) = std::fs::symlink_metadata(at) else { return There::Nothing };
+    if meta.is_dir() {
+        return There::Directory;
+    }
+    match std::fs::read_link(at) {
+        Ok(to) if std::fs::canonicalize(at).is_ok_and(|real| real == program) => There::Ours(to),
+        Ok(to) => There::Foreign(format!("a link to {}", to.display())),
+        Err(_) => There::Foreign("a file".to_owned()),
+    }
+}
+
+/// Makes the link beside the name and moves it there, so that the name is never missing and never half.
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    let mut beside = at.as_os_str().to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = PathBuf::from(beside);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(target, &beside)?;
+    #[cfg(windows)]
+    std::os::windows::fs::symlink_file(target, &beside)?;
+    std::fs::rename(&beside, at).inspect_err(|_| drop(std::fs::remove_file(&beside)))
+}
+
+fn cannot(at: &Path, e: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot make {}: {e}", at.display())).exit(Exit::Failed);
+    match e.kind() {
+        io::ErrorKind::PermissionDenied => failure.hint("take a directory of your own, for example ~/.local/bin"),
+        _ => failure,
+    }
+}
+
+/// The way from a directory to a file, both absolute and without links.
+fn relative(file: &Path, dir: &Path) -> PathBuf {
+    let (file_parts, dir_parts): (Vec<Component<'_>>, Vec<Component<'_>>) =
+        (file.components().collect(), dir.components().collect());
+    let shared = file_parts.iter().zip(&dir_parts).take_while(|(a, b)| a == b).count();
+    let up = dir_parts[shared..].iter().map(|_| Component::ParentDir);
+    up.chain(file_parts[shared..].iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_goes_up_and_down_again() {
+        for (file, dir, way) in
+            [("/a/b/p", "/a/b", "p"), ("/a/b/p", "/a/c/d", "../../b/p"), ("/p", "/a", "../p"), ("/a/p", "/", "a/p")]
+        {
+            assert_eq!(relative(Path::new(file), Path::new(dir)), Path::new(way), "{file} from {dir}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What commands take that need nothing but a server.
+
+use crate::fail::Failure;
+use crate::session::TalkArgs;
+use crate::target::{Target, TargetArgs};
+use clap::Args;
+
+/// A server.
+#[derive(Debug, Args)]
+pub(crate) struct Plain {
+    /// An address, a socket, a transcript, or a command and its arguments.
+    #[arg(value_name = "TARGET")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[command(flatten)]
+    pub(crate) talk: TalkArgs,
+}
+
+impl Plain {
+    pub(crate) fn resolve(&self) -> Result<Target, Failure> {
+        self.target.resolve(self.words.clone())
+    }
+}

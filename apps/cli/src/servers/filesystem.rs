@@ -1,0 +1,99 @@
+//! `linchpin serve filesystem`.
+
+use super::{Main, Native};
+use clap::{Args, ValueHint};
+use linchpin::server::Server;
+use linchpin_filesystem::{Config, Filesystem, SERVICE};
+use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+
+#[derive(Debug, Args)]
+pub(crate) struct FilesystemArgs {
+    /// Directories to serve. What is outside of them cannot be reached, by links neither.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directories: Vec<String>,
+
+    /// Files that are never touched or shown, for example '**/.env'. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    deny: Vec<String>,
+
+    /// Largest file to read whole, in bytes [default: 10 MiB].
+    #[arg(long, value_name = "BYTES")]
+    max_read_bytes: Option<u64>,
+
+    /// Offer fs_delete too.
+    #[arg(long)]
+    allow_delete: bool,
+
+    /// Let new names hold invisible or direction-changing characters.
+    #[arg(long)]
+    allow_odd_names: bool,
+
+    /// Follow links that stay inside, or none [default: inside].
+    #[arg(long, value_name = "inside|never")]
+    follow_symlinks: Option<String>,
+
+    /// What to do with the roots a client names [default: use without DIR, else ignore].
+    #[arg(long, value_name = "ignore|narrow|use|replace")]
+    roots: Option<String>,
+
+    /// Offer files as resources too (file:///…).
+    #[arg(long)]
+    resources: bool,
+
+    /// Answer exactly like the published server where ours improves on it.
+    #[arg(long)]
+    compat: bool,
+}
+
+impl Native for FilesystemArgs {
+    const NAME: &'static str = "filesystem";
+    const TITLE: &'static str = "File system";
+    const ABOUT: &'static str = "Files in the directories you name, and nowhere else";
+    const EXAMPLES: &'static str = "  \
+  linchpin serve filesystem ~/notes ~/drafts
+  linchpin serve filesystem --read-only --deny '**/.env' .
+  linchpin serve filesystem . --http 127.0.0.1:8931
+";
+    const NOTES: &'static str =
+        "Each switch has an environment variable of the same meaning, MCP_FS_ and its name; the command line wins.";
+    const SERVICE: Service = SERVICE;
+    const MAIN: Main = Main::Word;
+    const TAKES_SEVERAL: bool = true;
+
+    type Config = Config;
+
+    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+        let mut config = Config::from_env(vars)?;
+        if !self.directories.is_empty() {
+            config.directories = self.directories;
+        }
+        config.deny.extend(self.deny);
+        for (given, set) in [
+            (self.allow_delete, &mut config.allow_delete),
+            (self.allow_odd_names, &mut config.allow_odd_names),
+            (self.resources, &mut config.resources),
+            (self.compat, &mut config.compat),
+        ] {
+            *set |= given;
+        }
+        if let Some(bytes) = self.max_read_bytes {
+            config.max_read_bytes = bytes;
+        }
+        if let Some(policy) = &self.follow_symlinks {
+            config.follow_symlinks = policy.parse()?;
+        }
+        if let Some(policy) = &self.roots {
+            config.roots = Some(policy.parse()?);
+        }
+        Ok(config)
+    }
+
+    fn choice(config: &mut Config) -> &mut ToolChoice {
+        &mut config.tools
+    }
+
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+        let (filesystem, warnings) = Filesystem::open(config)?;
+        Ok((filesystem.add_to(server)?.state(()), warnings))
+    }
+}

@@ -1,0 +1,368 @@
+//! The servers that the program has: one file each, and how they are put together.
+//!
+//! # How to add a server
+//!
+//! 1. Write `servers/NAME.rs` with a `clap::Args` struct of the server's own flags (see `filesystem.rs`). Flags that all
+//!    servers have are not in it: which tools are offered ([`ToolArgs`]) and where to serve ([`crate::place::PlaceArgs`]) are
+//!    added here. Paths get `value_hint`, so that what is pasted elsewhere names them in full.
+//! 2. Implement [`Native`] for it: constants, and three short functions. `config` is `Config::from_env(vars)` with the flags
+//!    over it; only flags that were given may change what the environment said.
+//! 3. In `Cargo.toml`: an optional dependency, a feature of the server's name (`name = ["dep:linchpin-name", "dep:linchpin-kit"]`),
+//!    and that feature in `servers`.
+//! 4. Below: the `mod` line and the line in [`ENTRIES`], both behind the feature.
+//!
+//! The server is then `linchpin serve NAME`, one of several (`NAME`, `NAME:VALUE`, `'NAME --flag'`), `mcp-server-NAME`, and
+//! in every help text; `tests/servers.rs` wants a row for it.
+
+mod several;
+mod tools;
+
+#[cfg(feature = "everything")]
+mod everything;
+#[cfg(feature = "filesystem")]
+mod filesystem;
+#[cfg(feature = "memory")]
+mod memory;
+// The rest, as their files come (here and in ENTRIES):
+// #[cfg(feature = "fetch")]
+// mod fetch;
+// #[cfg(feature = "git")]
+// mod git;
+// #[cfg(feature = "postgres")]
+// mod postgres;
+// #[cfg(feature = "sequential-thinking")]
+// mod sequential_thinking;
+// #[cfg(feature = "sqlite")]
+// mod sqlite;
+// #[cfg(feature = "time")]
+// mod time;
+
+pub(crate) use several::{SeveralArgs, are_several, marked};
+pub(crate) use tools::ToolArgs;
+
+use crate::fail::Failure;
+use crate::place::PlaceArgs;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use linchpin::server::Server;
+use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// What the program has to know about a server.
+pub(crate) trait Native: Args {
+    /// Its name on the command line; `mcp-server-NAME` is the name it is known by elsewhere.
+    const NAME: &'static str;
+    /// Its name for people.
+    const TITLE: &'static str;
+    /// One line for help.
+    const ABOUT: &'static str;
+    /// Command lines, each on a line of its own after two blanks.
+    const EXAMPLES: &'static str;
+    /// What stands at the end of its help.
+    const NOTES: &'static str = "";
+    /// Its tools.
+    const SERVICE: Service;
+    /// What `NAME:VALUE` means.
+    const MAIN: Main;
+    /// Whether `NAME:A NAME:B` is one server for both.
+    const TAKES_SEVERAL: bool = false;
+    /// Schemes of addresses that name the server all by themselves: `postgres` for `postgres://…`.
+    const SCHEMES: &'static [&'static str] = &[];
+
+    /// What the server is made from.
+    type Config: 'static;
+
+    /// The environment, with the flags over it.
+    fn config(self, vars: Vars<'_>) -> Result<Self::Config, Fault>;
+
+    /// Where the configuration keeps which tools are offered.
+    fn choice(config: &mut Self::Config) -> &mut ToolChoice;
+
+    /// Opens the server and puts it on another one: `Name::open(config)?`, `.add_to(server)?.state(())`. Returns warnings for
+    /// people too.
+    fn add(config: Self::Config, server: Server) -> Result<(Server, Vec<String>), Fault>;
+
+    /// Several clients share what looks like one pipe (`--unix`).
+    fn shared(_: &mut Self::Config) {}
+
+    /// Says more about a server that is alone than its name, version and title.
+    fn introduce(server: Server) -> Server {
+        server
+    }
+
+    /// The arguments of the published `mcp-server-NAME` in the words of ours, where they differ.
+    fn original(given: Vec<OsString>, _vars: Vars<'_>) -> Vec<OsString> {
+        given
+    }
+}
+
+/// What the value in `NAME:VALUE` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "which of them are used depends on the servers of the build")]
+pub(crate) enum Main {
+    /// Nothing; the server has no main argument.
+    Nothing,
+    /// A plain word, as in `filesystem DIR`.
+    Word,
+    /// The value of this flag, as in `git --repository DIR`.
+    Flag(&'static str),
+}
+
+/// All servers of this build, in the order of help texts.
+pub(crate) const ENTRIES: &[Entry] = &[
+    #[cfg(feature = "filesystem")]
+    Entry::of::<filesystem::FilesystemArgs>(),
+    // #[cfg(feature = "git")]
+    // Entry::of::<git::GitArgs>(),
+    // #[cfg(feature = "fetch")]
+    // Entry::of::<fetch::FetchArgs>(),
+    #[cfg(feature = "memory")]
+    Entry::of::<memory::MemoryArgs>(),
+    // #[cfg(feature = "sqlite")]
+    // Entry::of::<sqlite::SqliteArgs>(),
+    // #[cfg(feature = "postgres")]
+    // Entry::of::<postgres::PostgresArgs>(),
+    // #[cfg(feature = "time")]
+    // Entry::of::<time::TimeArgs>(),
+    // #[cfg(feature = "sequential-thinking")]
+    // Entry::of::<sequential_thinking::SequentialThinkingArgs>(),
+    #[cfg(feature = "everything")]
+    Entry::of::<everything::EverythingArgs>(),
+];
+
+/// A server in the table of all.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    examples: &'static str,
+    notes: &'static str,
+    service: Service,
+    main: Main,
+    takes_several: bool,
+    schemes: &'static [&'static str],
+    arguments: fn(Command) -> Command,
+    part: fn(&mut ArgMatches, Vars<'_>) -> Result<Part, Failure>,
+    introduce: fn(Server) -> Server,
+    original: fn(Vec<OsString>, Vars<'_>) -> Vec<OsString>,
+}
+
+/// A server that is configured, and not open yet.
+pub(crate) struct Part {
+    /// Its tools; with the name it was given, where it was given one.
+    pub(crate) service: Service,
+    pub(crate) title: &'static str,
+    /// What its environment and its own flags say about tools.
+    pub(crate) tools: ToolChoice,
+    /// Whether several clients will share what looks like one pipe.
+    pub(crate) shared: bool,
+    add: Box<Adding>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Entry {}
+
+type Adding = dyn FnOnce(Server, ToolChoice, bool) -> Result<(Server, Vec<String>), Fault>;
+
+impl Part {
+    /// Opens it, and puts it on a server with these tools. Warnings go to standard error.
+    pub(crate) fn add_to(self, server: Server, tools: ToolChoice) -> Result<Server, Failure> {
+        let (server, warnings) = (self.add)(server, tools, self.shared).map_err(|fault| failed(&fault))?;
+        for warning in warnings {
+            eprintln!("{}", crate::shown::clean(&warning));
+        }
+        Ok(server)
+    }
+}
+
+impl Entry {
+    const fn of<A: Native>() -> Entry {
+        Entry {
+            name: A::NAME,
+            title: A::TITLE,
+            about: A::ABOUT,
+            examples: A::EXAMPLES,
+            notes: A::NOTES,
+            service: A::SERVICE,
+            main: A::MAIN,
+            takes_several: A::TAKES_SEVERAL,
+            schemes: A::SCHEMES,
+            arguments: A::augment_args,
+            part: part::<A>,
+            introduce: A::introduce,
+            original: A::original,
+        }
+    }
+
+    /// The server of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Entry> {
+        ENTRIES.iter().find(|entry| entry.name == name)
+    }
+
+    /// Its command line without where to serve: what a word of several can hold.
+    fn own_command(&self) -> Command {
+        let command = ToolArgs::augment_args((self.arguments)(Command::new(self.name)));
+        command.about(self.about).before_help(format!("Examples:\n{}", self.examples)).after_help(self.notes)
+    }
+
+    /// Its whole command line.
+    pub(crate) fn command(&self) -> Command {
+        let command = PlaceArgs::augment_args(self.own_command());
+        command.about(self.about)
+    }
+
+    /// It alone, as a server under the published names.
+    pub(crate) fn alone(&'static self, mut matches: ArgMatches, vars: Vars<'_>) -> Result<Alone, Failure> {
+        let words = self.words(&self.own_command(), &matches);
+        let place = PlaceArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
+        let mut part = (self.part)(&mut matches, vars)?;
+        part.shared = place.is_socket();
+        let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
+        let tools = part.tools.clone();
+        let server = part.add_to((self.introduce)(server), tools)?;
+        Ok(Alone { server, place, words })
+    }
+
+    /// What was given on the command line, to be pasted elsewhere: its name, its flags, and paths in full.
+    fn words(&self, command: &Command, matches: &ArgMatches) -> Vec<String> {
+        let mut words = vec![self.name.to_owned()];
+        words.extend(given(command, matches));
+        words
+    }
+
+    /// The server that the program was called as: `mcp-server-NAME`. A name of that form that is no server's is an error.
+    pub(crate) fn called_as(program: &OsStr) -> Result<Option<&'static Entry>, Failure> {
+        let file = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let file = file.strip_suffix(".exe").unwrap_or(file);
+        let Some(name) = file.strip_prefix("mcp-server-") else { return Ok(None) };
+        let unknown = || {
+            let names: Vec<String> = ENTRIES.iter().map(|entry| format!("mcp-server-{}", entry.name)).collect();
+            Failure::usage(format!("this program is linchpin, and has no server for the name {file}"))
+                .hint(format!("names it answers to: {}", names.join(", ")))
+        };
+        Entry::named(name).map(Some).ok_or_else(unknown)
+    }
+
+    /// Its whole command line under the published name, and what was given in its words.
+    pub(crate) fn published(&self, given: Vec<OsString>, vars: Vars<'_>) -> (Command, Vec<OsString>) {
+        let name = format!("mcp-server-{}", self.name);
+        let examples = self.examples.replace(&format!("linchpin serve {}", self.name), &name);
+        let verbose =
+            Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help("Say more on standard error");
+        let command = self.command().display_name(&name).bin_name(name).version(env!("CARGO_PKG_VERSION"));
+        let command = command.before_help(format!("Examples:\n{examples}")).arg(verbose).no_binary_name(true);
+        (command, (self.original)(given, vars))
+    }
+
+    /// Whether plain words after its name are its own.
+    fn takes_words(&self) -> bool {
+        self.own_command().get_positionals().next().is_some()
+    }
+}
+
+/// A server by itself.
+pub(crate) struct Alone {
+    pub(crate) server: Server,
+    pub(crate) place: PlaceArgs,
+    /// The words after `linchpin serve` that start it on stdio.
+    pub(crate) words: Vec<String>,
+}
+
+fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Failure> {
+    let tools = ToolArgs::from_arg_matches_mut(matches).map_err(Failure::usage)?;
+    let args = A::from_arg_matches_mut(matches).map_err(Failure::usage)?;
+    let configured = || -> Result<A::Config, Fault> {
+        let mut config = args.config(vars)?;
+        tools.apply(A::choice(&mut config))?;
+        Ok(config)
+    };
+    let mut config = configured().map_err(|fault| failed(&fault))?;
+    let tools = A::choice(&mut config).clone();
+    let add = Box::new(move |server: Server, tools: ToolChoice, shared: bool| {
+        *A::choice(&mut config) = tools;
+        if shared {
+            A::shared(&mut config);
+        }
+        A::add(config, server)
+    });
+    Ok(Part { service: A::SERVICE, title: A::TITLE, tools, shared: false, add })
+}
+
+/// Flags and words that were given for the arguments of a command, flags first, in the order of the command.
+fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
+    let (mut flags, mut plain) = (Vec::new(), Vec::new());
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        if !matches!(matches.try_contains_id(id), Ok(true))
+            || matches.value_source(id) != Some(clap::parser::ValueSource::CommandLine)
+        {
+            continue;
+        }
+        let flag = arg.get_long().map(|long| format!("--{long}"));
+        match (flag, arg.get_action()) {
+            (Some(flag), ArgAction::SetTrue | ArgAction::SetFalse) => flags.push(flag),
+            (Some(flag), ArgAction::Count) => {
+                flags.extend(std::iter::repeat_n(flag, usize::from(matches.get_count(id))));
+            }
+            (flag, _) => {
+                let is_path = is_path(arg);
+                for values in matches.get_raw_occurrences(id).into_iter().flatten() {
+                    let values: Vec<String> = values
+                        .map(|value| value.to_string_lossy())
+                        .map(|value| if is_path { in_full(&value) } else { without_password(&value) })
+                        .collect();
+                    match &flag {
+                        Some(flag) if arg.is_require_equals_set() => flags.push(format!("{flag}={}", values.join(","))),
+                        Some(flag) => flags.extend([flag.clone(), values.join(",")]),
+                        None => plain.extend(values),
+                    }
+                }
+            }
+        }
+    }
+    flags.append(&mut plain);
+    flags
+}
+
+fn is_path(arg: &Arg) -> bool {
+    matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath)
+}
+
+/// A path that means the same in another working directory. One that is not there stays as it is.
+fn in_full(path: &str) -> String {
+    std::fs::canonicalize(Path::new(path)).map_or_else(|_| path.to_owned(), |p| p.display().to_string())
+}
+
+/// An address with the password hidden: what is to be pasted is printed, and may be kept.
+fn without_password(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
+        Some((user, password)) if !password.is_empty() => {
+            format!("{scheme}://{user}:PASSWORD{}", &rest[user.len() + 1 + password.len()..])
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
+fn failed(fault: &Fault) -> Failure {
+    let message = fault.message();
+    let failure = Failure::new(message.strip_prefix("Error: ").unwrap_or(message));
+    fault
+        .advice()
+        .into_iter()
+        .flat_map(|advice| advice.split("\nHint: "))
+        .fold(failure, |failure, hint| failure.hint(hint))
+}

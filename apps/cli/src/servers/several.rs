@@ -1,0 +1,343 @@
+//! Several servers in one process: `linchpin serve filesystem:DIR git:REPO memory time`.
+//!
+//! A word is `NAME`, `NAME:VALUE` (the server's main argument), an address whose scheme is a server's (`postgres://…`), or a
+//! quoted `'NAME --flag …'`; `OTHER=` before it gives the server another name. What is typed means several servers when the
+//! first word cannot be a server's own command line: it has a `:`, `=` or a blank, or it names a server that takes no plain
+//! words and another plain word follows ([`marked`]).
+
+use super::{ENTRIES, Entry, Main, Part, ToolArgs, failed, without_password};
+use crate::fail::Failure;
+use crate::place::PlaceArgs;
+use crate::shell;
+use crate::shown::near;
+use clap::Args;
+use linchpin::server::Server;
+use linchpin_kit::{Fault, Service, ToolChoice, ToolPrefix, Vars};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// One server, or several in one process.
+#[derive(Debug, Args)]
+pub(crate) struct SeveralArgs {
+    /// Each a word: NAME, NAME:VALUE or 'NAME --flag'. OTHER=NAME:VALUE gives it another name.
+    #[arg(value_name = "SERVER")]
+    servers: Vec<String>,
+
+    #[command(flatten)]
+    tools: ToolArgs,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Servers put together.
+pub(crate) struct Together {
+    pub(crate) server: Server,
+    pub(crate) place: PlaceArgs,
+    /// What a client may call it.
+    pub(crate) name: String,
+    /// The words after `linchpin serve` that start it on stdio.
+    pub(crate) words: Vec<String>,
+}
+
+/// A server that is wanted: what one word says, or several words about the same one.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    entry: &'static Entry,
+    /// The name it was given.
+    name: Option<String>,
+    args: Vec<String>,
+    /// Whether it has flags of its own.
+    flags: bool,
+}
+
+impl SeveralArgs {
+    /// Configures and opens all of them, and puts them on one server.
+    pub(crate) fn open(self, vars: Vars<'_>) -> Result<Together, Failure> {
+        if self.servers.is_empty() {
+            let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+            return Err(Failure::usage("no server is named")
+                .hint(format!("servers: {}", names.join(", ")))
+                .hint("for example: linchpin serve filesystem ~/notes"));
+        }
+        let wanted = merged(self.servers.iter().map(|word| parse(word)).collect::<Result<_, _>>()?)?;
+        let single = matches!(wanted.as_slice(), [one] if one.name.is_none());
+        let (mut parts, mut words) = (Vec::new(), Vec::new());
+        for one in &wanted {
+            let (mut part, word) = configured(one, single, vars)?;
+            part.shared = self.place.is_socket();
+            parts.push(part);
+            words.push(word);
+        }
+        let shared = |fault: Fault| failed(&fault);
+        let mut over_all = ToolChoice::default();
+        self.tools.apply(&mut over_all).map_err(shared)?;
+        let services: Vec<&Service> = parts.iter().map(|part| &part.service).collect();
+        let shares = over_all.share(&services).map_err(shared)?;
+        let prefix = self.tools.names_prefix().then_some(&over_all.prefix);
+        let choices: Vec<ToolChoice> =
+            parts.iter().zip(shares).map(|(part, share)| both(part, share, prefix, single)).collect();
+        unlike(&parts, &choices)?;
+        words.extend(self.tools.words());
+        let (name, title) = match parts.as_slice() {
+            [one] if single => (wanted[0].entry.name.to_owned(), one.title),
+            _ => ("linchpin".to_owned(), "Linchpin"),
+        };
+        let own_name = if single { format!("linchpin-{name}") } else { name.clone() };
+        let mut server = Server::new(own_name, env!("CARGO_PKG_VERSION")).title(title);
+        if single {
+            server = (wanted[0].entry.introduce)(server);
+        }
+        for (part, choice) in parts.into_iter().zip(choices) {
+            if !single {
+                server = server.instructions(heading(&part, &choice));
+            }
+            server = part.add_to(server, choice)?;
+        }
+        Ok(Together { server, place: self.place, name, words })
+    }
+}
+
+/// What a part's own words say and its share of what was said for all.
+fn both(part: &Part, share: ToolChoice, prefix: Option<&ToolPrefix>, single: bool) -> ToolChoice {
+    let own = &part.tools;
+    // From the share: it also knows whether what was named is meant for others.
+    let mut choice = share;
+    choice.enable.extend(own.enable.iter().cloned());
+    choice.disable.extend(own.disable.iter().cloned());
+    choice.toolsets.extend(own.toolsets.iter().cloned());
+    choice.read_only |= own.read_only;
+    choice.scope.clone_from(&own.scope);
+    for flag in part.service.tools.iter().filter_map(|tool| tool.needs) {
+        choice.grant(flag, own.grants(flag));
+    }
+    choice.prefix = match (&own.prefix, prefix) {
+        (ToolPrefix::None, Some(prefix)) => prefix.clone(),
+        (ToolPrefix::None, None) if !single => ToolPrefix::Auto,
+        (own, _) => own.clone(),
+    };
+    choice
+}
+
+/// No two servers may list a tool under the same name.
+fn unlike(parts: &[Part], choices: &[ToolChoice]) -> Result<(), Failure> {
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    for (part, choice) in parts.iter().zip(choices) {
+        for (_, name) in choice.choose(&part.service).map_err(|fault| failed(&fault))? {
+            if let Some(other) = owners.insert(name.clone(), part.service.name) {
+                return Err(Failure::usage(format!("{other} and {} both have a tool named {name}", part.service.name))
+                    .hint("leave out --tool-prefix, or give one of them a name: OTHER=NAME:VALUE"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins what models are told about a part.
+fn heading(part: &Part, choice: &ToolChoice) -> String {
+    let prefix = match &choice.prefix {
+        ToolPrefix::None => return format!("# {}", part.title),
+        ToolPrefix::Auto => format!("{}_", part.service.name),
+        ToolPrefix::Text(prefix) => prefix.clone(),
+    };
+    format!("# {}: names beginning with `{prefix}`", part.title)
+}
+
+/// The server of its words and its environment, and the word that names it elsewhere.
+fn configured(wanted: &Wanted, single: bool, vars: Vars<'_>) -> Result<(Part, String), Failure> {
+    let Wanted { entry, name, args, .. } = wanted;
+    let command = entry.own_command().no_binary_name(true);
+    let mut matches = command.try_get_matches_from(args).map_err(|e| {
+        let text = e.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        Failure::usage(format!("{}: {}", entry.name, first.strip_prefix("error: ").unwrap_or(first)))
+            .hint(format!("its flags: linchpin serve {} --help", entry.name))
+    })?;
+    let words = entry.words(&entry.own_command(), &matches);
+    let mut part = (entry.part)(&mut matches, vars)?;
+    let begins = name.as_ref().map(|name| format!("{name}=")).unwrap_or_default();
+    if let Some(name) = name {
+        // For the life of the process, and as many as there are words.
+        part.service.name = Box::leak(name.clone().into_boxed_str());
+        part.tools.scope = Some(name.clone());
+        if part.tools.prefix == ToolPrefix::None {
+            part.tools.prefix = format!("{name}_").parse().map_err(|fault| failed(&fault))?;
+        }
+    }
+    let plain = match (words.as_slice(), entry.main) {
+        ([name], _) => Some(if single { format!("{name}:") } else { name.clone() }),
+        ([name, value], Main::Word) => Some(format!("{name}:{value}")),
+        ([name, flag, value], Main::Flag(main)) if flag == main => Some(format!("{name}:{value}")),
+        _ => None,
+    };
+    Ok((part, format!("{begins}{}", plain.unwrap_or_else(|| shell::joined(&words)))))
+}
+
+/// Words about the same server are one where the server can do that.
+fn merged(words: Vec<Wanted>) -> Result<Vec<Wanted>, Failure> {
+    let mut all: Vec<Wanted> = Vec::new();
+    for word in words {
+        let called = |w: &Wanted| w.name.clone().unwrap_or_else(|| w.entry.service.name.to_owned());
+        let Some(before) = all.iter_mut().find(|w| called(w) == called(&word)) else {
+            all.push(word);
+            continue;
+        };
+        let twice = Failure::usage(format!("{} is named twice", called(&word)));
+        if before.entry.name != word.entry.name || !word.entry.takes_several {
+            let name = word.entry.name;
+            return Err(twice.hint(format!(
+                "give them names: one={name}:… other={name}:…; their tools begin with one_ and other_"
+            )));
+        }
+        if before.flags || word.flags {
+            return Err(
+                twice.hint("flags of one would hold for both; put both into one quoted word, or give them names")
+            );
+        }
+        before.args.extend(word.args);
+    }
+    Ok(all)
+}
+
+/// What a word says.
+fn parse(word: &str) -> Result<Wanted, Failure> {
+    let by_scheme = |word: &str| {
+        let scheme = word.split_once("://")?.0;
+        let entry = ENTRIES.iter().find(|entry| entry.schemes.contains(&scheme))?;
+        Some(Wanted { entry, name: None, args: entry.value(word)?, flags: false })
+    };
+    let (first, sign, rest) = first(word);
+    match sign {
+        Some('=') => {
+            let mut named = parse(rest)?;
+            if named.name.is_some() {
+                return Err(Failure::usage(format!("`{word}` gives two names")));
+            }
+            if first.is_empty()
+                || first.len() > 19
+                || !first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            {
+                return Err(Failure::usage(format!("not usable as a name: {first}"))
+                    .hint("a name is at most 19 of A-Z a-z 0-9 - _"));
+            }
+            named.name = Some(first.to_owned());
+            return Ok(named);
+        }
+        Some(':') if rest.starts_with("//") => {
+            if let Some(wanted) = by_scheme(word) {
+                return Ok(wanted);
+            }
+        }
+        _ => {}
+    }
+    let Some(entry) = Entry::named(first) else { return Err(unknown(word, first)) };
+    let (args, flags) = match sign {
+        None => (Vec::new(), false),
+        Some(':') if rest.is_empty() => (Vec::new(), false),
+        Some(':') => {
+            let args = entry.value(rest).ok_or_else(|| {
+                Failure::usage(format!("{first} takes no value: {word}"))
+                    .hint(format!("its flags, if it needs any: '{first} --flag'; see linchpin serve {first} --help"))
+            })?;
+            (args, false)
+        }
+        Some(_) => (shell::split(rest)?, true),
+    };
+    Ok(Wanted { entry, name: None, args, flags })
+}
+
+/// A word at its first `:`, `=` or blank.
+fn first(word: &str) -> (&str, Option<char>, &str) {
+    match word.find(|c: char| c == ':' || c == '=' || c.is_whitespace()) {
+        None => (word, None, ""),
+        Some(at) => {
+            let sign = word[at..].chars().next().unwrap_or(' ');
+            (&word[..at], Some(sign), &word[at + sign.len_utf8()..])
+        }
+    }
+}
+
+fn unknown(word: &str, first: &str) -> Failure {
+    let failure = Failure::usage(format!("there is no server '{}'", without_password(word)));
+    let names = || ENTRIES.iter().map(|entry| entry.name);
+    match near(first, names()) {
+        Some(meant) => failure.hint(format!("perhaps you mean '{meant}'")),
+        None => failure
+            .hint(format!("servers: {}", names().collect::<Vec<_>>().join(", ")))
+            .hint("words of a single server come right after its name; of several, each is one word: filesystem:DIR"),
+    }
+}
+
+impl Entry {
+    /// Its main argument, as words of its command line.
+    fn value(&self, value: &str) -> Option<Vec<String>> {
+        match self.main {
+            Main::Nothing => None,
+            Main::Word => Some(vec![value.to_owned()]),
+            Main::Flag(flag) => Some(vec![format!("{flag}={value}")]),
+        }
+    }
+}
+
+/// What was typed, so that the parser takes it for several servers where it means several: then the first word has a `:`
+/// behind it. `-v` right after `serve` goes before it, because the parser takes no server's name after a flag.
+pub(crate) fn marked(given: Vec<OsString>) -> Vec<OsString> {
+    let is_verbose = |word: &OsString| {
+        word.to_str()
+            .is_some_and(|w| w == "--verbose" || w.strip_prefix("-v").is_some_and(|v| v.bytes().all(|b| b == b'v')))
+    };
+    let Some(serve) = given.iter().skip(1).position(|word| !is_verbose(word)).map(|at| at + 1) else { return given };
+    if given[serve] != "serve" {
+        return given;
+    }
+    let mut given = given;
+    let words = given.split_off(serve + 1);
+    let (loud, mut words) = {
+        let count = words.iter().take_while(|word| is_verbose(word)).count();
+        let mut words = words;
+        let rest = words.split_off(count);
+        (words, rest)
+    };
+    given.splice(serve..serve, loud);
+    if let Some(entry) = words.first().and_then(|word| word.to_str()).and_then(Entry::named)
+        && !entry.takes_words()
+        && has_plain_word(entry, &words[1..])
+    {
+        words[0].push(":");
+    }
+    given.extend(words);
+    given
+}
+
+/// Whether words that were [`marked`] mean several servers.
+pub(crate) fn are_several(words: &[OsString]) -> bool {
+    let mut words = words.iter().map(|word| word.to_string_lossy()).skip(1).skip_while(|word| word.starts_with('-'));
+    words.next().is_some_and(|word| word == "serve")
+        && words.find(|word| !word.starts_with('-')).is_some_and(|word| first(&word).1.is_some())
+}
+
+/// Whether there is a word that is neither a flag nor the value of one.
+fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
+    let command = entry.command();
+    let takes_value = |flag: &str| {
+        let mut args = command.get_arguments();
+        let found = match (flag.strip_prefix("--"), flag.chars().last()) {
+            (Some(long), _) => args.find(|arg| arg.get_long() == Some(long)),
+            (None, short) => args.find(|arg| arg.get_short() == short),
+        };
+        found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--") => return words.next().is_some(),
+            Some(flag) if flag.len() > 1 && flag.starts_with('-') => {
+                if !flag.contains('=') && takes_value(flag) {
+                    words.next();
+                }
+            }
+            _ => return true,
+        }
+    }
+    false
+}

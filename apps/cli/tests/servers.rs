@@ -1,0 +1,143 @@
+//! Every server through the program itself: over a pipe and over HTTP, in both eras, under both of its names.
+#![cfg(all(feature = "client", unix))]
+
+mod common;
+#[path = "common/rows.rs"]
+mod rows;
+
+use common::{REVISIONS, Served, command, finished, names, over_http, over_pipe, program, refused, run, words};
+use linchpin::client::Connection;
+use rows::{Row, rows};
+use std::path::Path;
+
+/// Lists the tools, calls the common one, and hears of one that is not there.
+async fn works(connection: &Connection, row: &Row, tool: &str, how: &str) {
+    let listed = names(connection).await;
+    assert!(listed.iter().any(|name| name == tool), "{} {how}: {tool} is not among {listed:?}", row.name);
+    let answer =
+        connection.call(tool, row.arguments.clone()).await.unwrap_or_else(|e| panic!("{} {how}: {e}", row.name));
+    let text = answer.text();
+    assert!(!answer.is_error() && text.contains(&row.says), "{} {how}: {text}", row.name);
+    let (code, message) = refused(connection, "no_such_tool").await;
+    assert!(code == -32602 && message.contains("no_such_tool"), "{} {how}: {code} {message}", row.name);
+    connection.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_server_answers_over_a_pipe_and_over_http_in_both_eras() {
+    let home = tempfile::tempdir().unwrap();
+    for row in rows(home.path()) {
+        let all: Vec<String> = words(&["serve", row.name]).into_iter().chain(row.words()).collect();
+        for revision in REVISIONS {
+            let connection = over_pipe(program(), home.path(), &all, &row.env, revision).await;
+            assert_eq!(connection.revision(), revision);
+            assert_eq!(connection.server().unwrap().name, format!("linchpin-{}", row.name));
+            works(&connection, &row, row.tool, "over a pipe").await;
+        }
+        let served = Served::start(
+            command(program(), home.path()).args(&all).args(["--http", "127.0.0.1:0"]).envs(row.env.iter().cloned()),
+        );
+        for revision in REVISIONS {
+            let connection = over_http(&served.url, revision).await;
+            works(&connection, &row, row.tool, "over HTTP").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_server_answers_under_its_published_name_with_the_published_arguments() {
+    let home = tempfile::tempdir().unwrap();
+    let names = home.path().join("names");
+    std::fs::create_dir(&names).unwrap();
+    let (code, out, err) = run(home.path(), &["install-names", "names"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for row in rows(home.path()) {
+        let link = names.join(format!("mcp-server-{}", row.name));
+        for revision in REVISIONS {
+            let connection = over_pipe(&link, home.path(), &row.words(), &row.env, revision).await;
+            works(&connection, &row, row.tool, "under its published name").await;
+        }
+        let (code, out, err) = finished(command(&link, home.path()).arg("--help"));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.starts_with(&format!("Examples:\n  mcp-server-{}", row.name)), "{out}");
+        let (code, out, _) = finished(command(&link, home.path()).arg("--version"));
+        assert_eq!((code, out), (Some(0), format!("mcp-server-{} {}\n", row.name, env!("CARGO_PKG_VERSION"))));
+        let (code, _, err) = finished(command(&link, home.path()).arg("--no-such-flag"));
+        assert!(code == Some(2) && err.contains("--no-such-flag"), "{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_servers_in_one_process_answer_under_both_names_of_their_tools() {
+    let home = tempfile::tempdir().unwrap();
+    let rows = rows(home.path());
+    let mut all = words(&["serve"]);
+    all.extend(rows.iter().map(|row| match row.ours.as_slice() {
+        [] => row.word.clone(),
+        _ => format!("{} {}", row.name, row.words().join(" ")),
+    }));
+    let env: Vec<(String, String)> = rows.iter().flat_map(|row| row.env.iter().cloned()).collect();
+    for revision in REVISIONS {
+        let connection = over_pipe(program(), home.path(), &all, &env, revision).await;
+        let listed = names(&connection).await;
+        for row in &rows {
+            let full = match row.tool.strip_prefix(row.prefix) {
+                Some("") => row.tool.to_owned(),
+                Some(rest) if rest.starts_with('_') => row.tool.to_owned(),
+                _ => format!("{}_{}", row.prefix, row.tool),
+            };
+            for tool in [full.as_str(), row.tool] {
+                let answer =
+                    connection.call(tool, row.arguments.clone()).await.unwrap_or_else(|e| panic!("{tool}: {e}"));
+                assert!(answer.text().contains(&row.says), "{tool}: {}", answer.text());
+            }
+            assert!(listed.contains(&full), "{full} in {listed:?}");
+            assert!(
+                listed.iter().filter(|name| *name == row.tool).count() == usize::from(full == row.tool),
+                "{}",
+                row.tool
+            );
+        }
+        for name in &listed {
+            let prefixed = |row: &Row| name == row.prefix || name.starts_with(&format!("{}_", row.prefix));
+            assert!(rows.iter().any(prefixed), "{name} has no server's name before it");
+        }
+        connection.close().await;
+    }
+}
+
+#[test]
+fn every_server_of_the_help_text_has_a_row_here() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, out, _) = run(home.path(), &["serve", "--help"]);
+    let listed: Vec<&str> = out
+        .lines()
+        .skip_while(|line| *line != "Servers:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let tried: Vec<&str> = rows(home.path()).iter().map(|row| row.name).collect();
+    assert_eq!(listed, tried);
+    let link_of = |name: &&str| Path::new("x").join(format!("mcp-server-{name}"));
+    assert!(listed.iter().map(|name| link_of(name)).all(|link| link.to_str().unwrap().len() < 64));
+}
+
+/// Every tool sets all four hints, and has a name that hosts can still put something before.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_sets_all_hints_and_has_a_name_that_hosts_take() {
+    let home = tempfile::tempdir().unwrap();
+    for row in rows(home.path()) {
+        let all: Vec<String> = words(&["serve", row.name]).into_iter().chain(row.words()).collect();
+        let connection = over_pipe(program(), home.path(), &all, &row.env, REVISIONS[1]).await;
+        for tool in connection.tools().await.unwrap().iter() {
+            let hints = tool.annotations.clone().unwrap_or_default();
+            let hints = [hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint];
+            assert!(hints.iter().all(Option::is_some), "{}: {hints:?}", tool.name);
+            assert!(tool.name.len() <= 40, "{}", tool.name);
+            assert!(tool.description.as_ref().is_some_and(|d| !d.is_empty()), "{}", tool.name);
+        }
+        connection.close().await;
+    }
+}

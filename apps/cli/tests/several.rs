@@ -1,0 +1,231 @@
+//! Several servers in one process: what is understood, what is listed, what is refused.
+#![cfg(all(feature = "client", feature = "filesystem", feature = "everything", unix))]
+
+mod common;
+
+use common::{REVISIONS, Served, command, names, over_pipe, program, refused, run, words};
+use std::path::Path;
+
+/// A home with two folders and two files.
+fn home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    for (folder, text) in [("one", "first"), ("two", "second"), ("time", "third")] {
+        std::fs::create_dir(home.path().join(folder)).unwrap();
+        std::fs::write(home.path().join(folder).join("a.txt"), text).unwrap();
+    }
+    home
+}
+
+async fn tools(home: &Path, given: &[&str]) -> Vec<String> {
+    let all: Vec<String> = words(&["serve"]).into_iter().chain(words(given)).collect();
+    let connection = over_pipe(program(), home, &all, &[], REVISIONS[1]).await;
+    let names = names(&connection).await;
+    connection.close().await;
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_means_one_server_and_what_means_several() {
+    let home = home();
+    for (given, first) in [
+        // One: published names.
+        (&["filesystem", "one"][..], "read_file"),
+        (&["filesystem", "time"], "read_file"),
+        (&["-v", "filesystem", "one"], "read_file"),
+        (&["filesystem:one"], "read_file"),
+        (&["filesystem:one", "filesystem:two"], "read_file"),
+        (&["filesystem one"], "read_file"),
+        (&["everything"], "echo"),
+        (&["everything:"], "echo"),
+        // Several, or a name of its own: prefixed names.
+        (&["filesystem:one", "everything"], "fs_read_file"),
+        (&["-v", "filesystem:one", "everything"], "fs_read_file"),
+        (&["--read-only", "filesystem:one", "everything"], "fs_read_file"),
+        (&["everything", "filesystem:one"], "everything_echo"),
+        (&["everything", "--read-only", "filesystem:one"], "everything_echo"),
+        (&["everything", "--disable-tools", "everything_get-sum", "filesystem:one"], "everything_echo"),
+        (&["filesystem one", "everything"], "fs_read_file"),
+        (&["notes=filesystem:one"], "notes_read_file"),
+        (&["notes=filesystem:one", "filesystem:two"], "notes_read_file"),
+        (&["filesystem:one", "everything", "--tool-prefix", "none"], "read_file"),
+        (&["filesystem one --tool-prefix x.", "everything"], "x.read_file"),
+    ] {
+        let listed = tools(home.path(), given).await;
+        assert_eq!(listed[0], first, "{given:?}: {listed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bare_names_work_unlisted_while_one_server_has_them_and_otherwise_both_are_named() {
+    let home = home();
+    for revision in REVISIONS {
+        let all = words(&["serve", "filesystem:one", "drafts=filesystem:two", "everything"]);
+        let connection = over_pipe(program(), home.path(), &all, &[], revision).await;
+        assert_eq!(connection.server().unwrap().name, "linchpin");
+        let listed = names(&connection).await;
+        for name in ["fs_read_text_file", "drafts_read_text_file", "everything_echo"] {
+            assert!(listed.iter().any(|listed| listed == name), "{name} in {listed:?}");
+        }
+        for name in ["read_text_file", "echo"] {
+            assert!(!listed.iter().any(|listed| listed == name), "{name} in {listed:?}");
+        }
+        let said = async |tool: &str, arguments| connection.call(tool, arguments).await.unwrap().text();
+        let (one, two) = (home.path().join("one/a.txt"), home.path().join("two/a.txt"));
+        assert_eq!(said("fs_read_text_file", serde_json::json!({ "path": one })).await, "first");
+        assert_eq!(said("drafts_read_text_file", serde_json::json!({ "path": two })).await, "second");
+        assert!(said("fs_read_text_file", serde_json::json!({ "path": two })).await.starts_with("Access denied"));
+        assert_eq!(said("echo", serde_json::json!({ "message": "x" })).await, "Echo: x");
+        let (code, message) = refused(&connection, "read_text_file").await;
+        assert_eq!(code, -32602);
+        for name in ["fs_read_text_file", "drafts_read_text_file"] {
+            assert!(message.contains(name), "{message}");
+        }
+        let prompts: Vec<String> = connection.prompts().await.unwrap().iter().map(|p| p.name.clone()).collect();
+        assert!(prompts.contains(&"everything_simple-prompt".to_owned()), "{prompts:?}");
+        connection.prompt("simple-prompt", ()).await.unwrap();
+        let told = connection.instructions().unwrap();
+        for heading in
+            ["# File system: names beginning with `fs_`", "with `drafts_`", "# Everything: names beginning with"]
+        {
+            assert_eq!(told.matches(heading).count(), 1, "{heading} in {told}");
+        }
+        connection.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_after_the_words_are_shared_out() {
+    let home = home();
+    let both = ["filesystem:one", "everything"];
+    for (flags, there, gone) in [
+        (
+            &["--read-only"][..],
+            &["fs_read_file", "everything_echo"][..],
+            &["fs_write_file", "everything_toggle-simulated-logging"][..],
+        ),
+        (
+            &["--enable-tools", "echo,fs_read_file"],
+            &["fs_read_file", "everything_echo"],
+            &["fs_glob", "everything_get-sum"],
+        ),
+        (&["--enable-tools", "everything_echo"], &["everything_echo"], &["fs_read_file", "everything_get-sum"]),
+        (
+            &["--disable-tools", "read_file,everything_echo"],
+            &["fs_glob", "everything_get-sum"],
+            &["fs_read_file", "everything_echo"],
+        ),
+        (&["--toolsets", "everything"], &["everything_echo"], &["fs_read_file"]),
+        (&["--toolsets", "everything.asks"], &["everything_get-roots-list"], &["fs_read_file", "everything_echo"]),
+        (
+            &["--toolsets", "fs", "--enable-tools", "echo"],
+            &["fs_read_file", "everything_echo"],
+            &["everything_get-sum"],
+        ),
+        (&["--tool-prefix", "none"], &["read_file", "echo"], &["fs_read_file", "everything_echo"]),
+    ] {
+        let listed = tools(home.path(), &[&both[..], flags].concat()).await;
+        for (names, wanted) in [(there, true), (gone, false)] {
+            for name in names {
+                assert_eq!(listed.iter().any(|listed| listed == name), wanted, "{flags:?}: {name} in {listed:?}");
+            }
+        }
+    }
+    // Flags of one stay with it.
+    let listed = tools(home.path(), &["filesystem one --read-only", "drafts=filesystem two --allow-delete"]).await;
+    for (name, wanted) in
+        [("fs_write_file", false), ("fs_delete", false), ("drafts_write_file", true), ("drafts_fs_delete", true)]
+    {
+        assert_eq!(listed.iter().any(|listed| listed == name), wanted, "{name} in {listed:?}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_refused_in_words() {
+    let home = home();
+    for (given, status, said, then) in [
+        (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "perhaps you mean 'filesystem'"),
+        (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, everything"),
+        (&["everything", "."], 2, "there is no server '.'", "right after its name"),
+        (
+            &["everything:x", "filesystem:one"],
+            2,
+            "everything takes no value: everything:x",
+            "linchpin serve everything --help",
+        ),
+        (&["everything", "everything"], 2, "everything is named twice", "one=everything:"),
+        (&["filesystem one --read-only", "filesystem:two"], 2, "fs is named twice", "give them names"),
+        (&["a=filesystem:one", "a=filesystem two"], 2, "a is named twice", "give them names"),
+        (&["a=filesystem:one", "a=everything"], 2, "a is named twice", "one=everything"),
+        (&["fs=everything", "filesystem:one"], 2, "fs is named twice", "give them names"),
+        (&["a=b=filesystem:one"], 2, "gives two names", ""),
+        (&["a.b=filesystem:one"], 2, "not usable as a name: a.b", "at most 19"),
+        (&["=filesystem:one"], 2, "not usable as a name: ", "at most 19"),
+        (&["filesystem 'one", "everything"], 2, "a quote is not closed", ""),
+        (
+            &["filesystem --no-such", "everything"],
+            2,
+            "filesystem: unexpected argument '--no-such'",
+            "linchpin serve filesystem --help",
+        ),
+        (
+            &["filesystem:one", "everything", "--allow-delete"],
+            2,
+            "unexpected argument '--allow-delete'",
+            "'git --repository .'",
+        ),
+        (
+            &["everything", "--expose-env", "filesystem:one"],
+            2,
+            "unexpected argument '--expose-env'",
+            "'git --repository .'",
+        ),
+        (&["filesystem:one", "everything", "--enable-tools", "no_such"], 1, "Unknown tool: no_such", "Known: "),
+        (&["filesystem:one", "everything", "--toolsets", "no_such"], 1, "Unknown tool set: no_such", "everything.asks"),
+        (
+            &["a=filesystem:one", "b=filesystem:two", "--enable-tools", "read_file"],
+            1,
+            "Several servers have a tool named read_file",
+            "a_read_file or b_read_file",
+        ),
+        (&["a=filesystem:one", "b=filesystem:two", "--tool-prefix", "none"], 1, "", ""),
+        (&["filesystem:/no/such/folder", "everything"], 1, "", "Name at least one existing"),
+        (&["filesystem:one", "everything", "--http", "nonsense"], 1, "", "an address is HOST:PORT"),
+        (&[], 2, "no server is named", "servers: filesystem, everything"),
+        (&["--read-only"], 2, "no server is named", "linchpin serve filesystem ~/notes"),
+    ] {
+        let all = [&["serve"][..], given].concat();
+        let (code, out, err) = run(home.path(), &all);
+        assert_eq!((code, out.as_str()), (Some(status), ""), "{given:?}: {err}");
+        assert!(err.starts_with("error: ") && err.contains(said) && err.contains(then), "{given:?}: {err}");
+    }
+}
+
+#[test]
+fn what_is_to_be_pasted_names_every_server_with_paths_in_full() {
+    let home = home();
+    let real = home.path().canonicalize().unwrap();
+    let all = [
+        "serve",
+        "filesystem one --deny *.key",
+        "everything",
+        "drafts=filesystem:two",
+        "--read-only",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let served = Served::start(command(program(), home.path()).args(all).env("MCP_FS_DENY", "secret-word"));
+    for part in [
+        "linchpin is at http://127.0.0.1:",
+        &format!("\"filesystem --deny '*.key' {}\"", real.join("one").display()),
+        &format!("\"drafts=filesystem:{}\"", real.join("two").display()),
+        "\"everything\"",
+        "\"--read-only\"",
+        "set this there too: MCP_FS_DENY\n",
+    ] {
+        assert!(served.said.contains(part), "{part} in {}", served.said);
+    }
+    assert!(!served.said.contains("secret-word"), "{}", served.said);
+    // A single one with a `:` is pasted so that it stays one.
+    let served = Served::start(command(program(), home.path()).args(["serve", "everything:", "--http", "127.0.0.1:0"]));
+    assert!(served.said.contains("everything is at") && served.said.contains("\"everything:\""), "{}", served.said);
+}
