@@ -5,18 +5,26 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::context::Context;
-use crate::tools;
+use crate::{postgres, published, tools};
 
-/// Runs `bench/run.py`, or with `client` first `bench/client.py`, with the same arguments, its output going straight to
-/// the terminal.
+/// Runs `bench/run.py`, or `bench/client.py` or `bench/servers.py` when `client` or `servers` comes first, with the same
+/// arguments, its output going straight to the terminal.
 pub(crate) fn command(context: &Context, arguments: &[String]) -> Result<bool> {
     let (program, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "client" => ("bench/client.py", rest),
+        Some((first, rest)) if first == "servers" => ("bench/servers.py", rest),
         _ => ("bench/run.py", arguments),
     };
     let mut driver = Command::new("python3");
     if program == "bench/client.py" {
         driver.env("BENCH_TS_TOOLS", tools::npm(context, "clients")?).env("BENCH_NODE", tools::node(context)?);
+    }
+    if program == "bench/servers.py" {
+        driver.env("BENCH_PUBLISHED", published::install(context)?);
+        // Without it that server is left out, and the driver says so.
+        if let Ok(programs) = postgres::programs(context)? {
+            driver.env(postgres::VARIABLE, programs);
+        }
     }
     let status = driver
         .arg(program)

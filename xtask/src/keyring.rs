@@ -8,23 +8,22 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use crate::context::Context;
-use crate::process;
 use crate::report::Report;
+use crate::{process, tools};
 
 /// The programs needed, and the Debian packages they are in.
 const PROGRAMS: &[&str] = &["dbus-run-session", "gnome-keyring-daemon"];
 const PACKAGES: &[&str] = &["dbus", "gnome-keyring"];
 
-/// How long building and running the test may take, and installing the packages.
+/// How long building and running the test may take.
 const TEST_S_MAX: u64 = 600;
-const INSTALL_S_MAX: u64 = 300;
 
 /// Runs the keyring test of `linchpin-auth` against a Secret Service that is started for it.
 pub(crate) fn check(context: &Context) -> Result<Report> {
     let home = context.target.join("tools/keyring");
     let _ = std::fs::remove_dir_all(&home);
     std::fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
-    if !ready() && !install(&home) {
+    if !(ready() || tools::debian(PACKAGES, &home) && ready()) {
         let why = format!("no Secret Service here (`apt-get install {}` as root)", PACKAGES.join(" "));
         return Ok(Report::skipped(why));
     }
@@ -55,22 +54,6 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
 
 fn ready() -> bool {
     PROGRAMS.iter().all(|program| process::exists(program, "--version"))
-}
-
-/// Tries to install the packages; only root can.
-fn install(home: &Path) -> bool {
-    let mut update = Command::new("apt-get");
-    update.args(["update", "-qq"]);
-    let mut install = Command::new("apt-get");
-    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(PACKAGES);
-    install.env("DEBIAN_FRONTEND", "noninteractive");
-    let deadline = Duration::from_secs(INSTALL_S_MAX);
-    for (command, log) in [(&mut update, "update.log"), (&mut install, "install.log")] {
-        if !process::run(command, &home.join(log), deadline).is_ok_and(|done| done.ok) {
-            return false;
-        }
-    }
-    ready()
 }
 
 fn private(folder: &Path) -> Result<()> {

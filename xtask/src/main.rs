@@ -13,7 +13,9 @@ mod fuzz;
 mod interop;
 mod keyring;
 mod msrv;
+mod postgres;
 mod process;
+mod published;
 mod report;
 mod server;
 mod stages;
@@ -39,6 +41,7 @@ Examples
   cargo xtask deps                       crates per build, against their budgets
   cargo xtask fuzz --seconds 60          every fuzz target for a while
   cargo xtask bench [ARGS]               bench/run.py with the same arguments
+  cargo xtask bench client|servers       the same for our client, and for our servers beside the published ones
 
 Tools are installed once, pinned, under target/tools; nothing outside target/ is written.";
 

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report};
-use crate::{conformance, deps, fuzz, interop, keyring, msrv, process, tidy};
+use crate::{conformance, deps, fuzz, interop, keyring, msrv, postgres, process, published, tidy};
 
 /// One stage: a name for `--only` and `--skip`, and what it does.
 struct Stage {
@@ -45,6 +45,8 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "interop", what: "clients of others, every message checked against its schema", run: interop::check },
     Stage { name: "interop-client", what: "our client against servers of others", run: interop::servers::check },
+    Stage { name: "published", what: "our servers beside the published ones: the same texts", run: published::check },
+    Stage { name: "postgres", what: "the PostgreSQL server against a real PostgreSQL", run: postgres::check },
     Stage { name: "keyring", what: "tokens in a real keyring", run: keyring::check },
     Stage {
         name: "fuzz-smoke",
@@ -184,11 +186,37 @@ fn cargo_tests(context: &Context, stage: &str, arguments: &[&str]) -> Result<Rep
     Ok(report)
 }
 
-/// Adds up `test result:` lines of cargo and `Summary` lines of nextest.
+/// Runs the tests marked as ignored of some test binaries, with variables that tell them what they need.
+pub(crate) fn ignored_tests(
+    context: &Context,
+    stage: &str,
+    binaries: &[String],
+    variables: &[(&str, PathBuf)],
+    seconds: u64,
+) -> Result<Report> {
+    let mut command = process::cargo();
+    if process::exists("cargo-nextest", "--version") {
+        command.args(["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--color=never", "--locked"]);
+        command.args(binaries);
+    } else {
+        command.args(["test", "--no-fail-fast", "--locked"]).args(binaries).args(["--", "--ignored"]);
+    }
+    command.envs(variables.iter().map(|(name, value)| (name, value))).current_dir(&context.root);
+    let mut report = one(context, stage, &mut command, seconds)?;
+    let counts = test_counts(&report.text);
+    // The others in these binaries are no business of this run.
+    let failed = counts.failed.max(report.counts.failed);
+    report.counts = Counts { failed, skipped: 0, ..counts };
+    Ok(report)
+}
+
+/// Adds up `test result:` lines of cargo and `Summary` lines of nextest, which also shows those of tests that failed.
 fn test_counts(output: &str) -> Counts {
     let mut counts = Counts::default();
+    let by_nextest = output.lines().any(|line| line.trim_start().starts_with("Summary ["));
     for line in output.lines().map(str::trim_start) {
         let said = match (line.strip_prefix("test result:"), line.strip_prefix("Summary")) {
+            (Some(_), _) if by_nextest => None,
             (Some(said), _) => said.split_once(". ").map(|(_, said)| said),
             (None, Some(said)) => said.split_once("run: ").map(|(_, said)| said),
             (None, None) => None,
@@ -222,7 +250,7 @@ mod tests {
                      test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         let expected = Counts { passed: 6, failed: 2, skipped: 1 };
         assert_eq!(test_counts(cargo), expected);
-        let nextest = "     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
+        let nextest = "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [   0.052s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped\n";
         let expected = Counts { passed: 5, failed: 2, skipped: 3 };
         assert_eq!(test_counts(nextest), expected);
     }

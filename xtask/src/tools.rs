@@ -1,4 +1,5 @@
 //! Tools of others: installed once, pinned, under `target/tools`, through their own clients.
+//! Debian packages are the exception: what only the system can have is installed there, and only where this runs as root.
 //!
 //! A set is a folder in `conformance/interop/tools`: `package.json` + `package-lock.json` for npm,
 //! `requirements.txt` for Python. It is installed again only when one of those files changes.
@@ -83,6 +84,20 @@ pub(crate) fn node(context: &Context) -> Result<PathBuf> {
         bail!("{} does not run; delete {} and try again", node.display(), home.display());
     }
     Ok(node)
+}
+
+/// Tries to install Debian packages, without starting services; only root can. Logs go to `home`.
+pub(crate) fn debian(packages: &[&str], home: &Path) -> bool {
+    let mut update = Command::new("apt-get");
+    update.args(["update", "-qq"]);
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+    // A runlevel in which no package starts its service.
+    install.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
+    let deadline = Duration::from_secs(INSTALL_S_MAX);
+    [(&mut update, "update.log"), (&mut install, "install.log")]
+        .into_iter()
+        .all(|(command, log)| process::run(command, &home.join(log), deadline).is_ok_and(|done| done.ok))
 }
 
 fn runs(program: &Path) -> bool {

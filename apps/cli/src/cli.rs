@@ -56,7 +56,7 @@ Several servers:
 #[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, disable_help_subcommand = true, max_term_width = 110)]
 pub(crate) struct Cli {
     /// Say more on standard error; twice for everything but payloads. RUST_LOG=LEVEL works too.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 998)]
     pub(crate) verbose: u8,
 
     #[command(subcommand)]

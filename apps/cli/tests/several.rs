@@ -49,6 +49,8 @@ async fn what_means_one_server_and_what_means_several() {
         (&["notes=filesystem:one", "filesystem:two"], "notes_read_file"),
         (&["filesystem:one", "everything", "--tool-prefix", "none"], "read_file"),
         (&["filesystem one --tool-prefix x.", "everything"], "x.read_file"),
+        // A name wins over a prefix for all.
+        (&["notes=filesystem:one", "everything", "--tool-prefix", "none"], "notes_read_file"),
     ] {
         let listed = tools(home.path(), given).await;
         assert_eq!(listed[0], first, "{given:?}: {listed:?}");
@@ -144,7 +146,7 @@ fn what_is_not_understood_is_refused_in_words() {
     let home = home();
     for (given, status, said, then) in [
         (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "perhaps you mean 'filesystem'"),
-        (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, everything"),
+        (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, "),
         (&["everything", "."], 2, "there is no server '.'", "right after its name"),
         (
             &["everything:x", "filesystem:one"],
@@ -187,10 +189,15 @@ fn what_is_not_understood_is_refused_in_words() {
             "Several servers have a tool named read_file",
             "a_read_file or b_read_file",
         ),
-        (&["a=filesystem:one", "b=filesystem:two", "--tool-prefix", "none"], 1, "", ""),
+        (
+            &["filesystem one --tool-prefix x_", "b=filesystem two --tool-prefix x_"],
+            2,
+            "fs and b both have a tool named x_read_file",
+            "leave out --tool-prefix",
+        ),
         (&["filesystem:/no/such/folder", "everything"], 1, "", "Name at least one existing"),
         (&["filesystem:one", "everything", "--http", "nonsense"], 1, "", "an address is HOST:PORT"),
-        (&[], 2, "no server is named", "servers: filesystem, everything"),
+        (&[], 2, "no server is named", "servers: filesystem, "),
         (&["--read-only"], 2, "no server is named", "linchpin serve filesystem ~/notes"),
     ] {
         let all = [&["serve"][..], given].concat();
@@ -228,4 +235,35 @@ fn what_is_to_be_pasted_names_every_server_with_paths_in_full() {
     // A single one with a `:` is pasted so that it stays one.
     let served = Served::start(command(program(), home.path()).args(["serve", "everything:", "--http", "127.0.0.1:0"]));
     assert!(served.said.contains("everything is at") && served.said.contains("\"everything:\""), "{}", served.said);
+}
+
+/// Two of a kind have tools, prompts and resources of their own.
+#[cfg(all(feature = "sqlite", feature = "memory"))]
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_a_kind_with_names_share_nothing() {
+    let home = home();
+    let all = words(&["serve", "one=sqlite:a.db", "two=sqlite:b.db", "ann=memory:ann.jsonl", "bob=memory:bob.jsonl"]);
+    for revision in REVISIONS {
+        let connection = over_pipe(program(), home.path(), &all, &[], revision).await;
+        let said = async |tool: &str, arguments| connection.call(tool, arguments).await.unwrap().text();
+        let insight = serde_json::json!({ "insight": format!("found in {revision:?}") });
+        said("one_append_insight", insight).await;
+        let read = async |uri: &str| serde_json::to_string(&*connection.read(uri).await.unwrap().contents).unwrap();
+        assert!(read("memo://one/insights").await.contains("found in"));
+        assert!(!read("memo://two/insights").await.contains("found in"));
+        said("one_write_query", serde_json::json!({ "query": "CREATE TABLE IF NOT EXISTS only_here (x)" })).await;
+        assert!(said("one_list_tables", serde_json::json!({})).await.contains("only_here"));
+        assert!(!said("two_list_tables", serde_json::json!({})).await.contains("only_here"));
+        let ann = serde_json::json!({ "entities": [{ "name": "Ann", "entityType": "person", "observations": [] }] });
+        said("ann_create_entities", ann).await;
+        assert!(read("memory://ann/knowledge-graph").await.contains("Ann"));
+        assert!(!read("memory://bob/knowledge-graph").await.contains("Ann"));
+        let (code, message) = refused(&connection, "read_query").await;
+        assert!(
+            code == -32602 && message.contains("one_read_query") && message.contains("two_read_query"),
+            "{message}"
+        );
+        connection.close().await;
+    }
+    assert!(home.path().join("a.db").exists() && !home.path().join("bob.jsonl").exists());
 }

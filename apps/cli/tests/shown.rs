@@ -192,4 +192,5 @@ shown! {
     traces_show_both_ways_without_secrets: "trace.txt";
     http_and_its_forerunner_are_spoken: "http.txt";
     help_is_there_for_every_command: "help.txt";
+    help_is_there_for_every_server: "serve.txt";
 }

@@ -189,6 +189,9 @@ pub struct ToolChoice {
     pub toolsets: Vec<String>,
     /// Leave out every tool that changes something (`--read-only`).
     pub read_only: bool,
+    /// What tells this server from another one of its kind in the same process; part of its resources' URIs then, see
+    /// [`ToolChoice::uri`].
+    pub scope: Option<String>,
     /// Flags that tools need and that were given; see [`ToolChoice::grant`].
     granted: Vec<&'static str>,
     /// Whether what is named here was meant for another server of the same process.
@@ -208,6 +211,18 @@ impl ToolChoice {
     #[must_use]
     pub fn grants(&self, flag: &str) -> bool {
         self.granted.contains(&flag)
+    }
+
+    /// The URI under which to offer a resource: the name that the server was given is put at the beginning of its path, so
+    /// that `memo://insights` becomes `memo://notes/insights`. Unchanged without such a name.
+    #[must_use]
+    pub fn uri(&self, uri: &str) -> String {
+        match (&self.scope, uri.split_once("://")) {
+            (Some(scope), Some((scheme, rest))) => {
+                format!("{scheme}://{scope}/{}", rest.strip_prefix('/').unwrap_or(rest))
+            }
+            _ => uri.to_owned(),
+        }
     }
 
     /// Whether nothing was said about tools by name or set.
@@ -383,6 +398,16 @@ mod tests {
         ] {
             assert_eq!(choice(enable, disable, sets).choose(&GIT).unwrap_err().to_string(), said);
         }
+    }
+
+    #[test]
+    fn a_server_with_a_name_has_resources_of_its_own() {
+        let mut choice = ToolChoice::default();
+        assert_eq!(choice.uri("memo://insights"), "memo://insights");
+        choice.scope = Some("notes".to_owned());
+        assert_eq!(choice.uri("memo://insights"), "memo://notes/insights");
+        assert_eq!(choice.uri("sqlite:///{table}/schema"), "sqlite://notes/{table}/schema");
+        assert_eq!(choice.uri("sqlite:///schema"), "sqlite://notes/schema");
     }
 
     #[test]

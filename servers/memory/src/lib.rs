@@ -1,1 +1,192 @@
 //! A knowledge graph in one file as an MCP server: nothing acknowledged is ever lost.
+//!
+//! Drop-in for the published `server-memory`: the same nine tools, the same resource, the same file. What is different is
+//! what happens to the file. Every change takes a lock that other processes take too, is made on the file as it is at that
+//! moment, and replaces the file all or nothing; what this server does not understand in the file stays in it.
+//!
+//! This crate owns: the file's format, its lock, history and backups, the graph, search, the tools. It must never know:
+//! transports, protocol eras, command lines. [`Memory`] is the state; reading and writing happen on the runtime's blocking
+//! pool, so that a slow disk holds up one call and nothing else.
+
+mod config;
+mod files;
+mod format;
+mod graph;
+mod journal;
+mod ops;
+mod search;
+mod store;
+mod tools;
+
+pub use config::Config;
+pub use tools::SERVICE;
+
+use graph::{Edit, Graph};
+use linchpin::server::Handle;
+use linchpin_kit::Fault;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::{Done, Store};
+
+/// The whole graph as a resource.
+pub const GRAPH_URI: &str = "memory://knowledge-graph";
+
+/// How often the file is looked at for changes by others while somebody may be listening.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The state of the server: the file and what is known of it. Cloning shares both.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: Config,
+    store: Store,
+    /// Changes of this process wait here, in order, before they wait for other processes.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// The servers that are told of changes.
+    servers: Mutex<Vec<Handle>>,
+    watched: AtomicBool,
+}
+
+impl Memory {
+    /// Looks at the memory file, and adds what is to be imported. The file need not exist; without an import nothing is
+    /// written before the first change.
+    ///
+    /// The list holds warnings, one each, to be printed to stderr.
+    ///
+    /// # Errors
+    /// When the path is a link, or something that is not a memory file, or a name that other programs would obey; when the
+    /// file is too large or cannot be read; when an import is not possible.
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+        let (store, mut warnings) = Store::open(&config)?;
+        if let Some(source) = &config.import {
+            if config.tools.read_only {
+                return Err(Fault::new("Nothing can be imported into a read-only memory")
+                    .hint("Leave out --import or --read-only."));
+            }
+            let other = store::read_foreign(source, config.max_file_bytes)?;
+            let done =
+                store.change("import", Instant::now() + config.lock_wait, |edit| Ok(ops::import(edit, &other)))?;
+            warnings.extend(done.warnings);
+            if done.changed {
+                warnings.push(format!("Imported from {}: {}.", source.display(), done.value));
+            }
+        }
+        let inner =
+            Inner { config, store, turn: Arc::default(), servers: Mutex::default(), watched: AtomicBool::new(false) };
+        Ok((Self { inner: Arc::new(inner) }, warnings))
+    }
+
+    /// The memory file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.inner.store.path()
+    }
+
+    /// Answers from the graph as it is now.
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner, &Graph) -> Result<T, Fault> + Send + 'static,
+    {
+        self.watch();
+        self.blocking(move |inner| {
+            let graph = inner.store.graph()?;
+            if inner.store.news() {
+                inner.tell();
+            }
+            work(inner, &graph)
+        })
+        .await
+    }
+
+    /// Changes the graph, one change at a time. Once it has begun, the change is made to its end, whoever asked for it.
+    pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner, &mut Edit) -> Result<T, Fault> + Send + 'static,
+    {
+        if self.inner.config.tools.read_only {
+            return Err(Fault::new("This memory is read-only")
+                .hint("The person running it can allow changes by leaving out --read-only."));
+        }
+        self.watch();
+        let deadline = Instant::now() + self.inner.config.lock_wait;
+        let turn = self.inner.turn.clone().lock_owned();
+        let turn = tokio::time::timeout(self.inner.config.lock_wait, turn).await;
+        let turn = turn.map_err(|_| files::busy("other calls"))?;
+        self.blocking(move |inner| {
+            let done = inner.store.change(tool, deadline, |edit| work(inner, edit));
+            drop(turn);
+            if inner.store.news() || done.as_ref().is_ok_and(|done| done.changed) {
+                inner.tell();
+            }
+            done
+        })
+        .await
+    }
+
+    async fn blocking<T, F>(&self, work: F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.inner);
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Fault::new("The operation stopped unexpectedly")
+                .hint("Look with open_nodes or memory_history whether the change was made before trying again.")),
+        }
+    }
+
+    /// Tells this server's subscribers of changes from now on.
+    pub(crate) fn attach(&self, server: Handle) {
+        self.inner.servers.lock().unwrap_or_else(PoisonError::into_inner).push(server);
+        self.watch();
+    }
+
+    /// Looks at the file now and then, for as long as the runtime runs, so that subscribers hear of changes by others. Looking
+    /// is one system call, and only done while a client is there.
+    fn watch(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.inner.watched.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let inner = Arc::downgrade(&self.inner);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                let Some(inner) = inner.upgrade() else { return };
+                if !inner.is_heard() {
+                    continue;
+                }
+                let looked = tokio::task::spawn_blocking(move || {
+                    // A file that cannot be read is reported to whoever reads it.
+                    if inner.store.graph().is_ok() && inner.store.news() {
+                        inner.tell();
+                    }
+                });
+                if looked.await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+impl Inner {
+    fn is_heard(&self) -> bool {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|server| server.listeners() > 0)
+    }
+
+    fn tell(&self) {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let uri = self.config.tools.uri(GRAPH_URI);
+        servers.iter().for_each(|server| server.resource_updated(&uri));
+    }
+}

@@ -1,1 +1,203 @@
 //! Time and time zones as an MCP server.
+//!
+//! The tools of PyPI's `mcp-server-time` with the same texts, and two of our own for calculating with dates. Zones come from
+//! the system's time zone database, and from one that is built in where the system has none or lacks a zone. What a caller
+//! sends as a zone is looked up in the list of known names and never becomes a path.
+//!
+//! This crate must never know: the network, the command line, and any file other than those of the time zone database.
+
+mod clock;
+mod reckon;
+mod schema;
+mod show;
+mod tools;
+mod zones;
+
+pub use clock::Clock;
+pub use reckon::{AddArgs, Added, Between, DiffArgs};
+pub use show::{TimeConversion, TimeResult};
+pub use tools::{ConvertArgs, CurrentArgs};
+pub use zones::embedded_tzdb_version;
+
+use linchpin::Server;
+use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Vars};
+use std::path::PathBuf;
+use std::sync::Arc;
+use zones::Zones;
+
+const GET_CURRENT_TIME: ToolSpec = ToolSpec::reads(
+    "get_current_time",
+    "Current time",
+    "time",
+    "The date, time, weekday and UTC offset it is now in a time zone.",
+);
+const CONVERT_TIME: ToolSpec = ToolSpec::reads(
+    "convert_time",
+    "Convert a time",
+    "time",
+    "What a wall clock in one time zone shows when another one shows a given time, today or on a given date.",
+);
+const TIME_ADD: ToolSpec = ToolSpec::reads(
+    "time_add",
+    "Add to a time",
+    "reckon",
+    "The date and time some years, months, weeks, days, hours, minutes or seconds after (or, with negative numbers, before) a \
+     time. Years to days keep the wall clock's time, hours to seconds pass as they do, daylight saving included.",
+);
+const TIME_DIFF: ToolSpec = ToolSpec::reads(
+    "time_diff",
+    "Time between",
+    "reckon",
+    "How long it is from one time to another, in seconds and as a calendar duration. Both times may be in different zones; \
+     one that is left out is now.",
+);
+
+/// Everything this server has, the published tools first.
+pub const SERVICE: Service = Service { name: "time", tools: &[GET_CURRENT_TIME, CONVERT_TIME, TIME_ADD, TIME_DIFF] };
+
+/// Where the rules of time zones come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tzdb {
+    /// The system's database where there is one; zones it lacks come from the built-in one. `dir` is looked at first.
+    System {
+        /// A directory of compiled zones (TZif), as `TZDIR` names it. Default: only the usual places.
+        dir: Option<PathBuf>,
+    },
+    /// The built-in database alone, whatever the system has.
+    Embedded,
+}
+
+impl Default for Tzdb {
+    fn default() -> Self {
+        Self::System { dir: None }
+    }
+}
+
+/// How the server behaves. The default is what the published server does.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The zone that models are told to use when the user names none (`--local-timezone`), an exact IANA name. Default: the
+    /// system's zone, else `UTC`.
+    pub local_timezone: Option<String>,
+    /// Where the rules of time zones come from (`--tzdb`).
+    pub tzdb: Tzdb,
+    /// What time it is; tests bring their own.
+    pub clock: Clock,
+    /// Which tools are offered, and how they are named.
+    pub tools: ToolChoice,
+}
+
+impl Config {
+    /// Reads `MCP_TIME_LOCAL_TIMEZONE` (or `LOCAL_TIMEZONE`, which the published server's documentation passes to its
+    /// container), `MCP_TIME_TZDB` (`system` or `embedded`), `TZDIR`, and the choice of tools under `MCP_TIME_*`. The
+    /// system's own zone (`TZ` among others) is looked up when the server is opened.
+    ///
+    /// # Errors
+    /// When a variable cannot be understood.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let text = |name: &str| vars.text(name).filter(|value| !value.is_empty());
+        let mut config = Self {
+            local_timezone: text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| text("LOCAL_TIMEZONE")),
+            tools: vars.tool_choice("MCP_TIME")?,
+            ..Self::default()
+        };
+        config.tzdb = match text("MCP_TIME_TZDB") {
+            Some(word) => Tzdb::named(&word).map_err(|fault| {
+                let named = Fault::new(format!("MCP_TIME_TZDB: {}", fault.message()));
+                fault.advice().map_or(named.clone(), |advice| named.hint(advice))
+            })?,
+            None => Tzdb::default(),
+        };
+        if let Tzdb::System { dir } = &mut config.tzdb {
+            *dir = text("TZDIR").map(PathBuf::from);
+        }
+        Ok(config)
+    }
+}
+
+impl Tzdb {
+    /// `system` or `embedded`, as `--tzdb` takes it.
+    ///
+    /// # Errors
+    /// For any other word.
+    pub fn named(word: &str) -> Result<Self, Fault> {
+        match word {
+            "system" => Ok(Self::System { dir: None }),
+            "embedded" => Ok(Self::Embedded),
+            other => Err(Fault::new(format!("Unknown time zone database: {other}")).hint("Known: system, embedded.")),
+        }
+    }
+}
+
+/// The server: a cheap handle.
+#[derive(Debug, Clone)]
+pub struct Time {
+    zones: Arc<Zones>,
+    clock: Clock,
+    local: Arc<str>,
+    tools: ToolChoice,
+}
+
+impl Time {
+    /// Finds the time zone database and the local zone. The second value is what to say on standard error.
+    ///
+    /// Reads the names in the database's directory; a few milliseconds.
+    ///
+    /// # Errors
+    /// When the local zone that was configured is not one; the error is one line.
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+        let mut warnings = Vec::new();
+        let zones = Zones::open(&config.tzdb, &mut warnings);
+        let local = match &config.local_timezone {
+            Some(name) if zones.load(name).is_some() => name.clone(),
+            Some(name) => {
+                let near = zones.near(name);
+                let near = if near.is_empty() { String::new() } else { format!(" (near: {})", near.join(", ")) };
+                return Err(Fault::new(format!(
+                    "invalid --local-timezone {}: not a known IANA timezone name{near}",
+                    zones::quoted(&zones::shortened(name))
+                )));
+            }
+            None => zones.of_the_system().unwrap_or_else(|| {
+                warnings
+                    .push("The system's time zone is not known by name; UTC is used (see --local-timezone).".into());
+                "UTC".to_owned()
+            }),
+        };
+        Ok((Self { zones: zones.into(), clock: config.clock, local: local.into(), tools: config.tools }, warnings))
+    }
+
+    /// The zone that models are told to use when the user names none.
+    #[must_use]
+    pub fn local_timezone(&self) -> &str {
+        &self.local
+    }
+
+    /// Where the rules of time zones come from, and of which version: `2025b (system), 2026e (built in)`.
+    #[must_use]
+    pub fn tzdb(&self) -> String {
+        self.zones.versions()
+    }
+
+    /// Puts the chosen tools on a server.
+    ///
+    /// # Errors
+    /// When the choice of tools names one that does not exist.
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+        let instructions = format!(
+            "Time zones are IANA names such as `Europe/Paris`, case included. The local time zone is `{}`: use it when the \
+             user names none. Time zone database: {}.",
+            self.local,
+            self.tzdb()
+        );
+        let (choice, local) = (self.tools.clone(), self.local.clone());
+        let server = server.instructions(instructions).state(self);
+        let server = Toolbox::open(server, &SERVICE, &choice)?
+            .tool_as(&GET_CURRENT_TIME, |tool| tool.input_schema(schema::current(&local)), Self::get_current_time)
+            .tool_as(&CONVERT_TIME, |tool| tool.input_schema(schema::convert(&local)), Self::convert_time)
+            .tool_as(&TIME_ADD, |tool| tool.input_schema(schema::add(&local)), Self::time_add)
+            .tool_as(&TIME_DIFF, |tool| tool.input_schema(schema::diff(&local)), Self::time_diff)
+            .close();
+        Ok(server)
+    }
+}

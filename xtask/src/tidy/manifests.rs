@@ -120,7 +120,7 @@ fn violations(folder: &str, manifest: &str) -> Vec<String> {
 }
 
 /// The packages in `[dependencies]`, `[build-dependencies]` and their `[target.…]` forms.
-fn dependencies(manifest: &str) -> Vec<String> {
+pub(super) fn dependencies(manifest: &str) -> Vec<String> {
     let Ok(manifest) = manifest.parse::<toml::Table>() else {
         return vec!["(the manifest is not valid TOML)".to_string()];
     };

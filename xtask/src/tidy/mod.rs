@@ -6,6 +6,7 @@ mod docs;
 mod manifests;
 mod requirements;
 mod rules;
+mod servers;
 mod source;
 
 use std::path::Path;
@@ -58,6 +59,8 @@ const RULES: &[Rule] = &[
     ("only the codecs name an era or compare revisions", |tree| rules::each(tree, rules::era_words)),
     ("no crate touches what its room forbids", |tree| rules::each(tree, rules::forbidden_words)),
     ("the facade only re-exports", |tree| rules::each(tree, rules::facade)),
+    ("servers are small and stand on the kit", servers::check),
+    ("servers know no wire and no era and define nothing of the kit", |tree| rules::each(tree, servers::foreign_code)),
     ("no machine paths in tracked files", docs::machine_paths),
     ("every limit is in docs/LIMITS.md", docs::limits),
     ("README code is compiled by the facade's doc tests", docs::readme),

@@ -88,12 +88,17 @@ pub(super) fn era_words(source: &Source) -> Vec<Finding> {
     }
     source
         .words()
-        .filter(|(_, word)| matches!(*word, "Legacy" | "Modern") || is_revision(word))
+        .filter(|(_, word)| names_an_era(word))
         .map(|(line, word)| {
             let what = format!("`{word}`: ask a method of `Era` or `Revision` instead of naming one");
             Finding::new(format!("{}:{line}", source.path), what)
         })
         .collect()
+}
+
+/// `Legacy`, `Modern` and the names of revisions.
+pub(super) fn names_an_era(word: &str) -> bool {
+    matches!(word, "Legacy" | "Modern") || is_revision(word)
 }
 
 /// `V2025_11_25` and its like.

@@ -30,12 +30,12 @@ mod memory;
 // mod git;
 // #[cfg(feature = "postgres")]
 // mod postgres;
-// #[cfg(feature = "sequential-thinking")]
-// mod sequential_thinking;
-// #[cfg(feature = "sqlite")]
-// mod sqlite;
-// #[cfg(feature = "time")]
-// mod time;
+#[cfg(feature = "sequential-thinking")]
+mod sequential_thinking;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "time")]
+mod time;
 
 pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
@@ -82,6 +82,11 @@ pub(crate) trait Native: Args {
     /// people too.
     fn add(config: Self::Config, server: Server) -> Result<(Server, Vec<String>), Fault>;
 
+    /// What is built in and has a version of its own, for `--version`.
+    fn data() -> Option<String> {
+        None
+    }
+
     /// Several clients share what looks like one pipe (`--unix`).
     fn shared(_: &mut Self::Config) {}
 
@@ -118,14 +123,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
     // Entry::of::<fetch::FetchArgs>(),
     #[cfg(feature = "memory")]
     Entry::of::<memory::MemoryArgs>(),
-    // #[cfg(feature = "sqlite")]
-    // Entry::of::<sqlite::SqliteArgs>(),
+    #[cfg(feature = "sqlite")]
+    Entry::of::<sqlite::SqliteArgs>(),
     // #[cfg(feature = "postgres")]
     // Entry::of::<postgres::PostgresArgs>(),
-    // #[cfg(feature = "time")]
-    // Entry::of::<time::TimeArgs>(),
-    // #[cfg(feature = "sequential-thinking")]
-    // Entry::of::<sequential_thinking::SequentialThinkingArgs>(),
+    #[cfg(feature = "time")]
+    Entry::of::<time::TimeArgs>(),
+    #[cfg(feature = "sequential-thinking")]
+    Entry::of::<sequential_thinking::SequentialThinkingArgs>(),
     #[cfg(feature = "everything")]
     Entry::of::<everything::EverythingArgs>(),
 ];
@@ -143,6 +148,7 @@ pub(crate) struct Entry {
     schemes: &'static [&'static str],
     arguments: fn(Command) -> Command,
     part: fn(&mut ArgMatches, Vars<'_>) -> Result<Part, Failure>,
+    data: fn() -> Option<String>,
     introduce: fn(Server) -> Server,
     original: fn(Vec<OsString>, Vars<'_>) -> Vec<OsString>,
 }
@@ -200,6 +206,7 @@ impl Entry {
             schemes: A::SCHEMES,
             arguments: A::augment_args,
             part: part::<A>,
+            data: A::data,
             introduce: A::introduce,
             original: A::original,
         }
@@ -219,7 +226,13 @@ impl Entry {
     /// Its whole command line.
     pub(crate) fn command(&self) -> Command {
         let command = PlaceArgs::augment_args(self.own_command());
-        command.about(self.about)
+        let version = match (self.data)() {
+            Some(data) => format!("{} ({data})", env!("CARGO_PKG_VERSION")),
+            None => env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        // The parser keeps versions for the life of the process; the commands are made a few times in it.
+        let version: &'static str = Box::leak(version.into_boxed_str());
+        command.about(self.about).display_name(format!("linchpin-{}", self.name)).version(version)
     }
 
     /// It alone, as a server under the published names.
@@ -260,7 +273,7 @@ impl Entry {
         let examples = self.examples.replace(&format!("linchpin serve {}", self.name), &name);
         let verbose =
             Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help("Say more on standard error");
-        let command = self.command().display_name(&name).bin_name(name).version(env!("CARGO_PKG_VERSION"));
+        let command = self.command().display_name(&name).bin_name(name);
         let command = command.before_help(format!("Examples:\n{examples}")).arg(verbose).no_binary_name(true);
         (command, (self.original)(given, vars))
     }
@@ -339,9 +352,14 @@ fn is_path(arg: &Arg) -> bool {
     matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath)
 }
 
-/// A path that means the same in another working directory. One that is not there stays as it is.
+/// A path that means the same in another working directory. What is not there yet may mean something else (`~`, `:memory:`).
 fn in_full(path: &str) -> String {
-    std::fs::canonicalize(Path::new(path)).map_or_else(|_| path.to_owned(), |p| p.display().to_string())
+    let full = match std::fs::canonicalize(Path::new(path)) {
+        Ok(real) => Ok(real),
+        Err(_) if path.starts_with(['~', ':']) => return path.to_owned(),
+        Err(_) => std::path::absolute(path),
+    };
+    full.map_or_else(|_| path.to_owned(), |full| full.display().to_string())
 }
 
 /// An address with the password hidden: what is to be pasted is printed, and may be kept.
@@ -365,4 +383,55 @@ fn failed(fault: &Fault) -> Failure {
         .into_iter()
         .flat_map(|advice| advice.split("\nHint: "))
         .fold(failure, |failure, hint| failure.hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_printed() {
+        for (word, shown) in [
+            ("postgres://me:secret@h:1/d?x=y", "postgres://me:PASSWORD@h:1/d?x=y"),
+            ("postgres://me:se@cret@h/d", "postgres://me:PASSWORD@h/d"),
+            ("postgres://me@h/d", "postgres://me@h/d"),
+            ("postgres://h:5432/d", "postgres://h:5432/d"),
+            ("http://h/a@b:c", "http://h/a@b:c"),
+            ("words", "words"),
+        ] {
+            assert_eq!(without_password(word), shown);
+        }
+    }
+
+    #[test]
+    fn every_main_argument_is_one_of_its_server() {
+        for entry in ENTRIES {
+            let command = entry.own_command();
+            match entry.main {
+                Main::Flag(flag) => {
+                    let flag = flag.strip_prefix("--").expect("as it is typed");
+                    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(flag));
+                    let arg = arg.unwrap_or_else(|| panic!("{} has no --{flag}", entry.name));
+                    assert_eq!(entry.takes_several, matches!(arg.get_action(), ArgAction::Append), "{}", entry.name);
+                }
+                Main::Word => assert!(entry.takes_words(), "{}", entry.name),
+                Main::Nothing => assert!(!entry.takes_several, "{}", entry.name),
+            }
+            command.debug_assert();
+        }
+    }
+
+    #[test]
+    fn names_of_servers_are_told_apart() {
+        let named = |program: &str| Entry::called_as(OsStr::new(program)).map(|entry| entry.map(|entry| entry.name));
+        for entry in ENTRIES {
+            for program in [format!("mcp-server-{}", entry.name), format!("/usr/bin/mcp-server-{}.exe", entry.name)] {
+                assert_eq!(named(&program).unwrap(), Some(entry.name));
+            }
+        }
+        for program in ["linchpin", "/x/mcp-server-git/linchpin", "mcp-serve", ""] {
+            assert_eq!(named(program).unwrap(), None, "{program}");
+        }
+        assert!(named("mcp-server-zebra").is_err());
+    }
 }

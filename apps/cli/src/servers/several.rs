@@ -341,3 +341,35 @@ fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_decides_whether_there_are_several() {
+        for (given, taken) in [
+            ("serve filesystem everything", "serve filesystem everything"),
+            ("serve filesystem:. everything", "serve filesystem:. everything"),
+            ("serve everything", "serve everything"),
+            ("serve everything --http 127.0.0.1:1", "serve everything --http 127.0.0.1:1"),
+            ("serve everything --http=127.0.0.1:1 filesystem", "serve everything: --http=127.0.0.1:1 filesystem"),
+            ("serve everything --http 127.0.0.1:1 filesystem", "serve everything: --http 127.0.0.1:1 filesystem"),
+            ("serve everything --read-only filesystem", "serve everything: --read-only filesystem"),
+            ("serve everything -- filesystem", "serve everything: -- filesystem"),
+            ("serve -v everything filesystem", "-v serve everything: filesystem"),
+            ("-vv serve -v --verbose everything", "-vv -v --verbose serve everything"),
+            ("inspect serve everything filesystem", "inspect serve everything filesystem"),
+            ("serve", "serve"),
+            ("", ""),
+        ] {
+            let words = |line: &str| {
+                ["linchpin"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect::<Vec<_>>()
+            };
+            let marked = marked(words(given));
+            assert_eq!(marked, words(taken), "{given}");
+            let several = taken.contains(':') && taken.contains("serve filesystem:") || taken.contains("everything:");
+            assert_eq!(are_several(&marked), several, "{given}");
+        }
+    }
+}

@@ -60,6 +60,25 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         row.prefix = "fs";
         rows.push(row);
     }
+    if cfg!(feature = "git") {
+        let folder = made(home, "repository");
+        std::fs::write(folder.join("a.txt"), "some words\n").unwrap();
+        system(&folder, "git", &["init", "--quiet", "--initial-branch=main"]);
+        let path = folder.display().to_string();
+        let mut row = row("git", "git_status", json!({ "repo_path": path }), "Repository status:");
+        row.original = vec!["--repository".to_owned(), path];
+        row.word = format!("git:{}", folder.display());
+        rows.push(row);
+    }
+    if cfg!(feature = "fetch") {
+        let page = site(
+            "<!doctype html><html><body><article><h1>Title</h1><p>Some words of a page.</p></article></body></html>",
+        );
+        let mut row = row("fetch", "fetch", json!({ "url": page }), "Some words of a page.");
+        row.original = vec!["--allow-private-ips".to_owned(), "--ignore-robots-txt".to_owned()];
+        row.word = "fetch --allow-private-ips --ignore-robots-txt".to_owned();
+        rows.push(row);
+    }
     if cfg!(feature = "memory") {
         let mut row = row("memory", "search_nodes", json!({ "query": "sings" }), "\"Ann\"");
         row.env = vec![("MEMORY_FILE_PATH".to_owned(), home.join("memory.jsonl").display().to_string())];
@@ -68,6 +87,25 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
             r#"{"type":"entity","name":"Ann","entityType":"person","observations":["sings"]}"#,
         )
         .unwrap();
+        rows.push(row);
+    }
+    if cfg!(feature = "sqlite") {
+        let file = home.join("a.db").display().to_string();
+        let mut row = row("sqlite", "read_query", json!({ "query": "SELECT 20 + 22 AS sum" }), "42");
+        row.original = vec!["--db-path".to_owned(), file.clone()];
+        row.word = format!("sqlite:{file}");
+        rows.push(row);
+    }
+    if cfg!(feature = "time") {
+        let mut row = row("time", "get_current_time", json!({ "timezone": "Asia/Kathmandu" }), "+05:45");
+        row.original = vec!["--local-timezone=Europe/Oslo".to_owned()];
+        row.word = "time:Europe/Oslo".to_owned();
+        rows.push(row);
+    }
+    if cfg!(feature = "sequential-thinking") {
+        let thought = json!({ "thought": "First.", "nextThoughtNeeded": true, "thoughtNumber": 1, "totalThoughts": 2 });
+        let mut row = row("sequential-thinking", "sequentialthinking", thought, "\"totalThoughts\": 2");
+        row.prefix = "sequentialthinking";
         rows.push(row);
     }
     if cfg!(feature = "everything") {
@@ -80,6 +118,28 @@ fn made(home: &Path, name: &str) -> std::path::PathBuf {
     let folder = home.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     folder.canonicalize().unwrap()
+}
+
+/// A page at an address of this machine, for the length of the test.
+#[allow(dead_code, reason = "for some rows")]
+fn site(page: &'static str) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/page", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                page.len()
+            );
+            // A client that hung up has what it wanted.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(page.as_bytes()));
+        }
+    });
+    url
 }
 
 /// Runs a program of the system in a folder.

@@ -1,0 +1,277 @@
+//! What the operator says: flags and environment variables come in as one [`Config`].
+
+use http::{HeaderName, HeaderValue};
+use linchpin::transport::web::{HostRule, Proxy, Reach, WebOptions};
+use linchpin_kit::{Fault, ToolChoice, Vars};
+use std::fmt;
+use std::str::FromStr;
+
+/// How the server behaves. The default answers as the published server does, plus what the README lists.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The `User-Agent` of every request, in place of the two that tell tool and prompt apart (`--user-agent`).
+    pub user_agent: Option<String>,
+    /// Names itself exactly as the published server does (`--legacy-ua`).
+    pub legacy_ua: bool,
+    /// Fetches what robots.txt asks programs not to (`--ignore-robots-txt`).
+    pub ignore_robots_txt: bool,
+    /// The proxy for all requests, in place of those of the environment (`--proxy-url`).
+    pub proxy_url: Option<Proxy>,
+    /// Uses the proxies that the environment names, where `proxy_url` names none. Default `true`.
+    pub env_proxies: bool,
+    /// Lets the proxy look names up unchecked (`--proxy-trusts-dns`).
+    pub proxy_trusts_dns: bool,
+    /// Allows every address, private and loopback ones too (`--allow-private-ips`).
+    pub allow_private_ips: bool,
+    /// Hosts that may lie at private addresses (`--allow-private-host`).
+    pub allow_private_hosts: Vec<HostRule>,
+    /// The only hosts that may be fetched; empty is all (`--allow-host`).
+    pub allow_hosts: Vec<HostRule>,
+    /// Hosts that may not be fetched; beats the others (`--deny-host`).
+    pub deny_hosts: Vec<HostRule>,
+    /// Speaks `https` only (`--https-only`).
+    pub https_only: bool,
+    /// Longest page in bytes, unpacked. Default 10 MiB (`--max-bytes`).
+    pub max_bytes: usize,
+    /// How long a fetch may take with everything that belongs to it, in milliseconds. Default 30,000 (`--timeout`, in
+    /// seconds).
+    pub timeout_ms: u64,
+    /// How long a page is kept, in milliseconds; 0 keeps nothing. Default 300,000 (`--cache-ttl`, in seconds).
+    pub cache_ttl_ms: u64,
+    /// How often a busy server is asked again. Default 3 (`--retries`).
+    pub retries_max: u32,
+    /// Headers for single hosts (`--header`).
+    pub headers: Vec<HostHeader>,
+    /// The published forms of answers, where ours differ (`--compat`).
+    pub compat: bool,
+    /// Which tools are offered, and under which names.
+    pub tools: ToolChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            user_agent: None,
+            legacy_ua: false,
+            ignore_robots_txt: false,
+            proxy_url: None,
+            env_proxies: true,
+            proxy_trusts_dns: false,
+            allow_private_ips: false,
+            allow_private_hosts: Vec::new(),
+            allow_hosts: Vec::new(),
+            deny_hosts: Vec::new(),
+            https_only: false,
+            max_bytes: 10 << 20,
+            timeout_ms: 30_000,
+            cache_ttl_ms: 300_000,
+            retries_max: 3,
+            headers: Vec::new(),
+            compat: false,
+            tools: ToolChoice::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration that the environment describes: `MCP_FETCH_` and the name of the flag in capitals. Lists are
+    /// separated by commas, headers by newlines; `MCP_FETCH_HEADERS_FILE` names a file of headers. The variables of proxies
+    /// (`HTTPS_PROXY`, …) are read when a request is made.
+    ///
+    /// # Errors
+    /// When a variable cannot be understood. Errors hold no value of a header.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Self { tools: vars.tool_choice("MCP_FETCH")?, ..Self::default() };
+        config.user_agent = vars.text("MCP_FETCH_USER_AGENT").filter(|value| !value.is_empty());
+        for (name, target) in [
+            ("MCP_FETCH_LEGACY_UA", &mut config.legacy_ua),
+            ("MCP_FETCH_IGNORE_ROBOTS_TXT", &mut config.ignore_robots_txt),
+            ("MCP_FETCH_PROXY_TRUSTS_DNS", &mut config.proxy_trusts_dns),
+            ("MCP_FETCH_ALLOW_PRIVATE_IPS", &mut config.allow_private_ips),
+            ("MCP_FETCH_HTTPS_ONLY", &mut config.https_only),
+            ("MCP_FETCH_COMPAT", &mut config.compat),
+        ] {
+            vars.switch(name, target)?;
+        }
+        if let Some(proxy) = vars.text("MCP_FETCH_PROXY_URL").filter(|value| !value.is_empty()) {
+            config.proxy_url = Some(read_proxy(&proxy)?);
+        }
+        for (name, target) in [
+            ("MCP_FETCH_ALLOW_PRIVATE_HOST", &mut config.allow_private_hosts),
+            ("MCP_FETCH_ALLOW_HOST", &mut config.allow_hosts),
+            ("MCP_FETCH_DENY_HOST", &mut config.deny_hosts),
+        ] {
+            *target = read_hosts(vars.list(name, ',').unwrap_or_default())?;
+        }
+        vars.number("MCP_FETCH_MAX_BYTES", &mut config.max_bytes)?;
+        vars.number("MCP_FETCH_RETRIES", &mut config.retries_max)?;
+        for (name, target) in
+            [("MCP_FETCH_TIMEOUT", &mut config.timeout_ms), ("MCP_FETCH_CACHE_TTL", &mut config.cache_ttl_ms)]
+        {
+            let mut seconds = *target / 1_000;
+            vars.number(name, &mut seconds)?;
+            *target = seconds.saturating_mul(1_000);
+        }
+        let mut headers = vars.list("MCP_FETCH_HEADERS", '\n').unwrap_or_default();
+        if let Some(path) = vars.text("MCP_FETCH_HEADERS_FILE").filter(|path| !path.is_empty()) {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| Fault::new(format!("MCP_FETCH_HEADERS_FILE cannot be read: {path}: {e}")))?;
+            headers.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+        }
+        config.headers = headers.iter().map(|line| line.parse()).collect::<Result<_, _>>()?;
+        Ok(config)
+    }
+
+    /// The two names the server goes by: of the tool, and of the prompt.
+    pub(crate) fn user_agents(&self) -> Result<[HeaderValue; 2], Fault> {
+        if let Some(own) = &self.user_agent {
+            let value = HeaderValue::from_str(own).map_err(|_| {
+                Fault::new("The user agent cannot be sent").hint("Use printable ASCII characters without line breaks.")
+            })?;
+            return Ok([value.clone(), value]);
+        }
+        let name = |whom: &str| match self.legacy_ua {
+            true => format!("ModelContextProtocol/1.0 ({whom}; +https://github.com/modelcontextprotocol/servers)"),
+            // Sites that have rules for MCP's fetching find its name here too.
+            false => format!("LinchpinFetch/{} ({whom}; ModelContextProtocol/1.0)", env!("CARGO_PKG_VERSION")),
+        };
+        let value = |whom| HeaderValue::from_str(&name(whom)).map_err(|e| Fault::new(e.to_string()));
+        Ok([value("Autonomous")?, value("User-Specified")?])
+    }
+
+    /// What the HTTP client is told.
+    pub(crate) fn web(&self) -> WebOptions {
+        WebOptions {
+            reach: if self.allow_private_ips { Reach::Any } else { Reach::Public },
+            connect_ms_max: self.timeout_ms.min(10_000),
+            request_ms_max: Some(self.timeout_ms),
+            // One more than allowed, so that the reader's own message is the one that is seen.
+            body_bytes_max: Some(self.max_bytes.saturating_add(1 << 20)),
+            proxy: self.proxy_url.clone(),
+            proxies: self.env_proxies,
+            proxy_trusts_dns: self.proxy_trusts_dns,
+            https_only: self.https_only,
+            web_ports_only: true,
+            only_hosts: self.allow_hosts.clone(),
+            deny_hosts: self.deny_hosts.clone(),
+            trusted_hosts: self.allow_private_hosts.clone(),
+            decompress: true,
+            retries_max: self.retries_max.min(10),
+            ..WebOptions::default()
+        }
+    }
+}
+
+/// Reads the address of a proxy.
+///
+/// # Errors
+/// When it is none; the error holds no password.
+pub fn read_proxy(text: &str) -> Result<Proxy, Fault> {
+    text.parse::<Proxy>().map_err(|e| Fault::new(e.to_string()))
+}
+
+/// Reads hosts as `--allow-host`, `--deny-host` and `--allow-private-host` take them.
+///
+/// # Errors
+/// When one is no host.
+pub fn read_hosts(texts: impl IntoIterator<Item = String>) -> Result<Vec<HostRule>, Fault> {
+    texts.into_iter().map(|text| text.parse::<HostRule>().map_err(|e| Fault::new(e.to_string()))).collect()
+}
+
+/// A header that is sent to one host only: `HOST:NAME=VALUE`, the host with or without a port. The value is a secret: it is
+/// never shown, goes over `https` only (or to this machine itself), and does not follow redirects to other hosts.
+#[derive(Clone)]
+pub struct HostHeader {
+    pub(crate) host: HostRule,
+    pub(crate) name: HeaderName,
+    pub(crate) value: HeaderValue,
+}
+
+impl FromStr for HostHeader {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        let bad = |what: &str| {
+            Fault::new(format!("Not a header for a host: {what}"))
+                .hint("Write HOST:NAME=VALUE, for example example.com:Authorization=Bearer …")
+        };
+        // Whatever stands behind `=` is never repeated.
+        let (left, value) = text.split_once('=').ok_or_else(|| bad("there is no = in it"))?;
+        let (host, name) = left.rsplit_once(':').ok_or_else(|| bad("there is no : before the ="))?;
+        let host: HostRule = host.parse().map_err(|_| bad("it does not begin with a host"))?;
+        let name: HeaderName = name.trim().parse().map_err(|_| bad("there is no name of a header before the ="))?;
+        if REFUSED.contains(&name.as_str()) {
+            return Err(bad("this header belongs to the HTTP client"));
+        }
+        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| bad("its value cannot be sent"))?;
+        value.set_sensitive(true);
+        Ok(Self { host, name, value })
+    }
+}
+
+impl fmt::Debug for HostHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostHeader").field("host", &self.host).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+const REFUSED: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "te", "upgrade"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_what_flags_say() {
+        let get = |name: &str| {
+            let value = match name {
+                "MCP_FETCH_USER_AGENT" => "Mine/1",
+                "MCP_FETCH_IGNORE_ROBOTS_TXT" => "1",
+                "MCP_FETCH_ALLOW_HOST" => "a.test, *.b.test",
+                "MCP_FETCH_TIMEOUT" => "5",
+                "MCP_FETCH_CACHE_TTL" => "0",
+                "MCP_FETCH_MAX_BYTES" => "1000",
+                "MCP_FETCH_PROXY_URL" => "socks://p:1",
+                "MCP_FETCH_HEADERS" => "a.test:X-Key=hidden\nb.test:8443:Authorization=Bearer hid=den",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let config = Config::from_env(Vars::new(&get)).unwrap();
+        assert_eq!(config.user_agent.as_deref(), Some("Mine/1"));
+        assert!(config.ignore_robots_txt && !config.allow_private_ips);
+        assert_eq!((config.timeout_ms, config.cache_ttl_ms, config.max_bytes), (5_000, 0, 1_000));
+        assert_eq!(config.allow_hosts.len(), 2);
+        assert!(config.headers[1].host.matches("https://b.test:8443/"));
+        assert_eq!(config.headers[1].value, "Bearer hid=den");
+        assert!(!format!("{config:?}").contains("hid"), "{config:?}");
+    }
+
+    #[test]
+    fn headers_that_make_no_sense_are_refused_without_their_value() {
+        for bad in [
+            "",
+            "a.test",
+            "a.test=hidden",
+            "a.test:=hidden",
+            ":X=hidden",
+            "a.test:Host=hidden",
+            "a/b:X=hidden",
+            "a:X=hid\u{7}den",
+        ] {
+            let error = bad.parse::<HostHeader>().unwrap_err().to_string();
+            assert!(!error.contains("hid"), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_tell_tool_and_prompt_apart() {
+        let names = |config: Config| config.user_agents().unwrap().map(|value| value.to_str().unwrap().to_owned());
+        let [tool, prompt] = names(Config::default());
+        assert!(tool.contains("(Autonomous; ModelContextProtocol/1.0)"), "{tool}");
+        assert!(prompt.contains("(User-Specified; ModelContextProtocol/1.0)"), "{prompt}");
+        let [tool, _] = names(Config { legacy_ua: true, ..Config::default() });
+        assert!(tool.starts_with("ModelContextProtocol/1.0 (Autonomous; +https://"), "{tool}");
+        assert!(Config { user_agent: Some("a\nb".to_owned()), ..Config::default() }.user_agents().is_err());
+    }
+}

@@ -1,0 +1,481 @@
+//! Getting a page: robots.txt, redirects hop by hop, what is kept, and bringing what came into a form.
+
+use crate::config::{Config, HostHeader};
+use crate::html::{self, Failed, Form};
+use crate::robots::{self, Robots};
+use crate::text::{self, Kind};
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
+use linchpin_kit::Fault;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use url::{Host, Url};
+
+/// On whose behalf a page is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// A model, by the tool: robots.txt counts.
+    Model,
+    /// A person, by the prompt.
+    Person,
+}
+
+/// A page as it came.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Where it was at last, without credentials.
+    pub(crate) final_url: Url,
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+    /// Whether the site asked not to keep it.
+    fleeting: bool,
+}
+
+/// Fetches pages.
+pub(crate) struct Getter {
+    web: Web,
+    agents: [HeaderValue; 2],
+    tokens: Vec<String>,
+    headers: Vec<HostHeader>,
+    ignore_robots: bool,
+    whole_robots: bool,
+    bytes_max: usize,
+    pages: Cache<Page>,
+    robots: Cache<Robots>,
+}
+
+const HOPS_MAX: usize = 10;
+const ROBOTS_HOPS_MAX: usize = 5;
+const PAGES_KEPT_MAX: usize = 64;
+const BYTES_KEPT_MAX: usize = 32 << 20;
+const ROBOTS_KEPT_MAX: usize = 128;
+const URL_BYTES_MAX: usize = 16 << 10;
+
+impl Getter {
+    pub(crate) fn new(config: &Config, web: Web) -> Result<Self, Fault> {
+        let agents = config.user_agents()?;
+        let tokens = robots::tokens(agents[0].to_str().unwrap_or_default());
+        let ttl = Duration::from_millis(config.cache_ttl_ms);
+        Ok(Self {
+            web,
+            agents,
+            tokens,
+            headers: config.headers.clone(),
+            ignore_robots: config.ignore_robots_txt,
+            whole_robots: config.compat,
+            bytes_max: config.max_bytes,
+            pages: Cache::new(PAGES_KEPT_MAX, BYTES_KEPT_MAX, ttl),
+            robots: Cache::new(ROBOTS_KEPT_MAX, BYTES_KEPT_MAX, ttl),
+        })
+    }
+
+    /// A page, and whether it was kept from before. Where its beginning is wanted, a page that its site asked not to keep is
+    /// fetched anew; its continuation comes from what was kept, so that slices belong together.
+    pub(crate) async fn page(&self, url: &Url, who: Who, beginning: bool) -> Result<(Arc<Page>, bool), Fault> {
+        let mut asked = url.clone();
+        asked.set_fragment(None);
+        let key = format!("{who:?} {asked}");
+        if let Some(kept) = self.pages.get(&key, Instant::now()).filter(|page| !(beginning && page.fleeting)) {
+            return Ok((kept, true));
+        }
+        let page = Arc::new(self.fetch(asked, who).await?);
+        self.pages.put(key, page.clone(), page.body.len() + 1_024, Instant::now());
+        Ok((page, false))
+    }
+
+    async fn fetch(&self, url: Url, who: Who) -> Result<Page, Fault> {
+        let mut here = url.clone();
+        for _ in 0..=HOPS_MAX {
+            if who == Who::Model && !self.ignore_robots {
+                self.may_fetch(&here).await?;
+            }
+            let failed = |e: &WebError| failed(&shown(&here), e);
+            let answer = self.web.get(here.as_str(), self.headers_for(&here, who)).await.map_err(|e| failed(&e))?;
+            match answer.next().map_err(|e| failed(&e))? {
+                Some(next) => here = parse(&next)?,
+                None => return self.receive(&url, here, answer).await,
+            }
+        }
+        Err(Fault::new(format!("Failed to fetch {}: it redirects more than {HOPS_MAX} times", shown(&url))))
+    }
+
+    async fn receive(&self, asked: &Url, mut here: Url, mut answer: WebResponse) -> Result<Page, Fault> {
+        let status = answer.parts.status.as_u16();
+        if status >= 400 {
+            let fault = Fault::new(format!("Failed to fetch {} - status code {status}", shown(asked)));
+            return Err(match status {
+                401 | 403 => fault.hint("The site does not show this page to programs, or wants a login."),
+                404 | 410 => fault.hint("There is no such page; look for the right address on another one."),
+                429 | 500.. => fault.hint("The site may answer later."),
+                _ => fault,
+            });
+        }
+        let body = answer.body.read_all(self.bytes_max).await.map_err(|e| failed(&shown(asked), &e))?;
+        let text = |name| {
+            answer.parts.headers.get(name).map(|v: &HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned())
+        };
+        let kept = text(CACHE_CONTROL).unwrap_or_default().to_ascii_lowercase();
+        let fleeting = ["no-store", "no-cache", "max-age=0"].iter().any(|word| kept.contains(word));
+        let content_type = text(CONTENT_TYPE).unwrap_or_default();
+        // The address may be shown; credentials in it should not be.
+        let _ = here.set_username("");
+        let _ = here.set_password(None);
+        Ok(Page { final_url: here, status, content_type, body, fleeting })
+    }
+
+    fn headers_for(&self, url: &Url, who: Who) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let agent = match who {
+            Who::Model => &self.agents[0],
+            Who::Person => &self.agents[1],
+        };
+        headers.insert(USER_AGENT, agent.clone());
+        headers.insert(ACCEPT, ACCEPTED);
+        let safe = url.scheme() == "https" || is_here(url);
+        for header in self.headers.iter().filter(|header| safe && header.host.matches(url.as_str())) {
+            headers.insert(header.name.clone(), header.value.clone());
+        }
+        headers
+    }
+
+    /// Whether the site lets programs fetch this.
+    async fn may_fetch(&self, url: &Url) -> Result<(), Fault> {
+        let mut place = url.clone();
+        place.set_path("/robots.txt");
+        place.set_query(None);
+        place.set_fragment(None);
+        let key = place.to_string();
+        let robots = match self.robots.get(&key, Instant::now()) {
+            Some(robots) => robots,
+            None => {
+                let (robots, bytes) = self.fetch_robots(url, place.clone()).await?;
+                let robots = Arc::new(robots);
+                self.robots.put(key, robots.clone(), bytes + 256, Instant::now());
+                robots
+            }
+        };
+        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        let Some(group) = robots.refuses(&self.tokens, &path) else { return Ok(()) };
+        let agent = self.agents[0].to_str().unwrap_or_default();
+        let group = if self.whole_robots { group.to_owned() } else { group.replace("</", "<\\/") };
+        Err(Fault::new(format!(
+            "The sites robots.txt ({}), specifies that autonomous fetching of this page is not allowed, \
+             <useragent>{agent}</useragent>\n<url>{}</url><robots>\n{group}\n</robots>",
+            shown(&place),
+            shown(url)
+        ))
+        .hint(ASK_A_PERSON))
+    }
+
+    async fn fetch_robots(&self, url: &Url, place: Url) -> Result<(Robots, usize), Fault> {
+        let trouble = |e: &WebError| match e.kind() {
+            WebErrorKind::Refused => failed(&shown(url), e),
+            _ => Fault::new(format!("Failed to fetch robots.txt {} due to a connection issue: {e}", shown(&place))),
+        };
+        let mut here = place.clone();
+        for _ in 0..=ROBOTS_HOPS_MAX {
+            let answer =
+                self.web.get(here.as_str(), self.headers_for(&here, Who::Model)).await.map_err(|e| trouble(&e))?;
+            if let Some(next) = answer.next().map_err(|e| trouble(&e))? {
+                here = parse(&next)?;
+                continue;
+            }
+            let status = answer.parts.status.as_u16();
+            let said = format!("When fetching robots.txt ({}), received status {status}", shown(&place));
+            return match status {
+                401 | 403 => Err(Fault::new(format!("{said} so assuming that autonomous fetching is not allowed"))
+                    .hint(ASK_A_PERSON)),
+                400..=499 => Ok((Robots::default(), 0)),
+                500.. => Err(Fault::new(format!("{said}: the site cannot say now what programs may fetch"))
+                    .hint(format!("Try again in some minutes. {ASK_A_PERSON}"))),
+                _ => {
+                    let text = beginning(answer).await.map_err(|e| trouble(&e))?;
+                    Ok((Robots::parse(&text, self.whole_robots), text.len()))
+                }
+            };
+        }
+        Err(Fault::new(format!("Failed to fetch robots.txt {}: it redirects too often", shown(&place))))
+    }
+}
+
+/// As much of a robots.txt as counts.
+async fn beginning(mut answer: WebResponse) -> Result<String, WebError> {
+    let mut bytes = Vec::new();
+    while bytes.len() < robots::BYTES_MAX {
+        let Some(more) = answer.body.chunk().await? else { break };
+        bytes.extend_from_slice(&more[..more.len().min(robots::BYTES_MAX - bytes.len())]);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reads an address that was asked for, or one that a page redirected to.
+///
+/// # Errors
+/// When it is none that can be fetched.
+pub(crate) fn parse(text: &str) -> Result<Url, Fault> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(Fault::new(format!("The address is longer than {URL_BYTES_MAX} bytes")));
+    }
+    let url = Url::parse(text.trim()).map_err(|e| {
+        Fault::new(format!("Not an address: {}: {e}", text.trim()))
+            .hint("Pass a whole address, for example https://example.com/page.")
+    })?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        other => Err(Fault::new(format!("Failed to fetch {}: {other} is not fetched", shown(&url)))
+            .hint("Only http and https addresses are.")),
+    }
+}
+
+/// An address as it is shown: without a password.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() {
+        let _ = url.set_password(Some("***"));
+    }
+    url.to_string()
+}
+
+/// Whether an address is about this machine, so that nothing of it is heard on the way.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+fn failed(url: &str, error: &WebError) -> Fault {
+    match error.kind() {
+        WebErrorKind::Refused => Fault::new(format!("Refused to fetch {url}: {error}")).hint(
+            "Do not look for another way there: the operator decides what this server may reach \
+             (--allow-private-ips, --allow-private-host, --allow-host, --deny-host, --proxy-trusts-dns).",
+        ),
+        WebErrorKind::TooLong => Fault::new(format!("Failed to fetch {url}: {error}"))
+            .hint("The operator can raise the limit with --max-bytes."),
+        _ => Fault::new(format!("Failed to fetch {url}: {error}")),
+    }
+}
+
+const ACCEPTED: HeaderValue =
+    HeaderValue::from_static("text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,*/*;q=0.8");
+const ASK_A_PERSON: &str = "Tell the user that the page was not read. They may fetch it themselves with the prompt fetch; the \
+    operator may start the server with --ignore-robots-txt.";
+
+/// What is wanted of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) form: Form,
+    pub(crate) raw: bool,
+    pub(crate) selector: Option<String>,
+}
+
+/// A page in the form that was wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered {
+    /// Stands before the text when it was not simplified.
+    pub(crate) prefix: String,
+    pub(crate) text: String,
+    pub(crate) title: Option<String>,
+    pub(crate) note: Option<String>,
+}
+
+/// Stands in place of a page of which nothing was left.
+pub(crate) const FAILED: &str = "<error>Page failed to be simplified from HTML</error>";
+
+/// Brings a page into a form. Takes time and stack; belongs on a thread of its own.
+///
+/// # Errors
+/// When the page has no such form.
+pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, Fault> {
+    let kind = text::kind(&page.body, &page.content_type);
+    let content_type = &page.content_type;
+    let raw_prefix =
+        format!("Content type {content_type} cannot be simplified to markdown, but here is the raw content:\n");
+    let (text, html) = if compat {
+        let text = text::decode_published(&page.body, content_type).0;
+        let html = text::is_html(&text, content_type);
+        (text, html)
+    } else {
+        match kind {
+            Kind::Pdf if !want.raw => return render_pdf(page, deadline).map(harmless),
+            Kind::Pdf | Kind::Binary => return Err(no_text(page)),
+            _ => (text::decode(&page.body, content_type).0, kind == Kind::Html),
+        }
+    };
+    if html && !want.raw {
+        let rendered = render_html(page, &text, want, compat, deadline)?;
+        return Ok(if compat { rendered } else { harmless(rendered) });
+    }
+    if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
+        return Err(Fault::new(format!("{} is no HTML page but {content_type}", page.final_url))
+            .hint("selector, format=html and format=links work on HTML pages only; leave them out."));
+    }
+    if compat || want.raw {
+        let rendered = Rendered { prefix: raw_prefix, text, ..Rendered::default() };
+        return Ok(if compat { rendered } else { harmless(rendered) });
+    }
+    if kind == Kind::Xml
+        && let Some(feed) = crate::feed::read(&text, Some(&page.final_url))
+    {
+        return Ok(harmless(Rendered { text: feed.text, title: feed.title, ..Rendered::default() }));
+    }
+    let pretty = if kind == Kind::Json { text::pretty_json(&text) } else { None };
+    Ok(harmless(Rendered { prefix: raw_prefix, text: pretty.unwrap_or(text), ..Rendered::default() }))
+}
+
+/// Nobody but us says `<error>`.
+fn harmless(rendered: Rendered) -> Rendered {
+    if rendered.text == FAILED {
+        return rendered;
+    }
+    let text = text::without_marks(&rendered.text).into_owned();
+    let prefix = match text::without_marks(&rendered.prefix) {
+        std::borrow::Cow::Owned(prefix) => prefix,
+        std::borrow::Cow::Borrowed(_) => rendered.prefix,
+    };
+    Rendered { text, prefix, ..rendered }
+}
+
+fn render_html(page: &Page, text: &str, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, Fault> {
+    let converted = html::convert(text, &page.final_url, want.form, want.selector.as_deref(), compat, deadline);
+    let selector = want.selector.as_deref().unwrap_or_default();
+    let converted = converted.map_err(|why| match why {
+        Failed::Selector => Fault::new(format!("Not a CSS selector: {selector}")),
+        Failed::Nothing => Fault::new(format!("Nothing on the page fits the selector {selector}"))
+            .hint("Leave selector out to see the main content, or look at the page with format=html."),
+        Failed::Complex => Fault::new("The page is too large or too deeply nested for that")
+            .hint("Fetch it without selector and format for its bare text, or with raw=true."),
+    })?;
+    let text = if converted.text.trim().is_empty() { FAILED.to_owned() } else { converted.text };
+    Ok(Rendered { prefix: String::new(), text, title: converted.title, note: converted.note.map(str::to_owned) })
+}
+
+fn no_text(page: &Page) -> Fault {
+    let kind = if page.content_type.is_empty() { "no content type" } else { &page.content_type };
+    Fault::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.final_url, page.body.len()))
+        .hint("Look for a page that describes it, or a text version.")
+}
+
+#[cfg(feature = "pdf")]
+fn render_pdf(page: &Page, deadline: Instant) -> Result<Rendered, Fault> {
+    let read = crate::pdf::read(&page.body, deadline).map_err(|why| {
+        Fault::new(format!("{} is a PDF document that {why}", page.final_url)).hint("Look for the same as a web page.")
+    })?;
+    if read.text.trim().is_empty() {
+        return Err(Fault::new(format!("{} is a PDF document of {} pages without text", page.final_url, read.pages))
+            .hint("Its pages may be pictures. Look for the same as a web page."));
+    }
+    let cut = if read.cut { "; it is longer than what could be read" } else { "" };
+    let note = Some(format!("The text of a PDF document of {} pages{cut}.", read.pages));
+    Ok(Rendered { prefix: String::new(), text: read.text, title: read.title, note })
+}
+
+#[cfg(not(feature = "pdf"))]
+fn render_pdf(page: &Page, _: Instant) -> Result<Rendered, Fault> {
+    Err(no_text(page))
+}
+
+/// A small memory of what was fetched and converted, so that the slices of one page belong together. Bounded in entries and
+/// bytes; the least recently used goes first. Rejected: a crate for this, which brings background threads or async locks.
+pub(crate) struct Cache<T> {
+    inner: Mutex<Inner<T>>,
+    entries_max: usize,
+    bytes_max: usize,
+    ttl: Duration,
+}
+
+struct Inner<T> {
+    entries: HashMap<String, Entry<T>>,
+    bytes: usize,
+    clock: u64,
+}
+
+struct Entry<T> {
+    value: Arc<T>,
+    bytes: usize,
+    since: Instant,
+    used: u64,
+}
+
+impl<T> Cache<T> {
+    /// Keeps at most so many entries and bytes, and each for at most `ttl`; a `ttl` of zero keeps nothing.
+    pub(crate) fn new(entries_max: usize, bytes_max: usize, ttl: Duration) -> Self {
+        let inner = Inner { entries: HashMap::new(), bytes: 0, clock: 0 };
+        Self { inner: Mutex::new(inner), entries_max, bytes_max, ttl }
+    }
+
+    pub(crate) fn get(&self, key: &str, now: Instant) -> Option<Arc<T>> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clock += 1;
+        let clock = inner.clock;
+        let entry = inner.entries.get_mut(key)?;
+        if now.saturating_duration_since(entry.since) >= self.ttl {
+            inner.forget(key);
+            return None;
+        }
+        entry.used = clock;
+        Some(entry.value.clone())
+    }
+
+    pub(crate) fn put(&self, key: String, value: Arc<T>, bytes: usize, now: Instant) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.forget(&key);
+        if self.ttl.is_zero() || bytes > self.bytes_max {
+            return;
+        }
+        while inner.entries.len() >= self.entries_max || inner.bytes + bytes > self.bytes_max {
+            let oldest = inner.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { break };
+            inner.forget(&oldest);
+        }
+        inner.clock += 1;
+        let used = inner.clock;
+        inner.bytes += bytes;
+        inner.entries.insert(key, Entry { value, bytes, since: now, used });
+    }
+}
+
+impl<T> Inner<T> {
+    fn forget(&mut self, key: &str) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= entry.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_what_was_used_last_within_its_bounds_and_for_its_time() {
+        let start = Instant::now();
+        let later = |ms| start + Duration::from_millis(ms);
+        let cache = Cache::new(3, 100, Duration::from_millis(50));
+        let put = |key: &str, bytes| cache.put(key.to_owned(), Arc::new(bytes), bytes, start);
+        let has = |keys: &str, ms: u64| keys.split(' ').filter(|key| cache.get(key, later(ms)).is_some()).count();
+        put("a", 10);
+        put("b", 10);
+        put("c", 10);
+        assert_eq!(has("a", 0), 1);
+        put("d", 10);
+        assert_eq!((has("b", 0), has("a c d", 0)), (0, 3), "the least recently used goes");
+        put("e", 95);
+        assert_eq!((has("a c d", 0), has("e", 0)), (0, 1), "bytes count");
+        put("f", 101);
+        assert_eq!((has("f", 0), has("e", 0)), (0, 1), "what is too large displaces nothing");
+        put("e", 20);
+        put("g", 70);
+        assert_eq!(has("e g", 49), 2, "what is replaced is not counted twice");
+        assert_eq!(has("e g", 50), 0, "time ends");
+        assert_eq!(cache.inner.lock().unwrap().bytes, 0);
+        let none = Cache::new(3, 100, Duration::ZERO);
+        none.put("a".to_owned(), Arc::new(1), 1, start);
+        assert!(none.get("a", start).is_none());
+    }
+}

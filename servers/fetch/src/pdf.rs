@@ -1,0 +1,783 @@
+//! The text of PDF documents, in the order in which it is drawn.
+//!
+//! A reader of our own, because a document is hostile input and the crates for it put no bounds on what they unpack: this one
+//! never trusts offsets (objects are found by scanning, which also reads damaged files), and bounds nesting, objects, unpacked
+//! bytes, operators and text. It must never look at anything but text: no pictures, forms, scripts or encryption.
+
+mod file;
+
+use file::{Dict, File, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value, find, is};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// What a document says.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    pub(crate) title: Option<String>,
+    pub(crate) pages: usize,
+    /// Pages are separated by empty lines.
+    pub(crate) text: String,
+    /// Whether a bound was met, so that there is more.
+    pub(crate) cut: bool,
+}
+
+const OPERATORS_MAX: usize = 5_000_000;
+const TEXT_BYTES_MAX: usize = 8 << 20;
+const FORMS_DEEP_MAX: usize = 6;
+const CODES_MAX: usize = 200_000;
+
+/// Reads a document.
+///
+/// # Errors
+/// Why it cannot be read, as the end of a sentence.
+pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Document, &'static str> {
+    let mut file = File::scan(body, deadline);
+    if file.encrypted {
+        return Err("is encrypted");
+    }
+    let pages = file.pages();
+    if pages.is_empty() {
+        return Err("has no pages that could be found");
+    }
+    let mut out = Document { pages: pages.len(), title: file.title(), ..Document::default() };
+    let mut fonts = HashMap::new();
+    let mut operators = 0;
+    for page in pages {
+        let mut drawn = Page::new(&mut file, &mut fonts, &mut operators, deadline);
+        drawn.draw_page(&page);
+        let text = std::mem::take(&mut drawn.text);
+        let text = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let text = text.trim_matches('\n');
+        if !text.is_empty() {
+            if !out.text.is_empty() {
+                out.text.push_str("\n\n");
+            }
+            out.text.push_str(text);
+        }
+        if operators >= OPERATORS_MAX || out.text.len() >= TEXT_BYTES_MAX || Instant::now() > deadline {
+            out.cut = true;
+            break;
+        }
+    }
+    out.cut |= file.unpacked >= UNPACKED_BYTES_MAX;
+    Ok(out)
+}
+
+/// What a font's codes mean.
+#[derive(Debug, Default)]
+struct Font {
+    /// Bytes of a code.
+    wide: bool,
+    mapped: HashMap<u32, String>,
+    /// For codes that are not mapped.
+    plain: Option<&'static encoding_rs::Encoding>,
+    widths: HashMap<u32, f64>,
+    usual_width: f64,
+}
+
+impl Font {
+    fn read(file: &mut File<'_>, value: &Value) -> Font {
+        let Some(dict) = file.dict(Some(value)) else { return Font { usual_width: 500.0, ..Font::default() } };
+        let mut font = Font { wide: is(&dict, "Subtype", "Type0"), usual_width: 500.0, ..Font::default() };
+        if font.wide {
+            font.read_wide(file, &dict);
+        } else {
+            font.read_simple(file, &dict);
+        }
+        if let Some((_, cmap)) = dict.get("ToUnicode").and_then(|map| file.stream(map)) {
+            font.read_map(&cmap);
+        }
+        font
+    }
+
+    fn read_wide(&mut self, file: &File<'_>, dict: &Dict) {
+        self.usual_width = 1_000.0;
+        if dict
+            .get("Encoding")
+            .and_then(Value::name)
+            .is_some_and(|name| name.contains("UCS2") || name.contains("UTF16"))
+        {
+            self.plain = Some(encoding_rs::UTF_16BE);
+        }
+        let Some(Value::List(below)) = dict.get("DescendantFonts").map(|fonts| file.resolved(fonts)) else { return };
+        let Some(below) = file.dict(below.first()) else { return };
+        if let Some(width) = below.get("DW").and_then(|width| file.resolved(width).number()) {
+            self.usual_width = width;
+        }
+        let Some(Value::List(list)) = below.get("W").map(|list| file.resolved(list)) else { return };
+        let mut at = 0;
+        while at + 1 < list.len() && self.widths.len() < CODES_MAX {
+            let first = list[at].number().unwrap_or(0.0).max(0.0) as u32;
+            match file.resolved(&list[at + 1]) {
+                Value::List(widths) => {
+                    for (n, width) in (0..).zip(&widths) {
+                        self.widths.insert(first.saturating_add(n), width.number().unwrap_or(1_000.0));
+                    }
+                    at += 2;
+                }
+                last => {
+                    let last = last.number().unwrap_or(0.0).max(0.0) as u32;
+                    let width = list.get(at + 2).and_then(Value::number).unwrap_or(1_000.0);
+                    for code in first..=last.min(first.saturating_add(65_535)) {
+                        self.widths.insert(code, width);
+                    }
+                    at += 3;
+                }
+            }
+        }
+    }
+
+    fn read_simple(&mut self, file: &File<'_>, dict: &Dict) {
+        let encoding = dict.get("Encoding").map(|value| file.resolved(value));
+        let base = match &encoding {
+            Some(Value::Name(name)) => Some(name.clone()),
+            Some(Value::Dict(dict)) => dict.get("BaseEncoding").and_then(Value::name).map(str::to_owned),
+            _ => None,
+        };
+        self.plain = Some(match base.as_deref() {
+            Some("MacRomanEncoding") => encoding_rs::MACINTOSH,
+            _ => encoding_rs::WINDOWS_1252,
+        });
+        if let Some(Value::Dict(dict)) = &encoding
+            && let Some(Value::List(list)) = dict.get("Differences").map(|list| file.resolved(list))
+        {
+            let mut code = 0;
+            for value in list.iter().take(1_024) {
+                match value {
+                    Value::Number(n) => code = n.max(0.0) as u32,
+                    Value::Name(name) => {
+                        if let Some(text) = glyph(name) {
+                            self.mapped.insert(code, text);
+                        }
+                        code = code.saturating_add(1);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let first = dict.get("FirstChar").and_then(|n| file.resolved(n).number()).unwrap_or(0.0).max(0.0) as u32;
+        if let Some(Value::List(widths)) = dict.get("Widths").map(|list| file.resolved(list)) {
+            for (n, width) in (0..1_024).zip(&widths) {
+                self.widths.insert(first.saturating_add(n), file.resolved(width).number().unwrap_or(500.0));
+            }
+        }
+    }
+
+    /// Reads a `ToUnicode` map.
+    fn read_map(&mut self, cmap: &[u8]) {
+        let mut lexer = Lexer::new(cmap, 0);
+        let mut stack: Vec<Value> = Vec::new();
+        while let Some(value) = lexer.value(0) {
+            let Value::Word(word) = &value else {
+                if stack.len() < 4_096 {
+                    stack.push(value);
+                }
+                continue;
+            };
+            match word.as_str() {
+                "endcodespacerange" => {
+                    if let Some(Value::Text(first)) = stack.first() {
+                        self.wide = first.len() == 2;
+                    }
+                }
+                "endbfchar" => {
+                    for pair in stack.chunks(2) {
+                        if let [Value::Text(code), Value::Text(text)] = pair {
+                            self.map(number(code), utf16(text));
+                        }
+                    }
+                }
+                "endbfrange" => {
+                    for three in stack.chunks(3) {
+                        self.map_range(three);
+                    }
+                }
+                _ => {}
+            }
+            stack.clear();
+        }
+    }
+
+    fn map(&mut self, code: u32, text: String) {
+        if self.mapped.len() < CODES_MAX {
+            self.mapped.insert(code, text);
+        }
+    }
+
+    fn map_range(&mut self, three: &[Value]) {
+        let [Value::Text(first), Value::Text(last), to] = three else { return };
+        let (first, last) = (number(first), number(last));
+        let codes = first..=last.min(first.saturating_add(65_535));
+        match to {
+            Value::List(texts) => {
+                for (code, text) in codes.zip(texts) {
+                    if let Value::Text(text) = text {
+                        self.map(code, utf16(text));
+                    }
+                }
+            }
+            Value::Text(start) => {
+                let text = utf16(start);
+                let mut chars = text.chars();
+                let Some(last) = chars.next_back() else { return };
+                let before = chars.as_str().to_owned();
+                for (code, step) in codes.zip(0..) {
+                    if let Some(c) = char::from_u32(u32::from(last).saturating_add(step)) {
+                        self.map(code, format!("{before}{c}"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The text of a string, with its length in thousandths of the font's size, its characters and its blanks.
+    fn show(&self, bytes: &[u8]) -> (String, f64, usize, usize) {
+        let (mut text, mut width, mut blanks) = (String::new(), 0.0, 0);
+        let step = if self.wide { 2 } else { 1 };
+        let codes = bytes.chunks(step);
+        let count = codes.len();
+        for code in codes {
+            let value = number(code);
+            width += self.widths.get(&value).copied().unwrap_or(self.usual_width);
+            blanks += usize::from(code == [32]);
+            match (self.mapped.get(&value), self.plain) {
+                (Some(mapped), _) => text.push_str(mapped),
+                (None, Some(plain)) => text.push_str(&plain.decode_without_bom_handling(code).0),
+                (None, None) => {}
+            }
+        }
+        text.retain(|c| c == '\t' || !c.is_control());
+        (text, width, count, blanks)
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes.iter().take(4).fold(0, |sum, byte| sum << 8 | u32::from(*byte))
+}
+
+fn utf16(bytes: &[u8]) -> String {
+    encoding_rs::UTF_16BE.decode_without_bom_handling(&bytes[..bytes.len().min(64)]).0.into_owned()
+}
+
+/// The text of a glyph, for names that simple fonts use.
+fn glyph(name: &str) -> Option<String> {
+    let name = name.split('.').next().unwrap_or_default();
+    let mut chars = name.chars();
+    if let (Some(one), None) = (chars.next(), chars.next()) {
+        return Some(one.to_string());
+    }
+    let hex = name.strip_prefix("uni").and_then(|hex| hex.get(..4)).or_else(|| name.strip_prefix('u'));
+    if let Some(c) = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32) {
+        return Some(c.to_string());
+    }
+    if let Some((_, text)) = GLYPHS.iter().find(|(known, _)| *known == name) {
+        return Some((*text).to_owned());
+    }
+    let accents = [("grave", '\u{300}'), ("acute", '\u{301}'), ("circumflex", '\u{302}'), ("tilde", '\u{303}')];
+    let more = [("dieresis", '\u{308}'), ("caron", '\u{30c}'), ("cedilla", '\u{327}'), ("ring", '\u{30a}')];
+    let (letter, mark) =
+        accents.iter().chain(&more).find_map(|(accent, mark)| Some((name.strip_suffix(accent)?, mark)))?;
+    (letter.len() == 1).then(|| composed(letter, *mark))
+}
+
+/// A letter with its accent as one character where Latin-1 has it.
+fn composed(letter: &str, mark: char) -> String {
+    let pair = format!("{letter}{mark}");
+    let known = "àa\u{300} áa\u{301} âa\u{302} ãa\u{303} äa\u{308} åa\u{30a} çc\u{327} èe\u{300} ée\u{301} êe\u{302} ëe\u{308} ìi\u{300} íi\u{301} îi\u{302} ïi\u{308} ñn\u{303} òo\u{300} óo\u{301} ôo\u{302} õo\u{303} öo\u{308} ùu\u{300} úu\u{301} ûu\u{302} üu\u{308} ýy\u{301} ÀA\u{300} ÁA\u{301} ÂA\u{302} ÃA\u{303} ÄA\u{308} ÅA\u{30a} ÇC\u{327} ÈE\u{300} ÉE\u{301} ÊE\u{302} ËE\u{308} ÖO\u{308} ÜU\u{308} šs\u{30c} žz\u{30c} čc\u{30c}";
+    let found = known.split(' ').find_map(|entry| {
+        let one = entry.chars().next()?;
+        (entry[one.len_utf8()..] == *pair).then_some(one)
+    });
+    found.map_or(pair, String::from)
+}
+
+const GLYPHS: [(&str, &str); 68] = [
+    ("space", " "),
+    ("exclam", "!"),
+    ("quotedbl", "\""),
+    ("numbersign", "#"),
+    ("dollar", "$"),
+    ("percent", "%"),
+    ("ampersand", "&"),
+    ("quotesingle", "'"),
+    ("quoteright", "’"),
+    ("quoteleft", "‘"),
+    ("parenleft", "("),
+    ("parenright", ")"),
+    ("asterisk", "*"),
+    ("plus", "+"),
+    ("comma", ","),
+    ("hyphen", "-"),
+    ("minus", "−"),
+    ("period", "."),
+    ("slash", "/"),
+    ("zero", "0"),
+    ("one", "1"),
+    ("two", "2"),
+    ("three", "3"),
+    ("four", "4"),
+    ("five", "5"),
+    ("six", "6"),
+    ("seven", "7"),
+    ("eight", "8"),
+    ("nine", "9"),
+    ("colon", ":"),
+    ("semicolon", ";"),
+    ("less", "<"),
+    ("equal", "="),
+    ("greater", ">"),
+    ("question", "?"),
+    ("at", "@"),
+    ("bracketleft", "["),
+    ("backslash", "\\"),
+    ("bracketright", "]"),
+    ("asciicircum", "^"),
+    ("underscore", "_"),
+    ("grave", "`"),
+    ("braceleft", "{"),
+    ("bar", "|"),
+    ("braceright", "}"),
+    ("asciitilde", "~"),
+    ("fi", "fi"),
+    ("fl", "fl"),
+    ("ff", "ff"),
+    ("ffi", "ffi"),
+    ("ffl", "ffl"),
+    ("endash", "–"),
+    ("emdash", "—"),
+    ("quotedblleft", "“"),
+    ("quotedblright", "”"),
+    ("quotedblbase", "„"),
+    ("bullet", "•"),
+    ("ellipsis", "…"),
+    ("germandbls", "ß"),
+    ("ae", "æ"),
+    ("AE", "Æ"),
+    ("oslash", "ø"),
+    ("Oslash", "Ø"),
+    ("section", "§"),
+    ("degree", "°"),
+    ("copyright", "©"),
+    ("Euro", "€"),
+    ("dotlessi", "ı"),
+];
+
+/// A transformation: `x' = a·x + c·y + e`, `y' = b·x + d·y + f`.
+type Matrix = [f64; 6];
+
+const IDENTITY: Matrix = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
+
+/// First `m`, then `n`.
+fn times(m: &Matrix, n: &Matrix) -> Matrix {
+    [
+        m[0] * n[0] + m[1] * n[2],
+        m[0] * n[1] + m[1] * n[3],
+        m[2] * n[0] + m[3] * n[2],
+        m[2] * n[1] + m[3] * n[3],
+        m[4] * n[0] + m[5] * n[2] + n[4],
+        m[4] * n[1] + m[5] * n[3] + n[5],
+    ]
+}
+
+#[derive(Clone)]
+struct Drawing {
+    ctm: Matrix,
+    font: Option<Rc<Font>>,
+    size: f64,
+    char_space: f64,
+    word_space: f64,
+    stretch: f64,
+    leading: f64,
+}
+
+/// A page being drawn.
+struct Page<'f, 'a> {
+    file: &'f mut File<'a>,
+    fonts: &'f mut HashMap<u32, Rc<Font>>,
+    operators: &'f mut usize,
+    deadline: Instant,
+    now: Drawing,
+    kept: Vec<Drawing>,
+    tm: Matrix,
+    line: Matrix,
+    /// Where the last text ended, and how high it was.
+    last: Option<(f64, f64, f64)>,
+    text: String,
+}
+
+impl<'f, 'a> Page<'f, 'a> {
+    fn new(
+        file: &'f mut File<'a>,
+        fonts: &'f mut HashMap<u32, Rc<Font>>,
+        operators: &'f mut usize,
+        deadline: Instant,
+    ) -> Self {
+        let now = Drawing {
+            ctm: IDENTITY,
+            font: None,
+            size: 1.0,
+            char_space: 0.0,
+            word_space: 0.0,
+            stretch: 1.0,
+            leading: 0.0,
+        };
+        let (tm, line) = (IDENTITY, IDENTITY);
+        Self { file, fonts, operators, deadline, now, kept: Vec::new(), tm, line, last: None, text: String::new() }
+    }
+
+    fn draw_page(&mut self, page: &Dict) {
+        let contents = page.get("Contents").cloned().unwrap_or(Value::Null);
+        let parts = match self.file.resolved(&contents) {
+            Value::List(parts) => parts,
+            _ => vec![contents],
+        };
+        let mut content = Vec::new();
+        for part in parts.iter().take(10_000) {
+            if let Some((_, data)) = self.file.stream(part) {
+                content.extend_from_slice(&data);
+                content.push(b'\n');
+            }
+            if content.len() > STREAM_BYTES_MAX {
+                break;
+            }
+        }
+        let resources = self.file.dict(page.get("Resources")).unwrap_or_default();
+        self.draw(&content, &resources, 0);
+    }
+
+    fn draw(&mut self, content: &[u8], resources: &Rc<Dict>, depth: usize) {
+        let mut lexer = Lexer::new(content, 0);
+        let mut operands: Vec<Value> = Vec::new();
+        while let Some(value) = lexer.value(0) {
+            let Value::Word(operator) = value else {
+                if operands.len() < 64 {
+                    operands.push(value);
+                }
+                continue;
+            };
+            *self.operators += 1;
+            let over = *self.operators >= OPERATORS_MAX || self.text.len() >= TEXT_BYTES_MAX;
+            if over || self.operators.is_multiple_of(4_096) && Instant::now() > self.deadline {
+                return;
+            }
+            match operator.as_str() {
+                "BI" => {
+                    let rest = &content[lexer.at.min(content.len())..];
+                    lexer.at += find(rest, b"EI").map_or(rest.len(), |at| at + 2);
+                }
+                "Do" => {
+                    if let Some(Value::Name(name)) = operands.first() {
+                        self.form(name, resources, depth);
+                    }
+                }
+                "Tf" => self.choose_font(&operands, resources),
+                other => self.operate(other, &operands),
+            }
+            operands.clear();
+        }
+    }
+
+    fn operate(&mut self, operator: &str, operands: &[Value]) {
+        let n = |at: usize| operands.get(at).and_then(Value::number).unwrap_or(0.0);
+        let matrix = || [n(0), n(1), n(2), n(3), n(4), n(5)];
+        match operator {
+            "q" if self.kept.len() < 512 => self.kept.push(self.now.clone()),
+            "Q" => {
+                if let Some(kept) = self.kept.pop() {
+                    self.now = kept;
+                }
+            }
+            "cm" => self.now.ctm = times(&matrix(), &self.now.ctm),
+            "BT" => (self.tm, self.line) = (IDENTITY, IDENTITY),
+            "Tc" => self.now.char_space = n(0),
+            "Tw" => self.now.word_space = n(0),
+            "Tz" => self.now.stretch = n(0) / 100.0,
+            "TL" => self.now.leading = n(0),
+            "Td" => self.next_line(n(0), n(1)),
+            "TD" => {
+                self.now.leading = -n(1);
+                self.next_line(n(0), n(1));
+            }
+            "Tm" => (self.tm, self.line) = (matrix(), matrix()),
+            "T*" => self.next_line(0.0, -self.now.leading),
+            "Tj" => self.show(operands.first()),
+            "'" => {
+                self.next_line(0.0, -self.now.leading);
+                self.show(operands.first());
+            }
+            "\"" => {
+                (self.now.word_space, self.now.char_space) = (n(0), n(1));
+                self.next_line(0.0, -self.now.leading);
+                self.show(operands.get(2));
+            }
+            "TJ" => {
+                let Some(Value::List(pieces)) = operands.first() else { return };
+                for piece in pieces {
+                    match piece {
+                        Value::Number(back) => self.advance(-back / 1_000.0 * self.now.size * self.now.stretch),
+                        text => self.show(Some(text)),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn next_line(&mut self, x: f64, y: f64) {
+        self.line = times(&[1.0, 0.0, 0.0, 1.0, x, y], &self.line);
+        self.tm = self.line;
+    }
+
+    fn advance(&mut self, by: f64) {
+        self.tm = times(&[1.0, 0.0, 0.0, 1.0, by, 0.0], &self.tm);
+    }
+
+    fn choose_font(&mut self, operands: &[Value], resources: &Dict) {
+        let (Some(Value::Name(name)), Some(size)) = (operands.first(), operands.get(1).and_then(Value::number)) else {
+            return;
+        };
+        self.now.size = size;
+        let fonts = self.file.dict(resources.get("Font"));
+        let Some(value) = fonts.as_ref().and_then(|fonts| fonts.get(name)) else { return };
+        let known = if let Value::Reference(number) = value { self.fonts.get(number).cloned() } else { None };
+        let font = known.unwrap_or_else(|| Rc::new(Font::read(self.file, value)));
+        if let Value::Reference(number) = value {
+            self.fonts.insert(*number, font.clone());
+        }
+        self.now.font = Some(font);
+    }
+
+    fn form(&mut self, name: &str, resources: &Rc<Dict>, depth: usize) {
+        // A form costs more than other operators.
+        *self.operators += 100;
+        if depth >= FORMS_DEEP_MAX || *self.operators >= OPERATORS_MAX || Instant::now() > self.deadline {
+            return;
+        }
+        let Some(objects) = self.file.dict(resources.get("XObject")) else { return };
+        let Some(Value::Reference(number)) = objects.get(name) else { return };
+        let is_form = self.file.dict(Some(&Value::Reference(*number))).is_some_and(|dict| is(&dict, "Subtype", "Form"));
+        if !is_form {
+            return;
+        }
+        let Some((dict, content)) = self.file.stream(&Value::Reference(*number)) else { return };
+        let own = self.file.dict(dict.get("Resources")).unwrap_or_else(|| resources.clone());
+        let before = (self.now.clone(), self.kept.len());
+        if let Some(Value::List(list)) = dict.get("Matrix") {
+            let mut matrix = IDENTITY;
+            for (slot, value) in matrix.iter_mut().zip(list) {
+                *slot = value.number().unwrap_or(0.0);
+            }
+            self.now.ctm = times(&matrix, &self.now.ctm);
+        }
+        self.draw(&content, &own, depth + 1);
+        self.now = before.0;
+        self.kept.truncate(before.1);
+    }
+
+    fn show(&mut self, value: Option<&Value>) {
+        let (Some(Value::Text(bytes)), Some(font)) = (value, self.now.font.clone()) else { return };
+        let (text, width, chars, blanks) = font.show(bytes);
+        let start = times(&self.tm, &self.now.ctm);
+        let (x, y) = (start[4], start[5]);
+        let height = (self.now.size * (start[2] * start[2] + start[3] * start[3]).sqrt()).abs().max(0.01);
+        if !text.is_empty() {
+            self.separate(x, y, height, text.starts_with(' '));
+            self.text.push_str(&text);
+        }
+        let spaces = chars as f64 * self.now.char_space + blanks as f64 * self.now.word_space;
+        self.advance((width / 1_000.0 * self.now.size + spaces) * self.now.stretch);
+        if !text.is_empty() {
+            let end = times(&self.tm, &self.now.ctm);
+            self.last = Some((end[4], end[5], height));
+        }
+    }
+
+    /// What stands between the last text and one that begins here.
+    fn separate(&mut self, x: f64, y: f64, height: f64, blank: bool) {
+        let Some((last_x, last_y, last_height)) = self.last else { return };
+        let down = (y - last_y).abs();
+        let size = height.max(last_height);
+        if down > size * 0.5 {
+            self.text.push_str(if down > size * 1.9 { "\n\n" } else { "\n" });
+        } else if x < last_x - size * 2.0 {
+            self.text.push('\n');
+        } else if x - last_x > size * 0.17 && !blank && !self.text.ends_with([' ', '\n']) {
+            self.text.push(' ');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file::{ascii85, lzw, unpredicted};
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use std::io::Write;
+    use std::time::Duration;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    fn packed(data: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn stream(dict: &str, data: &[u8]) -> Vec<u8> {
+        [format!("<<{dict}/Length {}>>\nstream\n", data.len()).as_bytes(), data, b"\nendstream"].concat()
+    }
+
+    /// A document of numbered objects.
+    fn file(objects: &[(u32, Vec<u8>)], trailer: &str) -> Vec<u8> {
+        let mut out = b"%PDF-1.7\n".to_vec();
+        for (number, object) in objects {
+            out.extend_from_slice(format!("{number} 0 obj\n").as_bytes());
+            out.extend_from_slice(object);
+            out.extend_from_slice(b"\nendobj\n");
+        }
+        out.extend_from_slice(format!("trailer\n<<{trailer}>>\nstartxref\n0\n%%EOF").as_bytes());
+        out
+    }
+
+    /// A document of one page with this content and two fonts: F1 simple, F2 of two bytes with a map.
+    fn page(content: &[u8]) -> Vec<u8> {
+        let map = b"begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange 2 beginbfchar <0003> <0020> <0010> <00660069> endbfchar \
+            2 beginbfrange <0020> <0022> <0041> <0030> <0031> [<00E9> <4E2D>] endbfrange endcmap";
+        file(
+            &[
+                (1, b"<</Type/Catalog/Pages 2 0 R>>".to_vec()),
+                (2, b"<</Type/Pages/Kids[3 0 R]/Count 1/Resources<</Font<</F1 5 0 R/F2 6 0 R>>>>>>".to_vec()),
+                (3, b"<</Type/Page/Parent 2 0 R/Contents 4 0 R>>".to_vec()),
+                (4, stream("/Filter/FlateDecode", &packed(content))),
+                (5, b"<</Type/Font/Subtype/Type1/Encoding<</Differences[65/adieresis/fi/uni20AC/Z]>>>>".to_vec()),
+                (
+                    6,
+                    b"<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[8 0 R]>>".to_vec(),
+                ),
+                (7, stream("/Filter/FlateDecode", &packed(map))),
+                (8, b"<</W[32[600 600] 48 49 500]>>".to_vec()),
+                (9, b"<</Title(A \\(nested\\) t\\351tle)>>".to_vec()),
+            ],
+            "/Root 1 0 R/Info 9 0 R",
+        )
+    }
+
+    fn text(content: &str) -> String {
+        read(&page(content.as_bytes()), soon()).unwrap().text
+    }
+
+    #[test]
+    fn text_is_read_in_the_order_it_is_drawn() {
+        for (content, want) in [
+            ("BT /F1 10 Tf 100 700 Td (Hello) Tj ET", "Hello"),
+            ("BT /F1 10 Tf 100 700 Td (one) Tj 0 -12 Td (two) Tj 0 -40 Td (three) Tj ET", "one\ntwo\n\nthree"),
+            (
+                "BT /F1 10 Tf 12 TL 100 700 Td (one) Tj (two) ' T* [(th) -50 (ree) -400 (four)] TJ ET",
+                "one\ntwo\nthree four",
+            ),
+            ("BT /F1 10 Tf 1 0 0 1 100 700 Tm (left) Tj 1 0 0 1 200 700 Tm (right) Tj ET", "left right"),
+            ("BT /F1 10 Tf 0 0 Td (A B C D \\(x\\) \\101) Tj ET", "ä fi € Z (x) ä"),
+            ("BT /F2 10 Tf 0 0 Td <002000210022000300100030 0031> Tj ET", "ABC fié中"),
+            ("q 2 0 0 2 0 0 cm BT /F1 5 Tf 0 0 Td (big) Tj ET Q BT /F1 10 Tf 0 -30 Td (below) Tj ET", "big\n\nbelow"),
+            ("BI /W 1 ID \u{0}(not this) EI BT /F1 10 Tf (x) Tj ET", "x"),
+            ("BT (no font) Tj ET", ""),
+            ("", ""),
+        ] {
+            assert_eq!(text(content), want, "{content}");
+        }
+        let read = read(&page(b""), soon()).unwrap();
+        assert_eq!((read.title.as_deref(), read.pages, read.cut), (Some("A (nested) tétle"), 1, false));
+    }
+
+    #[test]
+    fn objects_in_streams_and_forms_are_found() {
+        let inner = b"1 0 2 30 3 90 <</Type/Catalog/Pages 2 0 R>>   <</Type/Pages/Kids[3 0 R]/Resources<</XObject<</X 6 0 R>>>>>>          <</Type/Page/Contents[4 0 R]>>";
+        let first = 14;
+        let mut offsets = String::new();
+        for (number, what) in [(1, "<</Type/Cat"), (2, "<</Type/Pages/"), (3, "<</Type/Page/C")] {
+            let at = find(inner, what.as_bytes()).unwrap() - first;
+            offsets.push_str(&format!("{number} {at} "));
+        }
+        let body = [offsets.as_bytes(), &inner[first..]].concat();
+        let first = offsets.len();
+        let font = "/Resources<</Font<</F 7 0 R>>>>";
+        let objects = [
+            (9, stream(&format!("/Type/ObjStm/N 3/First {first}/Filter/FlateDecode"), &packed(&body))),
+            (4, stream("", b"/X Do")),
+            (6, stream(&format!("/Subtype/Form{font}/Filter/ASCII85Decode"), b"6<#'\\7Q\"P@+>P&n/M8\\L+@]o[")),
+            (7, b"<</Type/Font/Subtype/TrueType>>".to_vec()),
+        ];
+        assert_eq!(ascii85(b"87cURD]i,\"Ebo80~>"), b"Hello World!");
+        let mut objects = objects.to_vec();
+        objects[2].1 = stream(&format!("/Subtype/Form{font}"), b"BT /F 9 Tf (in a form) Tj ET");
+        assert_eq!(read(&file(&objects, ""), soon()).unwrap().text, "in a form");
+    }
+
+    #[test]
+    fn filters_are_undone() {
+        assert_eq!(
+            lzw(&[0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01], 100),
+            [45, 45, 45, 45, 45, 65, 45, 45, 45, 66]
+        );
+        let parameters: Dict =
+            [("Predictor", 12.0), ("Columns", 3.0)].map(|(k, n)| (k.to_owned(), Value::Number(n))).into();
+        assert_eq!(
+            unpredicted(vec![0, 1, 2, 3, 2, 1, 1, 1, 1, 5, 1, 1], Some(&parameters)),
+            [1, 2, 3, 2, 3, 4, 5, 6, 7]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        for (body, want) in [
+            (b"%PDF-1.4\n\xff\xfe\0binary".to_vec(), "has no pages that could be found"),
+            (file(&[(1, b"<</Type/Page>>".to_vec())], "/Encrypt 5 0 R"), "is encrypted"),
+            (Vec::new(), "has no pages that could be found"),
+        ] {
+            assert_eq!(read(&body, soon()).unwrap_err(), want);
+        }
+    }
+
+    #[test]
+    fn hostile_documents_end_soon_in_bounded_stack_and_memory() {
+        let bomb = packed(&vec![b' '; 40 << 20]);
+        let loops = file(
+            &[
+                (1, b"<</Type/Catalog/Pages 2 0 R>>".to_vec()),
+                (2, b"<</Type/Pages/Kids[2 0 R 3 0 R 3 0 R]>>".to_vec()),
+                (3, b"<</Type/Page/Contents 4 0 R/Resources 5 0 R>>".to_vec()),
+                (4, stream("", &b"/X Do ".repeat(200))),
+                (5, b"<</XObject<</X 6 0 R>>>>".to_vec()),
+                (6, stream("/Subtype/Form/Resources 5 0 R", &b"/X Do ".repeat(20))),
+            ],
+            "",
+        );
+        let many: Vec<(u32, Vec<u8>)> =
+            (10..60).map(|n| (n, stream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", &bomb))).collect();
+        let documents = [
+            [b"1 0 obj ".to_vec(), b"[".repeat(2_000_000)].concat(),
+            [b"1 0 obj ".to_vec(), b"<</a".repeat(500_000)].concat(),
+            b"1 0 obj ".repeat(500_000),
+            b"1 0 obj (".repeat(20_000),
+            file(&[(1, b"1 0 R".to_vec()), (2, b"<</Type/Page/Contents 1 0 R>>".to_vec())], ""),
+            page(&b"(x".repeat(500_000)),
+            page(&b"q ".repeat(500_000)),
+            page(&[b"BT /F1 1 Tf ".to_vec(), b"(x) Tj ".repeat(200_000)].concat()),
+            loops,
+            file(&many, ""),
+        ];
+        for (n, body) in documents.into_iter().enumerate() {
+            let worker = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+                let deadline = Instant::now() + Duration::from_secs(2);
+                read(&body, deadline).map(|document| document.text.len())
+            });
+            let length = worker.unwrap().join().unwrap_or_else(|_| panic!("document {n}"));
+            assert!(length.unwrap_or(0) <= TEXT_BYTES_MAX + STREAM_BYTES_MAX, "document {n}");
+        }
+    }
+}

@@ -1,0 +1,674 @@
+//! The objects of a PDF file: found by scanning, unpacked within bounds.
+
+use flate2::read::ZlibDecoder;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read;
+use std::rc::Rc;
+use std::time::Instant;
+
+const DEPTH_MAX: usize = 40;
+const OBJECTS_MAX: usize = 300_000;
+const VALUES_MAX: usize = 4_000_000;
+pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
+pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
+const PAGES_MAX: usize = 5_000;
+
+pub(super) type Dict = BTreeMap<String, Value>;
+
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Null,
+    Number(f64),
+    Name(String),
+    Text(Vec<u8>),
+    List(Vec<Value>),
+    Dict(Rc<Dict>),
+    Reference(u32),
+    /// An operator of a content stream, or another bare word.
+    Word(String),
+}
+
+impl Value {
+    pub(super) fn number(&self) -> Option<f64> {
+        if let Value::Number(n) = self { Some(*n) } else { None }
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        if let Value::Name(name) = self { Some(name) } else { None }
+    }
+}
+
+/// Reads values from bytes.
+pub(super) struct Lexer<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+    values: usize,
+}
+
+fn is_blank(b: u8) -> bool {
+    matches!(b, 0 | 9 | 10 | 12 | 13 | 32)
+}
+
+fn is_end(b: u8) -> bool {
+    is_blank(b) || b"()<>[]{}/%".contains(&b)
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at, values: 0 }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(b) = self.peek() {
+            if b == b'%' {
+                while self.peek().is_some_and(|b| b != b'\n' && b != b'\r') {
+                    self.at += 1;
+                }
+            } else if is_blank(b) {
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// The next value; `None` at the end, or where nothing can be read.
+    pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
+        self.values += 1;
+        if depth > DEPTH_MAX || self.values > VALUES_MAX {
+            self.at = self.bytes.len();
+            return None;
+        }
+        self.skip_blanks();
+        match self.peek()? {
+            b'/' => Some(Value::Name(self.name())),
+            b'(' => Some(Value::Text(self.text())),
+            b'<' if self.bytes.get(self.at + 1) == Some(&b'<') => {
+                self.at += 2;
+                Some(Value::Dict(Rc::new(self.dict(depth))))
+            }
+            b'<' => Some(Value::Text(self.hex())),
+            b'[' => {
+                self.at += 1;
+                let mut list = Vec::new();
+                loop {
+                    self.skip_blanks();
+                    match self.peek() {
+                        None => break,
+                        Some(b']') => {
+                            self.at += 1;
+                            break;
+                        }
+                        Some(_) => list.push(self.value(depth + 1)?),
+                    }
+                }
+                Some(Value::List(list))
+            }
+            b'+' | b'-' | b'.' | b'0'..=b'9' => Some(self.number_or_reference()),
+            b']' | b'>' | b')' | b'{' | b'}' => {
+                self.at += 1;
+                Some(Value::Null)
+            }
+            _ => {
+                let start = self.at;
+                while self.peek().is_some_and(|b| !is_end(b)) {
+                    self.at += 1;
+                }
+                let word = String::from_utf8_lossy(&self.bytes[start..self.at]);
+                Some(if word == "null" { Value::Null } else { Value::Word(word.into_owned()) })
+            }
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.at += 1;
+        let mut out = Vec::new();
+        while let Some(b) = self.peek().filter(|b| !is_end(*b)) {
+            self.at += 1;
+            let hex = self.bytes.get(self.at..self.at + 2).filter(|_| b == b'#');
+            match hex.and_then(|two| std::str::from_utf8(two).ok()).and_then(|two| u8::from_str_radix(two, 16).ok()) {
+                Some(value) => {
+                    out.push(value);
+                    self.at += 2;
+                }
+                None => out.push(b),
+            }
+        }
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        self.at += 1;
+        let (mut out, mut open) = (Vec::new(), 1);
+        while let Some(b) = self.peek() {
+            self.at += 1;
+            match b {
+                b'(' => open += 1,
+                b')' => {
+                    open -= 1;
+                    if open == 0 {
+                        break;
+                    }
+                }
+                b'\\' => {
+                    let Some(escaped) = self.peek() else { break };
+                    self.at += 1;
+                    match escaped {
+                        b'n' => out.push(b'\n'),
+                        b'r' => out.push(b'\r'),
+                        b't' => out.push(b'\t'),
+                        b'b' | b'f' | b'\n' => {}
+                        b'\r' => self.at += usize::from(self.peek() == Some(b'\n')),
+                        b'0'..=b'7' => {
+                            let mut value = u32::from(escaped - b'0');
+                            for _ in 0..2 {
+                                let Some(digit) = self.peek().filter(|b| (b'0'..=b'7').contains(b)) else { break };
+                                value = value * 8 + u32::from(digit - b'0');
+                                self.at += 1;
+                            }
+                            out.push(u8::try_from(value & 0xff).unwrap_or(0));
+                        }
+                        other => out.push(other),
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            out.push(b);
+        }
+        out
+    }
+
+    fn hex(&mut self) -> Vec<u8> {
+        self.at += 1;
+        let mut digits = Vec::new();
+        while let Some(b) = self.peek() {
+            self.at += 1;
+            match char::from(b).to_digit(16) {
+                Some(digit) => digits.push(u8::try_from(digit).unwrap_or(0)),
+                None if b == b'>' => break,
+                None => {}
+            }
+        }
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect()
+    }
+
+    fn dict(&mut self, depth: usize) -> Dict {
+        let mut dict = Dict::new();
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None => break,
+                Some(b'>') => {
+                    self.at = (self.at + 2).min(self.bytes.len());
+                    break;
+                }
+                Some(b'/') => {
+                    let key = self.name();
+                    let Some(value) = self.value(depth + 1) else { break };
+                    dict.insert(key, value);
+                }
+                Some(_) => {
+                    // Something that is no key: skipped, so that damaged files can be read.
+                    if self.value(depth + 1).is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        dict
+    }
+
+    fn digits(&mut self) -> &'a str {
+        let start = self.at;
+        while self.peek().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b)) {
+            self.at += 1;
+        }
+        std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default()
+    }
+
+    fn number_or_reference(&mut self) -> Value {
+        let first = self.digits();
+        let after = self.at;
+        if let Ok(number) = first.parse::<u32>() {
+            self.skip_blanks();
+            if self.peek().is_some_and(|b| b.is_ascii_digit()) && self.digits().parse::<u16>().is_ok() {
+                self.skip_blanks();
+                let ends = self.bytes.get(self.at + 1).is_none_or(|b| is_end(*b));
+                if self.peek() == Some(b'R') && ends {
+                    self.at += 1;
+                    return Value::Reference(number);
+                }
+            }
+            self.at = after;
+        }
+        if first.is_empty() {
+            self.at += 1;
+        }
+        Value::Number(first.parse().unwrap_or(0.0))
+    }
+}
+
+/// Where an object is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    At(usize),
+    /// In an object stream, from this byte of its content on.
+    Within(u32, usize),
+}
+
+pub(super) struct File<'a> {
+    bytes: &'a [u8],
+    places: HashMap<u32, Place>,
+    /// Objects in the order of the file, with whether they are pages or catalogs.
+    pages: Vec<u32>,
+    root: Option<u32>,
+    info: Option<u32>,
+    pub(super) encrypted: bool,
+    packed: HashMap<u32, Rc<Vec<u8>>>,
+    pub(super) unpacked: usize,
+    deadline: Instant,
+}
+
+impl<'a> File<'a> {
+    pub(super) fn scan(bytes: &'a [u8], deadline: Instant) -> Self {
+        let mut file = File {
+            bytes,
+            places: HashMap::new(),
+            pages: Vec::new(),
+            root: None,
+            info: None,
+            encrypted: false,
+            packed: HashMap::new(),
+            unpacked: 0,
+            deadline,
+        };
+        let (mut at, mut read) = (0, 0);
+        while let Some(found) = find(&bytes[at..], b"obj") {
+            let here = at + found;
+            at = here + 3;
+            // Objects that do not end overlap; reading them all again and again has an end too.
+            let again = read > bytes.len().saturating_mul(8) + (1 << 20);
+            if again || file.places.len() >= OBJECTS_MAX || Instant::now() > deadline {
+                break;
+            }
+            let Some(number) = number_before(&bytes[..here]) else { continue };
+            file.places.insert(number, Place::At(at));
+            let mut lexer = Lexer::new(bytes, at);
+            let value = lexer.value(0);
+            read += lexer.at - at;
+            let Some(Value::Dict(dict)) = value else { continue };
+            let end = lexer.at;
+            if let Some(data) = stream_start(bytes, end) {
+                at = data + file.stream_length(&dict, data);
+                if is(&dict, "Type", "ObjStm") {
+                    file.open_packed(number, &dict, data);
+                }
+            } else {
+                at = end.max(at);
+            }
+            file.note(number, &dict);
+        }
+        let mut at = 0;
+        while let Some(found) = find(&bytes[at..], b"trailer") {
+            at += found + 7;
+            if let Some(Value::Dict(dict)) = Lexer::new(bytes, at).value(0) {
+                file.note_trailer(&dict);
+            }
+        }
+        file
+    }
+
+    fn note(&mut self, number: u32, dict: &Dict) {
+        match dict.get("Type").and_then(Value::name) {
+            Some("Page") => self.pages.push(number),
+            Some("Catalog") => self.root = Some(number),
+            Some("XRef") => self.note_trailer(dict),
+            _ => {}
+        }
+    }
+
+    fn note_trailer(&mut self, dict: &Dict) {
+        self.encrypted |= dict.get("Encrypt").is_some_and(|value| !matches!(value, Value::Null));
+        if let Some(Value::Reference(number)) = dict.get("Info") {
+            self.info = Some(*number);
+        }
+    }
+
+    /// How long the data of a stream is: as its dictionary says, if that is so, or to the word that ends it.
+    fn stream_length(&self, dict: &Dict, data: usize) -> usize {
+        let rest = &self.bytes[data.min(self.bytes.len())..];
+        let said = match dict.get("Length") {
+            Some(Value::Reference(number)) => match self.places.get(number) {
+                Some(Place::At(at)) => Lexer::new(self.bytes, *at).value(0).and_then(|value| value.number()),
+                _ => None,
+            },
+            other => other.and_then(Value::number),
+        };
+        let said = said.filter(|n| *n >= 0.0 && *n <= rest.len() as f64).map(|n| n as usize);
+        if let Some(said) = said
+            && find(&rest[said..rest.len().min(said + 20)], b"endstream").is_some()
+        {
+            return said;
+        }
+        find(rest, b"endstream").unwrap_or(rest.len())
+    }
+
+    /// Finds the objects in an object stream.
+    fn open_packed(&mut self, number: u32, dict: &Dict, data: usize) {
+        let length = self.stream_length(dict, data);
+        let content = Rc::new(self.unpack(dict, data, length));
+        let first = dict.get("First").and_then(Value::number).unwrap_or(0.0).max(0.0) as usize;
+        let mut lexer = Lexer::new(&content, 0);
+        while lexer.at < first && self.places.len() < OBJECTS_MAX {
+            let (Some(Value::Number(inner)), Some(Value::Number(offset))) = (lexer.value(0), lexer.value(0)) else {
+                break;
+            };
+            if inner < 0.0 || offset < 0.0 {
+                break;
+            }
+            let place = first.saturating_add(offset as usize);
+            let inner = inner as u32;
+            self.places.insert(inner, Place::Within(number, place));
+            if let Some(Value::Dict(dict)) = Lexer::new(&content, place.min(content.len())).value(0) {
+                self.note(inner, &dict);
+            }
+        }
+        self.packed.insert(number, content);
+    }
+
+    /// The object of this number, with where its data begins if it is a stream.
+    fn object(&self, number: u32) -> Option<(Value, Option<usize>)> {
+        match *self.places.get(&number)? {
+            Place::At(at) => {
+                let mut lexer = Lexer::new(self.bytes, at);
+                let value = lexer.value(0)?;
+                Some((value, stream_start(self.bytes, lexer.at)))
+            }
+            Place::Within(stream, at) => {
+                let content = self.packed.get(&stream)?;
+                Some((Lexer::new(content, at.min(content.len())).value(0)?, None))
+            }
+        }
+    }
+
+    /// The value itself, or what it refers to.
+    pub(super) fn resolved(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        for _ in 0..8 {
+            let Value::Reference(number) = value else { return value };
+            value = self.object(number).map_or(Value::Null, |(value, _)| value);
+        }
+        Value::Null
+    }
+
+    pub(super) fn dict(&self, value: Option<&Value>) -> Option<Rc<Dict>> {
+        if let Value::Dict(dict) = self.resolved(value?) { Some(dict) } else { None }
+    }
+
+    /// The unpacked data of the stream a value refers to.
+    pub(super) fn stream(&mut self, value: &Value) -> Option<(Rc<Dict>, Vec<u8>)> {
+        let Value::Reference(number) = value else { return None };
+        let (Value::Dict(dict), Some(data)) = self.object(*number)? else { return None };
+        let length = self.stream_length(&dict, data);
+        let content = self.unpack(&dict, data, length);
+        Some((dict, content))
+    }
+
+    fn unpack(&mut self, dict: &Dict, data: usize, length: usize) -> Vec<u8> {
+        let listed = |value: Option<Value>| match value {
+            Some(Value::List(list)) => list,
+            Some(Value::Null) | None => Vec::new(),
+            Some(one) => vec![one],
+        };
+        let filters = listed(dict.get("Filter").map(|value| self.resolved(value)));
+        let parameters = listed(dict.get("DecodeParms").map(|value| self.resolved(value)));
+        let mut content = self.bytes.get(data..data + length).unwrap_or_default().to_vec();
+        for (n, filter) in filters.iter().take(4).enumerate() {
+            let most = STREAM_BYTES_MAX.min(UNPACKED_BYTES_MAX.saturating_sub(self.unpacked));
+            let parameters = parameters.get(n).and_then(|value| self.dict(Some(value)));
+            content = match self.resolved(filter).name() {
+                Some("FlateDecode" | "Fl") => {
+                    let mut out = Vec::new();
+                    // What was unpacked before an error is worth having.
+                    let _ = ZlibDecoder::new(&content[..]).take(most as u64).read_to_end(&mut out);
+                    unpredicted(out, parameters.as_deref())
+                }
+                Some("LZWDecode" | "LZW") => unpredicted(lzw(&content, most), parameters.as_deref()),
+                Some("ASCIIHexDecode" | "AHx") => {
+                    let closed = [b"<", &content[..], b">"].concat();
+                    Lexer::new(&closed, 0).hex()
+                }
+                Some("ASCII85Decode" | "A85") => ascii85(&content),
+                _ => return Vec::new(),
+            };
+            self.unpacked += content.len();
+        }
+        content
+    }
+
+    pub(super) fn title(&self) -> Option<String> {
+        let info = self.dict(Some(&Value::Reference(self.info?)))?;
+        let Value::Text(bytes) = self.resolved(info.get("Title")?) else { return None };
+        let text = match bytes.strip_prefix(&[0xfe, 0xff]) {
+            Some(wide) => encoding_rs::UTF_16BE.decode_without_bom_handling(wide).0.into_owned(),
+            None => encoding_rs::UTF_8
+                .decode_without_bom_handling_and_without_replacement(&bytes)
+                .unwrap_or_else(|| encoding_rs::WINDOWS_1252.decode_without_bom_handling(&bytes).0)
+                .into_owned(),
+        };
+        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The pages in reading order, with what they inherit.
+    pub(super) fn pages(&self) -> Vec<Dict> {
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
+        let root = self.root.and_then(|root| self.dict(Some(&Value::Reference(root))));
+        if let Some(tree) = root.as_ref().and_then(|root| root.get("Pages")) {
+            let mut stack = vec![(tree.clone(), None::<Value>, 0)];
+            while let Some((node, resources, depth)) = stack.pop() {
+                if let Value::Reference(number) = node
+                    && !seen.insert(number)
+                {
+                    continue;
+                }
+                let Some(dict) = self.dict(Some(&node)) else { continue };
+                let resources = dict.get("Resources").cloned().or(resources);
+                let kids = dict.get("Kids").map(|kids| self.resolved(kids));
+                if let (Some(Value::List(kids)), true) = (kids, depth < DEPTH_MAX) {
+                    let room = PAGES_MAX.saturating_sub(stack.len());
+                    stack.extend(kids.into_iter().take(room).rev().map(|kid| (kid, resources.clone(), depth + 1)));
+                } else if found.len() < PAGES_MAX && depth > 0 {
+                    let mut page = (*dict).clone();
+                    if let Some(resources) = resources {
+                        page.insert("Resources".to_owned(), resources);
+                    }
+                    found.push(page);
+                }
+                if Instant::now() > self.deadline {
+                    break;
+                }
+            }
+        }
+        if found.is_empty() {
+            let alone = self.pages.iter().take(PAGES_MAX);
+            found
+                .extend(alone.filter_map(|page| self.dict(Some(&Value::Reference(*page)))).map(|page| (*page).clone()));
+        }
+        found
+    }
+}
+
+pub(super) fn is(dict: &Dict, key: &str, name: &str) -> bool {
+    dict.get(key).and_then(Value::name) == Some(name)
+}
+
+pub(super) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    let first = *what.first()?;
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|b| *b == first) {
+        at += found;
+        if bytes[at..].starts_with(what) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The number of an object whose `obj` follows these bytes: `12 0 `.
+fn number_before(bytes: &[u8]) -> Option<u32> {
+    let tail = &bytes[bytes.len().saturating_sub(24)..];
+    let text: String = tail.iter().map(|b| if b.is_ascii() { char::from(*b) } else { '?' }).collect();
+    let mut words =
+        text.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == '\0').rsplit(|c: char| !c.is_ascii_digit());
+    let generation = words.next()?;
+    let number = words.find(|word| !word.is_empty())?;
+    let between = text.trim_end().strip_suffix(generation)?;
+    let plain = between.trim_end().ends_with(number) && between.ends_with(|c: char| c.is_ascii_whitespace());
+    (plain && !generation.is_empty()).then(|| number.parse().ok()).flatten()
+}
+
+/// Where the data of a stream begins, if one follows the dictionary that ends here.
+fn stream_start(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut lexer = Lexer::new(bytes, at);
+    lexer.skip_blanks();
+    let rest = bytes.get(lexer.at..)?.strip_prefix(b"stream")?;
+    let line =
+        if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n") || rest.starts_with(b"\r")) };
+    Some(lexer.at + 6 + line)
+}
+
+/// Undoes the predictors of PNG.
+pub(super) fn unpredicted(data: Vec<u8>, parameters: Option<&Dict>) -> Vec<u8> {
+    let number = |key: &str, usual: usize| {
+        parameters.and_then(|p| p.get(key)?.number()).map_or(usual, |n| n.clamp(1.0, 65_536.0) as usize)
+    };
+    if number("Predictor", 1) < 10 {
+        return data;
+    }
+    let pixel = (number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
+    let width = (number("Columns", 1) * number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
+    let mut out: Vec<u8> = Vec::with_capacity(data.len());
+    let mut above = vec![0_u8; width];
+    for row in data.chunks(width + 1) {
+        let (kind, raw) = (row[0], &row[1..]);
+        let mut line = vec![0_u8; width];
+        for (n, byte) in raw.iter().enumerate() {
+            let left = if n >= pixel { line[n - pixel] } else { 0 };
+            let corner = if n >= pixel { above[n - pixel] } else { 0 };
+            let guess = match kind {
+                1 => left,
+                2 => above[n],
+                3 => u8::try_from((u16::from(left) + u16::from(above[n])) / 2).unwrap_or(0),
+                4 => paeth(left, above[n], corner),
+                _ => 0,
+            };
+            line[n] = byte.wrapping_add(guess);
+        }
+        out.extend_from_slice(&line[..raw.len()]);
+        above = line;
+    }
+    out
+}
+
+fn paeth(left: u8, above: u8, corner: u8) -> u8 {
+    let [a, b, c] = [left, above, corner].map(i16::from);
+    let guess = a + b - c;
+    let (da, db, dc) = ((guess - a).abs(), (guess - b).abs(), (guess - c).abs());
+    if da <= db && da <= dc {
+        left
+    } else if db <= dc {
+        above
+    } else {
+        corner
+    }
+}
+
+pub(super) fn lzw(data: &[u8], most: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Each entry is a piece of what was written already.
+    let mut table: Vec<(usize, usize)> = Vec::new();
+    let (mut bits, mut have, mut width) = (0_u32, 0, 9);
+    let mut last: Option<(usize, usize)> = None;
+    for byte in data {
+        bits = bits << 8 | u32::from(*byte);
+        have += 8;
+        if have < width {
+            continue;
+        }
+        have -= width;
+        let code = (bits >> have) as usize & ((1 << width) - 1);
+        bits &= (1 << have) - 1;
+        let start = out.len();
+        match code {
+            256 => {
+                table.clear();
+                (width, last) = (9, None);
+                continue;
+            }
+            257 => break,
+            0..=255 => out.push(u8::try_from(code).unwrap_or(0)),
+            _ => {
+                let piece = match (table.get(code - 258), last) {
+                    (Some((at, length)), _) => out[*at..at + length].to_vec(),
+                    (None, Some((at, length))) => [&out[at..at + length], &out[at..=at]].concat(),
+                    (None, None) => break,
+                };
+                out.extend_from_slice(&piece);
+            }
+        }
+        if let Some((at, length)) = last
+            && table.len() < 4_096 - 258
+        {
+            table.push((at, length + 1));
+        }
+        last = Some((start, out.len() - start));
+        width = match table.len() + 259 {
+            0..=511 => 9,
+            512..=1_023 => 10,
+            1_024..=2_047 => 11,
+            _ => 12,
+        };
+        if out.len() >= most {
+            break;
+        }
+    }
+    out
+}
+
+pub(super) fn ascii85(data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut group: Vec<u32> = Vec::new();
+    let mut write = |group: &[u32]| {
+        let mut value: u32 = 0;
+        for n in 0..5 {
+            value = value.wrapping_mul(85).wrapping_add(group.get(n).copied().unwrap_or(84));
+        }
+        out.extend_from_slice(&value.to_be_bytes()[..group.len().saturating_sub(1).min(4)]);
+    };
+    for byte in data {
+        match byte {
+            b'~' => break,
+            b'z' if group.is_empty() => write(&[0; 5]),
+            b'!'..=b'u' => {
+                group.push(u32::from(byte - b'!'));
+                if group.len() == 5 {
+                    write(&group);
+                    group.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+    if group.len() > 1 {
+        write(&group);
+    }
+    out
+}

@@ -1,0 +1,276 @@
+//! A web site on this machine, names that mean what a test says, and calls by a real client.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+use linchpin::client::{Client, Connection};
+use linchpin::prelude::*;
+use linchpin::proto::service::BoxFuture;
+use linchpin::transport::web::Lookup;
+use linchpin::types::version::Revision;
+use linchpin_fetch::{Config, Fetch};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// What the site does with a request.
+pub enum Does {
+    /// Answers these bytes and closes.
+    Answers(Vec<u8>),
+    /// Answers the first bytes, and then one byte after the other for as long as anybody listens.
+    Drips(Vec<u8>),
+    /// Answers the first bytes, and then the others again and again.
+    Floods(Vec<u8>, Vec<u8>),
+    /// Says nothing.
+    Waits,
+}
+
+/// A web site on a port of this machine that writes down what it is asked.
+pub struct Site {
+    pub port: u16,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Site {
+    pub async fn new(script: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> Site {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (script, log) = (Arc::new(script), seen.clone());
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { continue };
+                let (script, log) = (script.clone(), log.clone());
+                tokio::spawn(async move {
+                    let _ = serve(stream, &*script, &log).await;
+                });
+            }
+        });
+        Site { port, seen, task }
+    }
+
+    /// A site of pages: path, head and body. Everything else is 404, `/robots.txt` too.
+    pub async fn of(pages: Vec<(&'static str, String, Vec<u8>)>) -> Site {
+        Site::new(move |seen| match pages.iter().find(|(path, ..)| *path == seen.path) {
+            Some((_, head, body)) => Does::Answers(answer(200, head, body)),
+            None => Does::Answers(answer(404, "", b"no")),
+        })
+        .await
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// What was asked for, in order.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("nobody panicked").clone()
+    }
+
+    /// The paths that were asked for, in order, separated by blanks.
+    pub fn paths(&self) -> String {
+        self.seen().iter().map(|seen| seen.path.clone()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    script: &(dyn Fn(&Seen) -> Does + Send + Sync),
+    log: &Mutex<Vec<Seen>>,
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        let mut piece = [0; 4_096];
+        let read = stream.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        head.extend_from_slice(&piece[..read]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let mut lines = head.lines();
+    let path = lines.next().unwrap_or_default().split(' ').nth(1).unwrap_or_default().to_owned();
+    let headers = lines.filter_map(|line| line.split_once(": ")).map(|(n, v)| (n.to_ascii_lowercase(), v.to_owned()));
+    let seen = Seen { path, headers: headers.collect() };
+    log.lock().expect("nobody panicked").push(seen.clone());
+    match script(&seen) {
+        Does::Answers(bytes) => {
+            stream.write_all(&bytes).await?;
+            stream.shutdown().await
+        }
+        Does::Drips(bytes) => {
+            stream.write_all(&bytes).await?;
+            loop {
+                stream.write_all(b"x").await?;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        Does::Floods(first, more) => {
+            stream.write_all(&first).await?;
+            loop {
+                stream.write_all(&more).await?;
+            }
+        }
+        Does::Waits => std::future::pending().await,
+    }
+}
+
+/// An answer with a length; `head` holds further lines, each with its end.
+pub fn answer(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{head}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+pub fn typed(content_type: &str) -> String {
+    format!("content-type: {content_type}\r\n")
+}
+
+/// An answer of HTML.
+pub fn html(body: &str) -> Does {
+    Does::Answers(answer(200, &typed("text/html"), body.as_bytes()))
+}
+
+pub fn redirect(status: u16, to: &str) -> Does {
+    Does::Answers(answer(status, &format!("location: {to}\r\n"), b""))
+}
+
+/// Names that mean what a test says; every lookup takes the next meaning, the last one stays.
+#[derive(Clone, Default)]
+pub struct Names {
+    known: Arc<Mutex<Vec<(String, VecDeque<Vec<IpAddr>>)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Names {
+    /// Adds a name: meanings separated by blanks, addresses of one by commas.
+    pub fn with(self, name: &str, meanings: &str) -> Names {
+        let meanings =
+            meanings.split(' ').map(|one| one.split(',').map(|ip| ip.parse().expect("an address")).collect());
+        self.known.lock().expect("nobody panicked").push((name.to_owned(), meanings.collect()));
+        self
+    }
+
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("nobody panicked").clone()
+    }
+}
+
+impl Lookup for Names {
+    fn lookup(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        self.asked.lock().expect("nobody panicked").push(name.to_owned());
+        let mut known = self.known.lock().expect("nobody panicked");
+        let found = known.iter_mut().find(|(known, _)| known == name).map(|(_, meanings)| {
+            let next = meanings.front().cloned().unwrap_or_default();
+            if meanings.len() > 1 {
+                meanings.pop_front();
+            }
+            next
+        });
+        Box::pin(async move { found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name")) })
+    }
+}
+
+/// The configuration of most tests: this machine may be asked, and nothing is asked for twice.
+pub fn open() -> Config {
+    Config { allow_private_ips: true, retries_max: 0, env_proxies: false, timeout_ms: 20_000, ..Config::default() }
+}
+
+/// The configuration as it comes, without what the environment says.
+pub fn guarded() -> Config {
+    Config { retries_max: 0, env_proxies: false, timeout_ms: 20_000, ..Config::default() }
+}
+
+pub struct Caller(pub Connection);
+
+/// A tool's text and structured content, or the text of its error.
+pub type Answer = Result<(String, Value), String>;
+
+impl Caller {
+    pub async fn of(config: Config) -> Caller {
+        Caller::serving(Fetch::open(config).expect("it opens").0, &Revision::ALL).await
+    }
+
+    pub async fn with_names(config: Config, names: &Names) -> Caller {
+        Caller::serving(Fetch::open_with(config, names.clone()).expect("it opens").0, &Revision::ALL).await
+    }
+
+    pub async fn serving(fetch: Fetch, revisions: &[Revision]) -> Caller {
+        let server = fetch.add_to(Server::new("linchpin-fetch", "0")).expect("it is put together rightly");
+        let client = Client::new("test", "0").revisions(revisions).check_results(true);
+        Caller(client.connect(in_process(server)).await.expect("it connects"))
+    }
+
+    pub async fn call(&self, arguments: Value) -> Answer {
+        let result = self.0.call("fetch", arguments).await.expect("an answer");
+        if result.is_error() {
+            return Err(result.text());
+        }
+        let structured = result.structured().map(|json| serde_json::from_str(json).expect("JSON"));
+        Ok((result.text(), structured.unwrap_or(Value::Null)))
+    }
+
+    pub async fn get(&self, url: &str) -> Answer {
+        self.call(json!({ "url": url })).await
+    }
+
+    pub async fn text(&self, arguments: Value) -> String {
+        self.call(arguments.clone()).await.unwrap_or_else(|e| panic!("{arguments}: {e}")).0
+    }
+
+    pub async fn value(&self, arguments: Value) -> Value {
+        self.call(arguments.clone()).await.unwrap_or_else(|e| panic!("{arguments}: {e}")).1
+    }
+
+    pub async fn error(&self, url: &str) -> String {
+        match self.get(url).await {
+            Err(error) => error,
+            Ok((text, _)) => panic!("{url} was fetched: {text}"),
+        }
+    }
+
+    pub async fn prompt(&self, url: &str) -> String {
+        let result = self.0.prompt("fetch", json!({ "url": url })).await.expect("an answer");
+        let value = serde_json::to_value(&result.messages).expect("JSON");
+        assert_eq!(value[0]["role"], "user");
+        value[0]["content"]["text"].as_str().expect("text").to_owned()
+    }
+}
+
+/// The first line of an error.
+pub fn first(error: &str) -> &str {
+    error.lines().next().unwrap_or_default()
+}
+
+/// Sentences that readability takes for an article.
+pub fn article(n: usize) -> String {
+    let one = |i| {
+        format!(
+            "<p>Paragraph {i} has a good deal of text, with commas, so that it counts as content, yes. <a href=\"/l{i}\">link</a></p>"
+        )
+    };
+    (0..n).map(one).collect()
+}

@@ -1,0 +1,439 @@
+//! What a repository's own configuration may not decide.
+//!
+//! A repository that came from elsewhere can name programs in its configuration, and git would run them. The names are read
+//! here without running anything (`git config --file`, file by file, includes followed by us), and every one of them is set
+//! to something harmless for the run, in the environment (`GIT_CONFIG_COUNT`): there a name may hold any character, while
+//! `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
+
+use crate::place::{Bounds, Place, escape, settle};
+use crate::run::{Done, Job, Keep, Program, args, lossy};
+use linchpin_kit::Fault;
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Changes nothing.
+    Read,
+    /// May change the repository.
+    Write,
+    /// May change it and talks to a remote.
+    Remote,
+}
+
+/// The settings that a repository's runs get.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Guard {
+    /// Set for every run.
+    pub(crate) settings: Vec<(String, String)>,
+    /// Names in the repository's configuration that were not heeded.
+    pub(crate) ignored: BTreeSet<String>,
+    /// Names in it that decide where traffic goes: with them, nothing is sent.
+    pub(crate) network: BTreeSet<String>,
+}
+
+/// What reads configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) bounds: &'a Bounds,
+    pub(crate) timeout: Duration,
+    pub(crate) trust: bool,
+    pub(crate) sign: bool,
+}
+
+impl Reader<'_> {
+    /// Reads what the repository brings along and answers what to set against it.
+    pub(crate) async fn guard(self, place: &Place, mode: Mode) -> Result<Guard, Fault> {
+        let mut names = BTreeSet::new();
+        let entries = self.entries(place, place.configs(), !place.bare).await?;
+        for (name, value) in entries {
+            if name == "core.worktree" {
+                place.check_worktree(self.bounds, &value)?;
+            }
+            names.insert(name);
+        }
+        let mut guard = Guard::default();
+        if self.trust {
+            guard.settings = pairs(SHAPES);
+            return Ok(guard);
+        }
+        guard.settings = pairs(FIXED).chain_with(SHAPES, self.sign);
+        if mode != Mode::Read && !place.bare {
+            self.submodules(place, &mut guard, &mut names).await?;
+        }
+        let helpers = names.iter().any(|name| is_helper(name));
+        for name in names {
+            guard.answer(&name, mode);
+        }
+        if helpers {
+            self.own_helpers(&mut guard).await?;
+        }
+        Ok(guard)
+    }
+
+    /// Names in a repository's configuration that would run programs, whatever the mode; for repositories that serve
+    /// as remotes, where nothing can be set against them.
+    pub(crate) async fn hazards(self, place: &Place) -> Result<BTreeSet<String>, Fault> {
+        let entries = self.entries(place, place.configs(), !place.bare).await?;
+        let mut guard = Guard::default();
+        // What only a client of other remotes would heed does not matter.
+        let section = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        for (name, _) in entries.iter().filter(|(name, _)| !CLIENT_ONLY.contains(&section(name).as_str())) {
+            guard.answer(name, Mode::Remote);
+        }
+        Ok(guard.ignored)
+    }
+
+    /// The entries of these files and what they include, in files that git itself does not change by the way.
+    async fn entries(
+        self,
+        place: &Place,
+        files: Vec<PathBuf>,
+        worktree: bool,
+    ) -> Result<Vec<(String, String)>, Fault> {
+        let mut queue: VecDeque<(PathBuf, usize)> = files.into_iter().map(|file| (file, 0)).collect();
+        let mut found = Vec::new();
+        let mut read = BTreeSet::new();
+        while let Some((file, depth)) = queue.pop_front() {
+            if depth > INCLUDE_DEPTH_MAX || read.len() > FILES_MAX {
+                return Err(Fault::new("The repository's configuration includes too many files (include.path)"));
+            }
+            if !read.insert(file.clone()) {
+                continue;
+            }
+            for (name, value) in self.file(&file).await? {
+                if name == "include.path" || name.starts_with("includeif.") && name.ends_with(".path") {
+                    let included = self.included(&file, &name, &value)?;
+                    // A file of the work tree may be replaced while git runs, by what git checks out.
+                    let inner = included.starts_with(&place.git_dir) || included.starts_with(&place.common);
+                    if worktree && included.starts_with(&place.top) && !inner && !self.trust {
+                        return Err(escape(&format!("{name} includes a file of the work tree")));
+                    }
+                    queue.push_back((included, depth + 1));
+                }
+                found.push((name, value));
+            }
+        }
+        Ok(found)
+    }
+
+    fn included(self, from: &Path, name: &str, value: &str) -> Result<PathBuf, Fault> {
+        // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
+        let path = match value {
+            special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(name)),
+            special if special.starts_with("~/") => {
+                PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(&special[2..])
+            }
+            special if special.starts_with(['~', '%']) => return Err(escape(name)),
+            plain => from.parent().unwrap_or(from).join(plain),
+        };
+        let settled = settle(&path);
+        if self.bounds.hold(&settled) { Ok(settled) } else { Err(escape(name)) }
+    }
+
+    /// The entries of one file, without what it includes. A file that does not exist has none.
+    async fn file(self, path: &Path) -> Result<Vec<(String, String)>, Fault> {
+        if !path.is_file() {
+            return Ok(Vec::new());
+        }
+        let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
+        list.push(path.as_os_str().to_owned());
+        let done = self.outside(list).await?;
+        if !done.good() || done.cut {
+            return Err(Fault::new(format!("The repository's configuration cannot be read: {}", done.complaint()))
+                .hint("Nothing was run. Look at the file .git/config."));
+        }
+        let records = done.out.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let entry = |record: &[u8]| {
+            let mut parts = record.splitn(2, |byte| *byte == b'\n');
+            let name = parts.next().unwrap_or_default();
+            // A name that is not text could not be set against.
+            let name = std::str::from_utf8(name).map_err(|_| {
+                Fault::new("The repository's configuration holds a name that is not UTF-8").hint("Nothing was run.")
+            })?;
+            Ok((name.to_owned(), lossy(parts.next().unwrap_or_default())))
+        };
+        records.map(entry).collect()
+    }
+
+    /// Runs git away from every repository.
+    async fn outside(self, list: Vec<OsString>) -> Result<Done, Fault> {
+        let job = Job {
+            dir: Path::new(if cfg!(windows) { "C:\\" } else { "/" }),
+            args: list,
+            settings: &[],
+            vars: vec![("GIT_DIR", OsString::from("/dev/null"))],
+            input: Vec::new(),
+            keep: Keep::Upto(CONFIG_MAX),
+            network: false,
+            timeout: self.timeout,
+        };
+        self.program.run(job).await
+    }
+
+    /// The names in the configuration of populated submodules: git looks into them on its own, with their configuration.
+    async fn submodules(self, place: &Place, guard: &mut Guard, names: &mut BTreeSet<String>) -> Result<(), Fault> {
+        let mut queue = VecDeque::from([place.top.clone()]);
+        let mut count = 0;
+        while let Some(top) = queue.pop_front() {
+            let job = Job {
+                dir: &top,
+                args: args(&["ls-files", "--stage", "-z"]),
+                settings: &guard.settings,
+                vars: vec![("GIT_OPTIONAL_LOCKS", OsString::from("0"))],
+                input: Vec::new(),
+                keep: Keep::Records(b"160000 ", CONFIG_MAX),
+                network: false,
+                timeout: self.timeout,
+            };
+            let done = self.program.run(job).await?;
+            for record in done.out.split(|byte| *byte == 0) {
+                let text = lossy(record);
+                let Some((_, path)) = text.split_once('\t') else { continue };
+                let sub = top.join(path);
+                let Some(sub_place) = populated(self.bounds, &sub)? else { continue };
+                count += 1;
+                if count > SUBMODULES_MAX {
+                    return Err(Fault::new("The repository has too many populated submodules"));
+                }
+                for (name, _) in self.entries(&sub_place, sub_place.configs(), true).await? {
+                    names.insert(name);
+                }
+                queue.push_back(sub_place.top);
+            }
+            // What was found so far holds for the next run already.
+            for name in names.iter() {
+                guard.answer(name, Mode::Read);
+            }
+        }
+        Ok(())
+    }
+
+    /// The helpers of the user's own configuration: dropping the repository's drops them too, so they are named again.
+    async fn own_helpers(self, guard: &mut Guard) -> Result<(), Fault> {
+        guard.settings.push(("credential.helper".into(), String::new()));
+        let done = self
+            .outside(args(&["config", "--global", "--includes", "-z", "--get-regexp", r"^credential\..*helper$"]))
+            .await?;
+        for record in done.out.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+            if let Some((name, value)) = lossy(record).split_once('\n') {
+                guard.settings.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The repository of a submodule that was checked out.
+fn populated(bounds: &Bounds, top: &Path) -> Result<Option<Place>, Fault> {
+    if top.join(".git").symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let shown = top.display().to_string();
+    match Place::find(bounds, &shown) {
+        Ok(place) => Ok(Some(place)),
+        Err(fault) if fault.is_missing() => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+impl Guard {
+    /// Sets what answers this name, if it is one that must not be heeded.
+    fn answer(&mut self, name: &str, mode: Mode) {
+        let Some((section, rest)) = name.split_once('.') else { return };
+        let (sub, key) = rest.rsplit_once('.').map_or((None, rest), |(sub, key)| (Some(sub), key));
+        if NETWORK.iter().any(|(of, what)| *of == section && *what == key) {
+            self.network.insert(name.to_owned());
+        }
+        let known = ANSWERS.iter().find(|(of, with_sub, what, _)| {
+            *of == section
+                && *what == key
+                && match with_sub {
+                    Sub::Any => sub.is_some(),
+                    Sub::None => sub.is_none(),
+                    Sub::Either => true,
+                }
+        });
+        let Some((.., value)) = known else { return };
+        let value = match (section, sub, key) {
+            ("gpg", Some("x509"), "program") => "gpgsm",
+            ("gpg", Some("ssh"), "program") => "ssh-keygen",
+            _ => value,
+        };
+        self.ignored.insert(name.to_owned());
+        self.set(name, value);
+        if let ("filter", Some(driver)) = (section, sub) {
+            // Nothing may be stored or checked out unfiltered by accident; when only looking, unfiltered is the answer.
+            self.set(&format!("filter.{driver}.required"), if mode == Mode::Read { "false" } else { "true" });
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        match self.settings.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => value.clone_into(old),
+            None => self.settings.push((name.to_owned(), value.to_owned())),
+        }
+    }
+
+    /// What was not heeded, as advice for when something failed.
+    pub(crate) fn advice(&self) -> Option<String> {
+        if self.ignored.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = self.ignored.iter().take(8).map(String::as_str).collect();
+        Some(format!(
+            "Not used, because the repository's own configuration names it: {}. The person running the server can allow it \
+             with --trust-repo-config.",
+            names.join(", ")
+        ))
+    }
+}
+
+fn is_helper(name: &str) -> bool {
+    name.starts_with("credential.") && name.ends_with(".helper")
+}
+
+fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+trait ChainWith {
+    fn chain_with(self, more: &[(&str, &str)], sign: bool) -> Self;
+}
+
+impl ChainWith for Vec<(String, String)> {
+    fn chain_with(mut self, more: &[(&str, &str)], sign: bool) -> Self {
+        self.extend(pairs(more));
+        if !sign {
+            self.extend(pairs(UNSIGNED));
+        }
+        self
+    }
+}
+
+/// Whether a name has a middle part.
+enum Sub {
+    Any,
+    None,
+    Either,
+}
+
+/// Set for every run unless the repository's configuration is trusted: nothing runs by itself.
+const FIXED: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("diff.external", ""),
+    ("core.alternateRefsCommand", "true"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("push.recurseSubmodules", "no"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("status.submoduleSummary", "false"),
+    ("protocol.allow", "never"),
+    ("protocol.file.allow", "never"),
+    ("log.showSignature", "false"),
+    ("merge.verifySignatures", "false"),
+];
+
+/// Set for every run: the shape of what is read, and what we write.
+const SHAPES: &[(&str, &str)] = &[
+    ("color.ui", "never"),
+    ("color.status", "never"),
+    ("color.branch", "never"),
+    ("color.diff", "never"),
+    ("color.grep", "never"),
+    ("column.ui", "never"),
+    ("column.status", "never"),
+    ("column.branch", "never"),
+    ("i18n.commitEncoding", "UTF-8"),
+    ("i18n.logOutputEncoding", "UTF-8"),
+    ("rebase.backend", "merge"),
+];
+
+/// Set unless signing was asked for.
+const UNSIGNED: &[(&str, &str)] = &[
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("tag.forceSignAnnotated", "false"),
+    ("push.gpgSign", "false"),
+];
+
+/// What answers a name that a repository's own configuration holds. Names are as git lists them: section and key in lower
+/// case. A merge driver becomes one that reports a conflict; with an empty one, git would take "ours" for merged.
+const ANSWERS: &[(&str, Sub, &str, &str)] = &[
+    ("core", Sub::None, "fsmonitor", "false"),
+    ("core", Sub::None, "hookspath", "/dev/null"),
+    ("core", Sub::None, "sshcommand", "ssh"),
+    ("core", Sub::None, "gitproxy", "none"),
+    ("core", Sub::None, "askpass", ""),
+    ("core", Sub::None, "editor", ":"),
+    ("core", Sub::None, "pager", "cat"),
+    ("core", Sub::None, "alternaterefscommand", "true"),
+    ("core", Sub::None, "protecthfs", "true"),
+    ("core", Sub::None, "protectntfs", "true"),
+    ("sequence", Sub::None, "editor", ":"),
+    ("diff", Sub::None, "external", ""),
+    ("diff", Sub::Any, "textconv", ""),
+    ("diff", Sub::Any, "command", ""),
+    ("filter", Sub::Any, "clean", ""),
+    ("filter", Sub::Any, "smudge", ""),
+    ("filter", Sub::Any, "process", ""),
+    ("merge", Sub::Any, "driver", "false"),
+    ("gpg", Sub::None, "program", "gpg"),
+    ("gpg", Sub::Any, "program", "gpg"),
+    ("gpg", Sub::Any, "defaultkeycommand", ""),
+    ("credential", Sub::Either, "helper", ""),
+    ("trailer", Sub::Any, "command", "true"),
+    ("trailer", Sub::Any, "cmd", "true"),
+    ("hook", Sub::Any, "command", "true"),
+    ("gc", Sub::None, "recentobjectshook", ""),
+    ("interactive", Sub::None, "difffilter", "cat"),
+    ("remote", Sub::Any, "uploadpack", "git-upload-pack"),
+    ("remote", Sub::Any, "receivepack", "git-receive-pack"),
+    ("remote", Sub::Any, "vcs", ""),
+    ("remote", Sub::Any, "mirror", "false"),
+    ("branch", Sub::Any, "mergeoptions", ""),
+    ("pull", Sub::None, "twohead", "ort"),
+    ("pull", Sub::None, "octopus", "octopus"),
+    ("submodule", Sub::Any, "update", "checkout"),
+    ("push", Sub::None, "pushoption", ""),
+    ("lfs", Sub::Any, "clean", ""),
+    ("lfs", Sub::Any, "smudge", ""),
+    ("lfs", Sub::Any, "path", ""),
+    ("lfs", Sub::Either, "standalonetransferagent", ""),
+    ("lfs", Sub::None, "storage", "lfs"),
+];
+
+/// What decides where traffic goes and what is believed there.
+const NETWORK: &[(&str, &str)] = &[
+    ("http", "proxy"),
+    ("http", "sslverify"),
+    ("http", "sslcainfo"),
+    ("http", "sslcapath"),
+    ("http", "sslcert"),
+    ("http", "sslkey"),
+    ("http", "cookiefile"),
+    ("http", "savecookies"),
+    ("http", "curloptresolve"),
+    ("http", "delegation"),
+    ("http", "followredirects"),
+    ("http", "proactiveauth"),
+    ("remote", "proxy"),
+    ("fetch", "bundleuri"),
+    ("transfer", "bundleuri"),
+];
+
+/// Sections that a repository does not heed while it serves as a remote.
+const CLIENT_ONLY: &[&str] = &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];
+
+const INCLUDE_DEPTH_MAX: usize = 10;
+const FILES_MAX: usize = 256;
+const SUBMODULES_MAX: usize = 256;
+const CONFIG_MAX: usize = 4 * 1024 * 1024;

@@ -1,0 +1,552 @@
+//! Tools that put histories together: merge, rebase, cherry_pick, worktree.
+//!
+//! A merge that stops at conflicts has changed things, so it is an answer and not an error.
+
+use crate::guard::Mode;
+use crate::place::settle;
+use crate::run::{Keep, args, args_and};
+use crate::write::{COMMAND_BYTES, check_name};
+use crate::{Git, Repo, fields, no_dash};
+use linchpin::{Cx, Error};
+use linchpin_kit::{Fault, Shown};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+type Answered<T> = Result<Shown<T>, Error>;
+
+/// How far it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Progress {
+    /// Done.
+    Done,
+    /// There was nothing to do.
+    UpToDate,
+    /// It waits for conflicts to be resolved.
+    Conflicts,
+    /// It was given up, and everything is as before.
+    Aborted,
+}
+
+/// What a merge or the like came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Joined {
+    status: Progress,
+    /// The current commit now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// Paths with conflicts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts: Vec<String>,
+    /// What happened.
+    message: String,
+}
+
+/// What came of a command that may stop at conflicts.
+pub(crate) async fn joined(
+    repo: &Repo,
+    command: Vec<std::ffi::OsString>,
+    done_words: &str,
+    resume: &str,
+) -> Result<Shown<Joined>, Fault> {
+    let before = repo.resolve("HEAD", "commit").await?;
+    let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
+    let conflicts = repo.conflicts().await?;
+    let complaint = done.complaint();
+    // It was refused because of conflicts of earlier, and did nothing.
+    let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
+    if !done.good() && (conflicts.is_empty() || refused) {
+        return Err(repo.failed(&done));
+    }
+    let head = repo.resolve("HEAD", "commit").await?;
+    let (status, message) = if !conflicts.is_empty() && !done.good() {
+        (Progress::Conflicts, format!("Stopped at conflicts in: {}. {resume}", conflicts.join(", ")))
+    } else if head == before && done_words.starts_with("Merged") {
+        (Progress::UpToDate, "Already up to date".to_owned())
+    } else {
+        (Progress::Done, format!("{done_words}; HEAD is now {}", head.as_deref().unwrap_or("unborn")))
+    };
+    Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }))
+}
+
+async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
+    repo.must(&[what, "--abort"]).await?;
+    let head = repo.resolve("HEAD", "commit").await?;
+    let message = format!("The {what} was given up");
+    Ok(Shown::ours(message.clone(), Joined { status: Progress::Aborted, head, conflicts: Vec::new(), message }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct MergeArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// The branch, tag or commit to merge into the current branch. Not needed with abort.
+    #[serde(default)]
+    branch: Option<String>,
+    /// The merge commit's message.
+    #[serde(default)]
+    message: Option<String>,
+    /// Make a merge commit even where moving the branch forward would do.
+    #[serde(default)]
+    no_ff: bool,
+    /// Only move the branch forward; otherwise refuse.
+    #[serde(default)]
+    ff_only: bool,
+    /// Stage the changes as if they were made here, without a merge commit.
+    #[serde(default)]
+    squash: bool,
+    /// Give up a merge that stopped at conflicts.
+    #[serde(default)]
+    abort: bool,
+}
+
+pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> {
+    let branch = q.branch.as_deref().unwrap_or_default();
+    no_dash("branch", branch)?;
+    if q.message.as_ref().is_some_and(|message| message.contains('\0')) {
+        return Err(Fault::new("Invalid message: it holds a NUL character").into());
+    }
+    if u8::from(q.no_ff) + u8::from(q.ff_only) + u8::from(q.squash) > 1 {
+        return Err(Fault::new("no_ff, ff_only and squash exclude each other").into());
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    if q.abort {
+        return aborted(&repo, "merge").await;
+    }
+    if branch.is_empty() {
+        return Err(Fault::new("branch is missing").hint("Name the branch to merge, or pass abort.").into());
+    }
+    let hash = repo.commit(branch).await?;
+    let message = match q.message {
+        Some(message) if !message.is_empty() => message,
+        _ => merge_message(&repo, branch).await?,
+    };
+    let flag = match (q.no_ff, q.ff_only, q.squash) {
+        (true, ..) => "--no-ff",
+        (_, true, _) => "--ff-only",
+        (.., true) => "--squash",
+        _ => "--ff",
+    };
+    let mut command = merge_command(&repo, flag);
+    if !q.squash && !q.ff_only {
+        command.extend(args(&["-m", &message]));
+    }
+    command.push(hash.into());
+    let words = if q.squash { "Staged, not committed" } else { "Merged" };
+    let resume = "Resolve them, git_add the files and git_commit; or git_merge with abort.";
+    Ok(joined(&repo, command, words, resume).await?)
+}
+
+/// `git merge` with everything off that we did not ask for.
+pub(crate) fn merge_command(repo: &Repo, flag: &str) -> Vec<std::ffi::OsString> {
+    let mut command =
+        args(&["merge", "--quiet", "--no-edit", "--no-stat", "--no-autostash", "--no-verify-signatures", repo.sign(), flag]);
+    if !repo.config().trust_repo_config {
+        command.push("--no-verify".into());
+    }
+    command
+}
+
+/// The message git would write, had it seen the name instead of an object id.
+async fn merge_message(repo: &Repo, branch: &str) -> Result<String, Fault> {
+    let mut kind = "commit";
+    for (space, name) in [("heads", "branch"), ("remotes", "remote-tracking branch"), ("tags", "tag")] {
+        if repo.ask(&["show-ref", "--verify", "--quiet", &format!("refs/{space}/{branch}")]).await?.good() {
+            kind = name;
+            break;
+        }
+    }
+    let into = match repo.current().await? {
+        Some(current) if current != "main" && current != "master" => format!(" into {current}"),
+        None => " into HEAD".to_owned(),
+        Some(_) => String::new(),
+    };
+    Ok(format!("Merge {kind} '{branch}'{into}"))
+}
+
+/// What to do with something that stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    #[default]
+    Start,
+    Continue,
+    Skip,
+    Abort,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RebaseArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// start (when left out), or continue, skip or abort one that stopped.
+    #[serde(default)]
+    action: Step,
+    /// For start: the branch or commit whose commits are kept; those of the current branch that it lacks are replayed.
+    #[serde(default)]
+    upstream: Option<String>,
+    /// For start: where they are replayed; the upstream when left out.
+    #[serde(default)]
+    onto: Option<String>,
+    /// For start: must be true, because the commits are replaced by new ones.
+    #[serde(default)]
+    confirm: bool,
+}
+
+pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined> {
+    for (name, value) in [("upstream", &q.upstream), ("onto", &q.onto)] {
+        no_dash(name, value.as_deref().unwrap_or_default())?;
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let resume = "Resolve them and git_add the files, then git_rebase with action continue, skip or abort.";
+    match q.action {
+        Step::Abort => return aborted(&repo, "rebase").await,
+        Step::Continue | Step::Skip => {
+            if !repo.config().trust_repo_config {
+                let dir = repo.place.git_dir.clone();
+                tokio::task::spawn_blocking(move || harmless_plan(&dir))
+                    .await
+                    .map_err(|_| Fault::new("The rebase could not be looked at"))??;
+            }
+            let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
+            return Ok(joined(&repo, args(&["rebase", step]), "Rebased", resume).await?);
+        }
+        Step::Start => {}
+    }
+    let Some(upstream) = q.upstream.as_deref().filter(|upstream| !upstream.is_empty()) else {
+        return Err(Fault::new("upstream is missing").hint("Name the branch to rebase onto.").into());
+    };
+    let upstream_id = repo.commit(upstream).await?;
+    let onto_id = match q.onto.as_deref().filter(|onto| !onto.is_empty()) {
+        Some(onto) => repo.commit(onto).await?,
+        None => upstream_id.clone(),
+    };
+    if !q.confirm {
+        let count = repo.must(&["rev-list", "--count", &format!("{upstream_id}..HEAD")]).await?.text();
+        let branch = repo.current().await?.unwrap_or_else(|| "HEAD".to_owned());
+        let fault = Fault::new(format!("Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"));
+        return Err(fault.hint("Pass confirm: true if that is wanted. Commits that others already have should stay.").into());
+    }
+    let mut command = args(&[
+        "rebase",
+        "--quiet",
+        "--merge",
+        "--no-stat",
+        "--no-autostash",
+        "--no-autosquash",
+        "--no-fork-point",
+        "--no-reschedule-failed-exec",
+        repo.sign(),
+    ]);
+    if !repo.config().trust_repo_config {
+        command.push("--no-verify".into());
+    }
+    command.push(format!("--onto={onto_id}").into());
+    command.push(upstream_id.into());
+    Ok(joined(&repo, command, "Rebased", resume).await?)
+}
+
+/// Refuses to go on with a plan that may have come with the repository and runs programs.
+fn harmless_plan(git_dir: &Path) -> Result<(), Fault> {
+    let trap = |what: &str| {
+        Fault::new(format!("The work in progress was set up to run programs ({what})"))
+            .hint("Give it up with action abort, or finish it by hand.")
+    };
+    let read = |path: PathBuf| -> Result<Option<String>, Fault> {
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let fine = std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= PLAN_MAX);
+        let text = if fine { std::fs::read_to_string(&path).ok() } else { None };
+        text.map(Some).ok_or_else(|| trap(&path.file_name().unwrap_or_default().to_string_lossy()))
+    };
+    if git_dir.join("rebase-apply").exists() {
+        return Err(trap("rebase-apply"));
+    }
+    for file in ["rebase-merge/git-rebase-todo", "sequencer/todo"] {
+        let Some(plan) = read(git_dir.join(file))? else { continue };
+        for line in plan.lines().map(str::trim_start) {
+            let word = line.split_whitespace().next().unwrap_or_default();
+            if !word.is_empty() && !word.starts_with('#') && !STEPS.contains(&word) {
+                return Err(trap(file));
+            }
+        }
+    }
+    if let Some(strategy) = read(git_dir.join("rebase-merge/strategy"))?
+        && !STRATEGIES.contains(&strategy.trim())
+    {
+        return Err(trap("rebase-merge/strategy"));
+    }
+    if let Some(options) = read(git_dir.join("sequencer/opts"))?
+        && (options.to_lowercase().contains("strategy") || options.to_lowercase().contains("include"))
+    {
+        return Err(trap("sequencer/opts"));
+    }
+    Ok(())
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CherryPickArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// start (when left out), or continue, skip or abort one that stopped.
+    #[serde(default)]
+    action: Step,
+    /// For start: the commits to apply, in this order; a range is a..b.
+    #[serde(default)]
+    revisions: Vec<String>,
+    /// Only stage the changes.
+    #[serde(default)]
+    no_commit: bool,
+    /// Name the original commit in the message.
+    #[serde(default)]
+    record_origin: bool,
+    /// For merge commits: the parent (from 1) whose side is taken as the base.
+    #[serde(default)]
+    mainline: Option<u8>,
+}
+
+pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answered<Joined> {
+    for revision in &q.revisions {
+        no_dash("revision", revision)?;
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let resume = "Resolve them and git_add the files, then git_cherry_pick with action continue, skip or abort.";
+    match q.action {
+        Step::Abort => return aborted(&repo, "cherry-pick").await,
+        Step::Continue | Step::Skip => {
+            if !repo.config().trust_repo_config {
+                let dir = repo.place.git_dir.clone();
+                tokio::task::spawn_blocking(move || harmless_plan(&dir))
+                    .await
+                    .map_err(|_| Fault::new("The cherry-pick could not be looked at"))??;
+            }
+            let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
+            return Ok(joined(&repo, args(&["cherry-pick", step]), "Picked", resume).await?);
+        }
+        Step::Start => {}
+    }
+    let mut hashes = Vec::new();
+    for revision in &q.revisions {
+        match revision.split_once("..") {
+            Some((from, to)) if !to.starts_with('.') => {
+                no_dash("revision", to)?;
+                let (from, to) = (repo.commit(from).await?, repo.commit(to).await?);
+                let list = repo.must(&["rev-list", "--reverse", "--max-count=101", &format!("{from}..{to}")]).await?.text();
+                hashes.extend(list.lines().map(str::to_owned));
+            }
+            _ => hashes.push(repo.commit(revision).await?),
+        }
+        if hashes.len() > PICKS_MAX {
+            return Err(Fault::new("More than 100 commits at once").hint("Pick fewer at a time.").into());
+        }
+    }
+    if hashes.is_empty() {
+        return Err(Fault::new("revisions names no commit").hint("Pass at least one commit.").into());
+    }
+    let mut command = vec!["cherry-pick", repo.sign()];
+    if q.no_commit {
+        command.push("--no-commit");
+    }
+    if q.record_origin {
+        command.push("-x");
+    }
+    let mainline = q.mainline.map(|parent| format!("--mainline={parent}"));
+    command.extend(mainline.as_deref());
+    let words = if q.no_commit { "Staged, not committed" } else { "Picked" };
+    Ok(joined(&repo, args_and(&command, &hashes), words, resume).await?)
+}
+
+/// What `git_worktree` does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WorktreeAction {
+    #[default]
+    List,
+    Add,
+    Remove,
+    Prune,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct WorktreeArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// list (when left out), add, remove or prune.
+    #[serde(default)]
+    action: WorktreeAction,
+    /// The work tree's directory; relative paths begin at the top level.
+    #[serde(default)]
+    path: Option<String>,
+    /// For add: the branch, tag or commit to check out; HEAD when left out.
+    #[serde(default)]
+    revision: Option<String>,
+    /// For add: make this branch and check it out.
+    #[serde(default)]
+    new_branch: Option<String>,
+    /// For remove: also when it holds changes, which are lost.
+    #[serde(default)]
+    force: bool,
+}
+
+/// Work trees.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Worktrees {
+    /// What was done.
+    message: String,
+    worktrees: Vec<Worktree>,
+}
+
+/// One work tree.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Worktree {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// The branch checked out there; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// Whether it is locked against removal.
+    locked: bool,
+    /// Whether its directory is gone.
+    prunable: bool,
+}
+
+pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Worktrees> {
+    for (name, value) in [("path", &q.path), ("revision", &q.revision), ("branch name", &q.new_branch)] {
+        no_dash(name, value.as_deref().unwrap_or_default())?;
+    }
+    let mode = if q.action == WorktreeAction::List { Mode::Read } else { Mode::Write };
+    let repo = git.repo(cx, &q.repo_path, mode).await?;
+    let message = match q.action {
+        WorktreeAction::List => {
+            let all = worktrees(&repo).await?;
+            let line = |tree: &Worktree| {
+                let what = tree.branch.clone().or_else(|| tree.head.clone()).unwrap_or_default();
+                format!("{} {what}", tree.path)
+            };
+            let text = all.iter().map(line).collect::<Vec<_>>().join("\n");
+            return Ok(Shown::outside(text.clone(), Worktrees { message: text, worktrees: all }));
+        }
+        WorktreeAction::Prune => {
+            repo.must(&["worktree", "prune"]).await?;
+            "Forgot the work trees whose directories are gone".to_owned()
+        }
+        WorktreeAction::Add => add_worktree(&repo, &q).await?,
+        WorktreeAction::Remove => {
+            let path = worktree_path(&repo, q.path.as_deref())?;
+            let known = worktrees(&repo).await?.iter().any(|tree| settle(Path::new(&tree.path)) == path);
+            if !known || path == repo.place.top {
+                let fault = Fault::missing(format!("'{}' is not another work tree of this repository", path.display()));
+                return Err(fault.hint("git_worktree lists them.").into());
+            }
+            let mut command = args(&["worktree", "remove"]);
+            if q.force {
+                command.push("--force".into());
+            }
+            command.push("--".into());
+            command.push(path.clone().into());
+            let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
+            if !done.good() {
+                return Err(repo.failed(&done).into());
+            }
+            format!("Removed the work tree {}", path.display())
+        }
+    };
+    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees: worktrees(&repo).await? }))
+}
+
+async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
+    let path = worktree_path(repo, q.path.as_deref())?;
+    if path.symlink_metadata().is_ok() {
+        return Err(Fault::new(format!("'{}' exists already", path.display())).hint("Name a new directory."));
+    }
+    let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
+    let hash = repo.commit(revision).await?;
+    let mut command = args(&["worktree", "add", "--quiet", "--no-guess-remote"]);
+    let branch = q.new_branch.as_deref().filter(|branch| !branch.is_empty());
+    let full = format!("refs/heads/{revision}");
+    let is_branch = revision != "HEAD" && repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good();
+    match branch {
+        Some(branch) => {
+            check_name(repo, "branch", "refs/heads", branch).await?;
+            command.extend(args(&["--no-track", "-b", branch, "--"]));
+            command.extend([path.clone().into(), hash.into()]);
+        }
+        None if is_branch => {
+            command.push("--".into());
+            command.extend([path.clone().into(), revision.into()]);
+        }
+        None => {
+            command.extend(args(&["--detach", "--"]));
+            command.extend([path.clone().into(), hash.into()]);
+        }
+    }
+    let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let what = branch.unwrap_or(revision);
+    Ok(format!("Added the work tree {} with {what}", path.display()))
+}
+
+/// Where a work tree may be: inside what may be used, and where everything may be used, in the repository or beside it
+/// under a name that is not hidden. Never in a git directory.
+fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, Fault> {
+    let given = given.filter(|path| !path.is_empty()).ok_or_else(|| Fault::new("path is missing"))?;
+    if given.contains('\0') {
+        return Err(Fault::new("Invalid path: it holds a NUL character"));
+    }
+    let path = settle(&repo.place.top.join(given));
+    let top = &repo.place.top;
+    let beside = path.parent() == top.parent()
+        && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let allowed = if repo.bounds.any { path.starts_with(top) || beside } else { repo.bounds.hold(&path) };
+    let in_git = path.components().any(|part| part.as_os_str() == ".git") || path.starts_with(&repo.place.common);
+    if !allowed || in_git && !repo.place.bare {
+        return Err(Fault::new(format!("'{given}' is outside the places where a work tree may be"))
+            .hint(format!("Use a path below {}.", top.display())));
+    }
+    Ok(path)
+}
+
+async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, Fault> {
+    let done = repo.must(&["worktree", "list", "--porcelain", "-z"]).await?;
+    let mut all: Vec<Worktree> = Vec::new();
+    for line in fields(&done.out) {
+        let (key, value) = line.split_once(' ').unwrap_or((&line, ""));
+        if key == "worktree" {
+            all.push(Worktree { path: value.to_owned(), head: None, branch: None, locked: false, prunable: false });
+            continue;
+        }
+        let Some(last) = all.last_mut() else { continue };
+        match key {
+            "HEAD" => last.head = Some(value.to_owned()),
+            "branch" => last.branch = Some(value.trim_start_matches("refs/heads/").to_owned()),
+            "locked" => last.locked = true,
+            "prunable" => last.prunable = true,
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+/// What a plan may say: everything but `exec`.
+const STEPS: &[&str] = &[
+    "pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d", "label", "l", "reset", "t", "merge",
+    "m", "break", "b", "noop", "update-ref", "u", "revert",
+];
+
+/// Strategies that are part of git. Another name would be looked up as a program.
+const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+
+/// How git says that something else has to be finished first.
+const IN_THE_WAY: &[&str] =
+    &["unmerged files", "not concluded", "needs merge", "must edit all merge conflicts", "already in progress", "already a rebase"];
+
+const PLAN_MAX: u64 = 4 * 1024 * 1024;
+const PICKS_MAX: usize = 100;

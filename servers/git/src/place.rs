@@ -1,0 +1,417 @@
+//! Where a repository is, and whether all of it lies inside what may be used.
+//!
+//! Git finds its parts by following what the repository says: a `.git` file, `commondir`, `core.worktree`, alternates, links.
+//! Each of these is followed here first, and refused by name when it leads outside.
+
+use linchpin_kit::Fault;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+/// The directories that may be used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    /// Everything may be used.
+    pub(crate) any: bool,
+    /// Canonical; a path is inside when it is one of these or below.
+    pub(crate) dirs: Vec<PathBuf>,
+}
+
+impl Bounds {
+    pub(crate) fn hold(&self, path: &Path) -> bool {
+        self.any || self.dirs.iter().any(|dir| path.starts_with(dir))
+    }
+
+    /// What lies in both. Of two directories one inside the other, the inner one is left.
+    pub(crate) fn narrowed(&self, other: &[PathBuf]) -> Self {
+        if self.any {
+            return Self { any: false, dirs: other.to_vec() };
+        }
+        let inner = other.iter().filter(|dir| self.hold(dir)).chain(
+            self.dirs.iter().filter(|dir| other.iter().any(|outer| dir.starts_with(outer))),
+        );
+        let dirs: BTreeSet<PathBuf> = inner.cloned().collect();
+        Self { any: false, dirs: dirs.into_iter().collect() }
+    }
+
+    /// In words, as the published server says it.
+    fn shown(&self) -> String {
+        let dirs: Vec<String> = self.dirs.iter().map(|dir| format!("'{}'", dir.display())).collect();
+        dirs.join(", ")
+    }
+
+    /// The path with every link followed, if it is inside; `what` names where it comes from.
+    fn inside(&self, path: &Path, what: &str) -> Result<PathBuf, Fault> {
+        let settled = settle(path);
+        if self.hold(&settled) {
+            return Ok(settled);
+        }
+        Err(escape(what))
+    }
+}
+
+/// Where git's parts are.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The top of the work tree; of a bare repository, the repository. Git runs here.
+    pub(crate) top: PathBuf,
+    pub(crate) bare: bool,
+    pub(crate) git_dir: PathBuf,
+    /// Where refs, objects and configuration are; differs from `git_dir` in linked work trees.
+    pub(crate) common: PathBuf,
+}
+
+impl Place {
+    /// The configuration files it brings along that exist.
+    pub(crate) fn configs(&self) -> Vec<PathBuf> {
+        let all = [self.common.join("config"), self.git_dir.join("config.worktree"), self.common.join("config.worktree")];
+        let mut found: Vec<PathBuf> = all.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect();
+        found.dedup();
+        found
+    }
+
+    /// Finds the repository that `given` is in, as far as `bounds` reach.
+    pub(crate) fn find(bounds: &Bounds, given: &str) -> Result<Self, Fault> {
+        if given.contains('\0') || given.is_empty() {
+            return Err(Fault::new("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
+        }
+        let path = absolute(Path::new(given))?;
+        let path = settle(&path);
+        if !bounds.hold(&path) {
+            return Err(match bounds.dirs.as_slice() {
+                [] => Fault::new("No repository may be used on this server").hint(
+                    "The person running it can name repositories with --repository DIR, or allow all with --allow-any.",
+                ),
+                _ => Fault::new(format!(
+                    "Repository path '{given}' is outside the allowed repository {}",
+                    bounds.shown()
+                ))
+                .hint("Use a path inside it. The person running the server can add others with --repository."),
+            });
+        }
+        if !path.exists() {
+            return Err(Fault::missing(format!("'{given}' does not exist")).hint("Pass the absolute path of a repository."));
+        }
+        let Some(place) = Self::above(bounds, &path)? else {
+            return Err(Fault::missing(format!("'{given}' is not in a git repository"))
+                .hint("Pass the top level of a repository, or a directory below it."));
+        };
+        place.inspect(bounds)?;
+        Ok(place)
+    }
+
+    /// The repository that the settled `path` is in.
+    fn above(bounds: &Bounds, path: &Path) -> Result<Option<Self>, Fault> {
+        for dir in path.ancestors() {
+            if !bounds.hold(dir) {
+                break;
+            }
+            let dot = dir.join(".git");
+            if dot.symlink_metadata().is_ok() {
+                return Self::at(bounds, dir, &dot);
+            }
+            if looks_bare(dir) {
+                if dir.file_name().is_some_and(|name| name == ".git")
+                    && let Some(top) = dir.parent()
+                    && bounds.hold(top)
+                {
+                    return Self::at(bounds, top, dir);
+                }
+                let outer = dir.ancestors().skip(1).find(|outer| outer.join(".git").symlink_metadata().is_ok());
+                if let Some(outer) = outer {
+                    return Err(Fault::new(format!(
+                        "'{}' is a bare repository inside the repository '{}', which may be a trap (safe.bareRepository)",
+                        dir.display(),
+                        outer.display()
+                    ))
+                    .hint("Pass the work tree of the repository that is meant."));
+                }
+                let top = dir.to_owned();
+                return Ok(Some(Self { git_dir: top.clone(), common: top.clone(), top, bare: true }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The repository whose work tree is `top` and whose `.git` is `dot`.
+    fn at(bounds: &Bounds, top: &Path, dot: &Path) -> Result<Option<Self>, Fault> {
+        let at = bounds.inside(dot, ".git")?;
+        let git_dir = if at.is_dir() {
+            at
+        } else {
+            let text = small_file(&at, ".git")?;
+            let Some(target) = text.strip_prefix("gitdir:") else {
+                return Err(Fault::new(format!("'{}' is neither a directory nor a gitdir file", dot.display())));
+            };
+            bounds.inside(&top.join(target.trim()), ".git file (gitdir)")?
+        };
+        let common = match small_file(&git_dir.join("commondir"), "commondir") {
+            Ok(text) => bounds.inside(&git_dir.join(text.trim_end_matches(['\n', '\r'])), "commondir")?,
+            Err(fault) if fault.is_missing() => git_dir.clone(),
+            Err(fault) => return Err(fault),
+        };
+        if !looks_bare(&common) {
+            return Ok(None);
+        }
+        Ok(Some(Self { top: top.to_owned(), bare: false, git_dir, common }))
+    }
+
+    /// Follows everything that may lead elsewhere.
+    fn inspect(&self, bounds: &Bounds) -> Result<(), Fault> {
+        if bounds.any {
+            return Ok(());
+        }
+        let mut seen = 0;
+        for dir in BTreeSet::from([&self.git_dir, &self.common]) {
+            links(bounds, dir, dir, 0, &mut seen)?;
+        }
+        let mut stores = vec![self.common.join("objects")];
+        let mut at = 0;
+        while let Some(store) = stores.get(at).cloned() {
+            at += 1;
+            match small_file(&store.join("info/alternates"), "objects/info/alternates") {
+                Ok(text) => {
+                    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                        if line.starts_with('"') {
+                            return Err(escape("objects/info/alternates"));
+                        }
+                        stores.push(bounds.inside(&store.join(line), "objects/info/alternates")?);
+                    }
+                }
+                Err(fault) if fault.is_missing() => {}
+                Err(fault) => return Err(fault),
+            }
+            if stores.len() > ALTERNATES_MAX {
+                return Err(Fault::new("The repository has too many alternates"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What `core.worktree` says must be what was found.
+    pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), Fault> {
+        let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
+        if self.bare || path != self.top {
+            return Err(Fault::new("The repository's configuration moves its work tree elsewhere (core.worktree)")
+                .hint("Use the path of that work tree if it has a .git of its own."));
+        }
+        Ok(())
+    }
+
+    /// A path that an argument names, relative to the top level, checked to be in the work tree when every link is
+    /// followed. The answer is what git may be given after `--`.
+    pub(crate) fn inner(&self, given: &str) -> Result<String, Fault> {
+        let outside = || {
+            Fault::new(format!("Path '{given}' is outside the repository '{}'", self.top.display()))
+                .hint("Paths are relative to the top level of the repository.")
+        };
+        if given.contains('\0') || given.is_empty() || given.len() > PATH_MAX {
+            return Err(Fault::new(format!("Invalid path: '{}'", linchpin_kit::clip(given, 200).text)));
+        }
+        let path = self.top.join(given);
+        let settled = settle(&path);
+        if !settled.starts_with(&self.top) || !self.bare && settled.starts_with(self.top.join(".git")) {
+            return Err(outside());
+        }
+        if Path::new(given).is_relative() {
+            return Ok(given.to_owned());
+        }
+        // Absolute: the directory by its true name, the last name as it is, because it may be a link that is meant.
+        let true_name = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => settle(parent).join(name),
+            _ => settled,
+        };
+        let relative = true_name.strip_prefix(&self.top).map_err(|_| outside())?;
+        Ok(match relative.to_string_lossy() {
+            text if text.is_empty() => ".".to_owned(),
+            text => text.into_owned(),
+        })
+    }
+}
+
+/// The top level of the repository that `given` is in, for the operator's own paths.
+pub(crate) fn top_of(given: &Path) -> Result<PathBuf, Fault> {
+    let shown = given.display();
+    let path = fs::canonicalize(given)
+        .map_err(|_| Fault::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository."))?;
+    let everything = Bounds { any: true, dirs: Vec::new() };
+    let found = Place::above(&everything, &path)?;
+    found.map(|place| place.top).ok_or_else(|| {
+        Fault::new(format!("{shown} is not a valid Git repository"))
+            .hint("Name a repository, or a directory inside one, with --repository.")
+    })
+}
+
+/// The path a root names: a `file://` URI or a plain path.
+pub(crate) fn root_path(root: &str) -> Option<PathBuf> {
+    let path = match root.strip_prefix("file://") {
+        Some(rest) => {
+            let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+            percent_decoded(rest)?
+        }
+        None => root.to_owned(),
+    };
+    let path = PathBuf::from(path);
+    if path.is_absolute() { fs::canonicalize(path).ok() } else { None }
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Fault> {
+    std::path::absolute(path).map_err(|_| Fault::new(format!("Invalid path: {}", path.display())))
+}
+
+/// The path with every link followed, also where its end does not exist.
+pub(crate) fn settle(path: &Path) -> PathBuf {
+    let mut tail = Vec::new();
+    let mut head = path.to_owned();
+    let mut base = loop {
+        if let Ok(real) = fs::canonicalize(&head) {
+            break real;
+        }
+        // A link to something that does not exist: where it leads counts, not where it stands.
+        if let Ok(target) = fs::read_link(&head)
+            && tail.len() < LINKS_MAX
+        {
+            tail.push(Component::CurDir.as_os_str().to_owned());
+            head = head.parent().unwrap_or(Path::new("/")).join(target);
+            continue;
+        }
+        match head.components().next_back() {
+            Some(Component::RootDir | Component::Prefix(_)) | None => break head,
+            Some(last) => tail.push(last.as_os_str().to_owned()),
+        }
+        head.pop();
+    };
+    for part in tail.iter().rev() {
+        match Path::new(part).components().next() {
+            Some(Component::ParentDir) => {
+                base.pop();
+            }
+            Some(Component::Normal(name)) => base.push(name),
+            _ => {}
+        }
+    }
+    base
+}
+
+fn looks_bare(dir: &Path) -> bool {
+    dir.join("HEAD").symlink_metadata().is_ok() && dir.join("objects").is_dir() && dir.join("refs").is_dir()
+}
+
+fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Err(Fault::missing(format!("There is no {what}")));
+        }
+        Err(error) => return Err(Fault::new(format!("{what} cannot be read: {}", error.kind()))),
+    };
+    let regular = file.metadata().is_ok_and(|meta| meta.is_file());
+    let mut text = String::new();
+    let read = file.take(SMALL_MAX).read_to_string(&mut text);
+    match read {
+        Ok(read) if regular && (read as u64) < SMALL_MAX => Ok(text),
+        _ => Err(Fault::new(format!("{what} cannot be understood"))),
+    }
+}
+
+/// Refuses links below `dir` that lead outside: git reads and writes through them.
+fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut usize) -> Result<(), Fault> {
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    for entry in entries.flatten() {
+        *seen += 1;
+        if *seen > ENTRIES_MAX {
+            return Err(Fault::new("The .git directory holds too many files to check for links that lead outside")
+                .hint("Run git gc in it."));
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        let path = entry.path();
+        if kind.is_symlink() {
+            let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
+            bounds.inside(&path, &format!(".git/{name}"))?;
+        } else if kind.is_dir() {
+            if depth == DEPTH_MAX {
+                return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
+            }
+            // Submodules' repositories are looked at when they are used.
+            if depth > 0 || entry.file_name() != "modules" {
+                links(bounds, top, &path, depth + 1, seen)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Something in the repository leads outside.
+pub(crate) fn escape(what: &str) -> Fault {
+    Fault::new(format!("The repository leads outside what may be used: {what}")).hint(
+        "Nothing was run. The person running the server can allow the other place too, with a second --repository.",
+    )
+}
+
+const SMALL_MAX: u64 = 64 * 1024;
+const ALTERNATES_MAX: usize = 32;
+const ENTRIES_MAX: usize = 500_000;
+const DEPTH_MAX: usize = 64;
+const LINKS_MAX: usize = 64;
+const PATH_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_settle_where_their_links_lead() {
+        let base = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(base.path()).unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(base.join("a/b"), base.join("in")).unwrap();
+            std::os::unix::fs::symlink("/nowhere/at/all", base.join("a/dangling")).unwrap();
+            std::os::unix::fs::symlink("loop", base.join("loop")).unwrap();
+            assert_eq!(settle(&base.join("in/x/../y")), base.join("a/b/y"));
+            assert_eq!(settle(&base.join("a/dangling/x")), Path::new("/nowhere/at/all/x"));
+            settle(&base.join("loop/x"));
+        }
+        assert_eq!(settle(&base.join("a/../b/./c")), base.join("b/c"));
+        assert_eq!(settle(&base.join("none/../..")), base.parent().unwrap());
+    }
+
+    #[test]
+    fn bounds_only_narrow() {
+        let of = |dirs: &[&str]| Bounds { any: false, dirs: dirs.iter().map(PathBuf::from).collect() };
+        let roots = |dirs: &[&str]| dirs.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(of(&["/a"]).narrowed(&roots(&["/a/b", "/c"])).dirs, roots(&["/a/b"]));
+        assert_eq!(of(&["/a/b"]).narrowed(&roots(&["/a"])).dirs, roots(&["/a/b"]));
+        assert!(of(&["/a"]).narrowed(&roots(&["/ab"])).dirs.is_empty());
+        assert!(!of(&["/a"]).hold(Path::new("/ab")));
+    }
+
+    #[test]
+    fn roots_are_uris_or_absolute_paths() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(base.path()).unwrap().join("a b");
+        fs::create_dir(&dir).unwrap();
+        let uri = format!("file://{}", dir.display()).replace(' ', "%20");
+        assert_eq!(root_path(&uri), Some(dir.clone()));
+        assert_eq!(root_path(&dir.display().to_string()), Some(dir));
+        for bad in ["file:///%zz", "file:///%2", "relative", "https://h/x", ""] {
+            assert_eq!(root_path(bad), None, "{bad}");
+        }
+    }
+}

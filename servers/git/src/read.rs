@@ -1,0 +1,885 @@
+//! The published tools that only read: status, the three diffs, log, show and branch.
+
+use crate::guard::Mode;
+use crate::run::{Keep, args, args_and, lossy};
+use crate::{Git, Repo, fields, no_dash, unresolved, whole};
+use linchpin::{Cx, Error};
+use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+type Answered<T> = Result<Shown<T>, Error>;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct StatusArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+}
+
+/// The state of the work tree.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Status {
+    /// The current branch; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// The current commit; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// The branch it follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    /// Commits here that the upstream lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<u64>,
+    /// Commits of the upstream that are missing here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<u64>,
+    /// Whether nothing is staged, changed or untracked.
+    clean: bool,
+    /// Changed and untracked paths.
+    entries: Vec<StatusEntry>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// One path that is not as committed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct StatusEntry {
+    path: String,
+    /// What is staged: `.` nothing, `A` added, `M` modified, `D` deleted, `R` renamed, `C` copied, `T` type changed, `U` in
+    /// conflict, `?` untracked.
+    staged: char,
+    /// What is changed and not staged, in the same letters.
+    unstaged: char,
+    /// The path it was renamed or copied from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+}
+
+pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let words = repo.run(args(&["status", "--ignore-submodules=dirty"]), Keep::Upto(repo.max), Vec::new());
+    let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
+    let parts = repo.run(parts, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
+    let (words, parts) = tokio::try_join!(words, parts)?;
+    if !words.good() {
+        return Err(repo.failed(&words).into());
+    }
+    let mut status = parse_status(&parts.out);
+    if status.entries.len() > PAGE_ITEMS_MAX || parts.cut {
+        status.entries.truncate(PAGE_ITEMS_MAX);
+        status.paging.truncated = true;
+    }
+    let text = format!("Repository status:\n{}", words.text());
+    let notice = (words.cut || status.paging.truncated)
+        .then(|| "[Cut: too many files are changed or untracked. Add what is generated to .gitignore.]".to_owned());
+    Ok(Shown::outside(text, status).notice(notice))
+}
+
+fn parse_status(out: &[u8]) -> Status {
+    let mut status = Status {
+        branch: None,
+        head: None,
+        upstream: None,
+        ahead: None,
+        behind: None,
+        clean: true,
+        entries: Vec::new(),
+        paging: Paging::whole(),
+    };
+    let mut records = fields(out).into_iter();
+    while let Some(record) = records.next() {
+        let (kind, rest) = record.split_once(' ').unwrap_or((&record, ""));
+        let entry = |skip: usize, from: Option<String>| {
+            let mut letters = rest.chars();
+            let (staged, unstaged) = (letters.next().unwrap_or('.'), letters.next().unwrap_or('.'));
+            let path = rest.splitn(skip + 1, ' ').nth(skip).unwrap_or_default().to_owned();
+            StatusEntry { path, staged, unstaged, from }
+        };
+        match kind {
+            "#" => {
+                let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
+                match key {
+                    "branch.oid" if value != "(initial)" => status.head = Some(value.to_owned()),
+                    "branch.head" if value != "(detached)" => status.branch = Some(value.to_owned()),
+                    "branch.upstream" => status.upstream = Some(value.to_owned()),
+                    "branch.ab" => {
+                        let mut numbers = value.split(' ').map(|n| n.trim_start_matches(['+', '-']).parse().ok());
+                        (status.ahead, status.behind) = (numbers.next().flatten(), numbers.next().flatten());
+                    }
+                    _ => {}
+                }
+            }
+            "1" => status.entries.push(entry(7, None)),
+            "2" => {
+                let from = records.next();
+                status.entries.push(entry(8, from));
+            }
+            "u" => status.entries.push(entry(9, None)),
+            "?" => status.entries.push(StatusEntry { path: rest.to_owned(), staged: '?', unstaged: '?', from: None }),
+            _ => {}
+        }
+    }
+    status.clean = status.entries.is_empty();
+    status
+}
+
+fn three() -> i64 {
+    3
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiffWorkArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// Unchanged lines to show around each change.
+    #[serde(default = "three", deserialize_with = "whole")]
+    context_lines: i64,
+    /// Only these files and directories, relative to the top level.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// Only which files changed and by how many lines.
+    #[serde(default)]
+    stat_only: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiffArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b.
+    target: String,
+    /// Unchanged lines to show around each change.
+    #[serde(default = "three", deserialize_with = "whole")]
+    context_lines: i64,
+    /// Only these files and directories, relative to the top level.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// Only which files changed and by how many lines.
+    #[serde(default)]
+    stat_only: bool,
+}
+
+/// Differences.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Diff {
+    /// The differences in git's format, or its table of changed files with `stat_only`; cut when too long.
+    diff: String,
+    /// The files that differ.
+    files: Vec<FileStat>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// How much of a file differs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FileStat {
+    path: String,
+    /// The path it was renamed from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Lines added; absent for binary files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added: Option<u64>,
+    /// Lines removed; absent for binary files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<u64>,
+}
+
+pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    repo.needs_worktree()?;
+    let heading = "Unstaged changes:\n";
+    Ok(differences(&repo, heading, &[], q.context_lines, &q.paths, q.stat_only).await?)
+}
+
+pub(crate) async fn diff_staged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    repo.needs_worktree()?;
+    let heading = "Staged changes:\n";
+    Ok(differences(&repo, heading, &["--cached".to_owned()], q.context_lines, &q.paths, q.stat_only).await?)
+}
+
+pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
+    no_dash("target", &q.target)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let sides = sides(&repo, &q.target).await?;
+    if sides.len() == 1 {
+        repo.needs_worktree()?;
+    }
+    let heading = format!("Diff with {}:\n", q.target);
+    Ok(differences(&repo, &heading, &sides, q.context_lines, &q.paths, q.stat_only).await?)
+}
+
+/// The object ids that a target names: one, or the two ends of a range.
+async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Fault> {
+    // A whole target first: a name such as `:/fix a..b` holds dots and is one object.
+    if let Some(id) = repo.resolve(target, "object").await? {
+        return Ok(vec![id]);
+    }
+    let (a, b, parted) = match (target.split_once("..."), target.split_once("..")) {
+        (Some((a, b)), _) => (a, b, true),
+        (None, Some((a, b))) => (a, b, false),
+        (None, None) => return Err(unresolved(target)),
+    };
+    let mut ends = Vec::with_capacity(2);
+    for side in [a, b] {
+        no_dash("target", side)?;
+        let side = if side.is_empty() { "HEAD" } else { side };
+        ends.push(repo.commit(side).await.map_err(|_| unresolved(target))?);
+    }
+    if parted {
+        let base = repo.ask(&["merge-base", &ends[0], &ends[1]]).await?;
+        if !base.good() {
+            return Err(Fault::new(format!("{a} and {b} have no common ancestor")).hint("Use a..b to compare them directly."));
+        }
+        ends[0] = base.text();
+    }
+    Ok(ends)
+}
+
+/// A diff, and the same in numbers.
+pub(crate) async fn differences(
+    repo: &Repo,
+    heading: &str,
+    sides: &[String],
+    context_lines: i64,
+    paths: &[String],
+    stat_only: bool,
+) -> Result<Shown<Diff>, Fault> {
+    if !(0..=CONTEXT_MAX).contains(&context_lines) {
+        return Err(Fault::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
+    }
+    let paths = repo.paths(paths)?;
+    let unified = format!("--unified={context_lines}");
+    let command = |shape: &[&str]| {
+        let mut all = args(&["diff"]);
+        all.extend(args(shape));
+        all.extend(args(repo.plain_diff()));
+        all.extend(sides.iter().map(Into::into));
+        all.push("--".into());
+        all.extend(paths.iter().map(Into::into));
+        all
+    };
+    let shape = if stat_only { "--stat=120" } else { unified.as_str() };
+    let words = repo.run(command(&[shape]), Keep::Upto(repo.max), Vec::new());
+    let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
+    let (words, numbers) = tokio::join!(words, numbers);
+    let words = words?;
+    if !words.good() {
+        return Err(repo.failed(&words));
+    }
+    // The diff itself counts; when only the numbers took too long, they are missing.
+    let mut files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+    let mut paging = Paging::whole();
+    let total = files.len();
+    if total > PAGE_ITEMS_MAX {
+        files.truncate(PAGE_ITEMS_MAX);
+        paging.truncated = true;
+    }
+    let mut text = words.text();
+    let mut notice = None;
+    if words.cut {
+        paging.truncated = true;
+        // To the end of a line: the last one is not whole.
+        let kept = clip(&text, text.len().saturating_sub(1)).text.len();
+        text.truncate(kept);
+        notice = Some(cut_notice(&files, total));
+    }
+    Ok(Shown::outside(format!("{heading}{text}"), Diff { diff: text, files, paging }).notice(notice))
+}
+
+/// What a diff that was cut is about, and how to see the rest.
+fn cut_notice(files: &[FileStat], total: usize) -> String {
+    let sum = |of: fn(&FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
+    let mut text = format!(
+        "[Cut: the diff is too long. {total} files changed, {} lines added, {} removed:",
+        sum(|file| file.added),
+        sum(|file| file.removed)
+    );
+    for file in files.iter().take(NOTICE_FILES_MAX) {
+        let numbers = match (file.added, file.removed) {
+            (Some(added), Some(removed)) => format!("+{added} -{removed}"),
+            _ => "binary".to_owned(),
+        };
+        text.push_str(&format!("\n {} {numbers}", file.path));
+    }
+    if total > NOTICE_FILES_MAX {
+        text.push_str(&format!("\n and {} more", total - NOTICE_FILES_MAX));
+    }
+    text.push_str("\nTo see the rest, name files or directories in paths, or pass stat_only or a smaller context_lines.]");
+    text
+}
+
+/// The records of `--numstat -z`.
+fn file_stats(out: &[u8]) -> Vec<FileStat> {
+    let mut stats: Vec<FileStat> = Vec::new();
+    let mut records = fields(out).into_iter();
+    while let Some(record) = records.next() {
+        let mut parts = record.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (from, path) = match path {
+            "" => (records.next(), records.next().unwrap_or_default()),
+            path => (None, path.to_owned()),
+        };
+        stats.push(FileStat { path, from, added: added.parse().ok(), removed: removed.parse().ok() });
+    }
+    stats
+}
+
+fn ten() -> i64 {
+    10
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct LogArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// Commits to list; -1 lists all, in pages.
+    #[serde(default = "ten", deserialize_with = "whole")]
+    max_count: i64,
+    /// Only commits after this: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago", "yesterday".
+    #[serde(default)]
+    start_timestamp: Option<String>,
+    /// Only commits before this, in the same forms.
+    #[serde(default)]
+    end_timestamp: Option<String>,
+    /// Where to begin; HEAD when left out. Also a range, main..topic.
+    #[serde(default)]
+    revision: Option<String>,
+    /// Only commits that changed these files or directories, relative to the top level.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Commits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Log {
+    commits: Vec<Commit>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// One commit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Commit {
+    hash: String,
+    author: String,
+    email: String,
+    /// When it was written: ISO 8601 with the author's offset.
+    date: String,
+    parents: Vec<String>,
+    message: String,
+}
+
+/// What [`commits`] reads: hash, author, email, date, parents, message.
+const COMMIT_FORMAT: &str = "--format=%H%x00%an%x00%ae%x00%ai%x00%P%x00%B";
+
+fn commits(out: &[u8]) -> Vec<Commit> {
+    let fields = fields(out);
+    let commit = |record: &[String]| Commit {
+        hash: record[0].clone(),
+        author: record[1].clone(),
+        email: record[2].clone(),
+        date: record[3].clone(),
+        parents: record[4].split_whitespace().map(str::to_owned).collect(),
+        message: record[5].clone(),
+    };
+    fields.chunks_exact(6).map(commit).collect()
+}
+
+/// `2024-01-15 14:30:25 +0100` as the published log writes it: `2024-01-15 14:30:25+01:00`.
+fn python_date(date: &str) -> String {
+    match date.rsplit_once(' ') {
+        Some((time, zone)) if zone.len() == 5 && zone.is_ascii() => format!("{time}{}:{}", &zone[..3], &zone[3..]),
+        _ => date.to_owned(),
+    }
+}
+
+fn iso_date(date: &str) -> String {
+    python_date(date).replacen(' ', "T", 1)
+}
+
+pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
+    let mut command = args(&["log", "-z", COMMIT_FORMAT, "--no-show-signature", "--no-notes", "--no-decorate", "--no-patch"]);
+    for (name, flag, value) in
+        [("start_timestamp", "--since", &q.start_timestamp), ("end_timestamp", "--until", &q.end_timestamp)]
+    {
+        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+            no_dash(name, value)?;
+            command.push(format!("{flag}={value}").into());
+        }
+    }
+    let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
+    no_dash("revision", revision)?;
+    let skip = match q.cursor.as_deref() {
+        None => 0,
+        Some(text) => text.parse::<usize>().map_err(|_| {
+            Fault::new(format!("Unknown cursor: {text}"))
+                .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
+        })?,
+    };
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let heads = match repo.resolve(revision, "commit").await? {
+        Some(id) => vec![id],
+        None if revision == "HEAD" => {
+            return Err(Fault::new("There are no commits yet").hint("git_commit makes the first.").into());
+        }
+        None => {
+            let ends = sides(&repo, revision).await?;
+            match ends.as_slice() {
+                [from, to] => vec![format!("^{from}"), to.clone()],
+                _ => return Err(unresolved(revision).into()),
+            }
+        }
+    };
+    let asked = usize::try_from(q.max_count).unwrap_or(usize::MAX);
+    let most = asked.min(PAGE_ITEMS_MAX);
+    command.push(format!("--max-count={}", most.min(asked.saturating_sub(skip)).saturating_add(1)).into());
+    command.push(format!("--skip={skip}").into());
+    command.extend(heads.iter().map(Into::into));
+    command.push("--".into());
+    command.extend(repo.paths(&q.paths)?.iter().map(Into::into));
+    let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done).into());
+    }
+    Ok(log_answer(&repo, commits(&done.out), done.cut.then_some(&done.out), skip, asked))
+}
+
+/// `raw` is there when the output was cut: its last commit is not whole then.
+fn log_answer(repo: &Repo, mut found: Vec<Commit>, raw: Option<&Vec<u8>>, skip: usize, asked: usize) -> Shown<Log> {
+    let room = asked.saturating_sub(skip);
+    let mut paging = Paging::whole();
+    if let Some(raw) = raw {
+        if found.len() > 1 || fields(raw).len() > 6 {
+            // Whatever came last may be unfinished.
+            let whole = (fields(raw).len() - 1) / 6;
+            found.truncate(whole.max(1));
+        } else if found.is_empty() {
+            let mut parts = fields(raw);
+            parts.resize(6, String::new());
+            found = vec![Commit {
+                hash: parts[0].clone(),
+                author: parts[1].clone(),
+                email: parts[2].clone(),
+                date: parts[3].clone(),
+                parents: parts[4].split_whitespace().map(str::to_owned).collect(),
+                message: parts[5].clone(),
+            }];
+        }
+        if found.len() < room {
+            paging = Paging::more((skip + found.len()).to_string());
+        }
+    }
+    if found.len() > room {
+        found.truncate(room);
+    }
+    if found.len() > PAGE_ITEMS_MAX {
+        found.truncate(PAGE_ITEMS_MAX);
+        paging = Paging::more((skip + PAGE_ITEMS_MAX).to_string());
+    }
+    let block = |commit: &Commit| {
+        format!(
+            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: {}\n",
+            commit.hash,
+            commit.author,
+            python_date(&commit.date),
+            commit.message
+        )
+    };
+    let blocks: Vec<String> = found.iter().map(block).collect();
+    for commit in &mut found {
+        commit.date = iso_date(&commit.date);
+    }
+    let text = format!("Commit history:\n{}", blocks.join("\n"));
+    let text = clip(&text, repo.max.saturating_mul(2)).text.to_owned();
+    let notice = paging.notice();
+    Shown::outside(text, Log { commits: found, paging }).notice(notice)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ShowArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// A commit, branch or tag; or <revision>:<path> for a file or directory as of then.
+    revision: String,
+}
+
+/// What a revision names.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Object {
+    /// `commit`, `file` or `directory`.
+    kind: &'static str,
+    hash: String,
+    /// The commit, with its changes against its first parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<Commit>,
+    /// The changes of a commit, or the content of a file; cut when too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The names in a directory, directories with a slash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    /// The length of a file in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Answered<Object> {
+    no_dash("revision", &q.revision)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let Some(hash) = repo.resolve(&q.revision, "object").await? else {
+        return Err(match q.revision.split_once(':') {
+            Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
+                Fault::new(format!("Blob or Tree named '{path}' not found"))
+                    .hint(format!("git_show {before}: lists the names at the top."))
+                    .into()
+            }
+            _ => unresolved(&q.revision).into(),
+        });
+    };
+    let kind = repo.must(&["cat-file", "-t", &hash]).await?.text();
+    match kind.as_str() {
+        "blob" => Ok(show_file(&repo, hash).await?),
+        "tree" => Ok(show_directory(&repo, hash).await?),
+        _ => {
+            let hash = repo.commit(&q.revision).await?;
+            Ok(show_commit(&repo, hash).await?)
+        }
+    }
+}
+
+async fn show_file(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let size = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().ok();
+    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::Upto(repo.max), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let text = lossy(&done.out);
+    let text = if done.cut { clip(&text, repo.max).text.trim_end_matches('\u{fffd}').to_owned() } else { text };
+    let notice = done.cut.then(|| {
+        format!("[Cut: the file has {} bytes. git_grep finds lines in it.]", size.map_or("more".to_owned(), |n: u64| n.to_string()))
+    });
+    let paging = Paging { truncated: done.cut, next_cursor: None };
+    let value = Object { kind: "file", hash, commit: None, content: Some(text.clone()), names: None, size, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+async fn show_directory(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let name = |record: String| {
+        let (meta, name) = record.split_once('\t')?;
+        Some(if meta.contains(" tree ") { format!("{name}/") } else { name.to_owned() })
+    };
+    let mut names: Vec<String> = fields(&done.out).into_iter().filter_map(name).collect();
+    let mut paging = Paging { truncated: done.cut, next_cursor: None };
+    if names.len() > NAMES_MAX {
+        names.truncate(NAMES_MAX);
+        paging.truncated = true;
+    }
+    let notice = paging.truncated.then(|| format!("[Cut: more than {} names.]", names.len()));
+    let text = names.join("\n");
+    let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+async fn show_commit(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let head = ["log", "-1", "-z", COMMIT_FORMAT, "--no-show-signature", "--no-notes", "--no-decorate", "--no-patch", &hash, "--"];
+    let head = repo.run(args(&head), Keep::Head(repo.max), Vec::new()).await?;
+    if !head.good() {
+        return Err(repo.failed(&head));
+    }
+    let Some(mut commit) = commits(&head.out).into_iter().next() else {
+        return Err(Fault::new("The commit's header is too large to show"));
+    };
+    let mut text = format!("commit {}\nAuthor: {} <{}>\nDate:   {}\n\n", commit.hash, commit.author, commit.email, commit.date);
+    for line in commit.message.trim_end_matches('\n').split('\n') {
+        text.push_str("    ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    let empty = if hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
+    let parent = commit.parents.first().cloned().unwrap_or_else(|| empty.to_owned());
+    let mut command = args(&["diff", "--full-index", "-M", "-p", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/"]);
+    command.extend(args(repo.plain_diff()));
+    command.extend(args(&[&parent, &hash, "--"]));
+    let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let patch = lossy(&patches(&done.out));
+    text.push_str(&patch);
+    let mut notice = None;
+    if done.cut {
+        let sides = [parent, hash.clone()];
+        let numbers = repo.run(args(&["diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", &sides[0], &sides[1], "--"]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await;
+        let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+        notice = Some(cut_notice(&files, files.len()).replace(
+            "To see the rest, name",
+            &format!("To see the rest, call git_diff with target {}..{} and name", &sides[0][..12], &sides[1][..12]),
+        ));
+    }
+    commit.date = iso_date(&commit.date);
+    let paging = Paging { truncated: done.cut, next_cursor: None };
+    let value = Object { kind: "commit", hash, commit: Some(commit), content: Some(patch), names: None, size: None, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+/// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`, and
+/// then the hunks as they are.
+fn patches(out: &[u8]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(out.len());
+    let mut header: Option<Header> = None;
+    for line in out.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"diff --git ") {
+            if let Some(done) = header.take() {
+                done.write(&mut shown);
+            }
+            header = Some(Header::of(rest));
+            continue;
+        }
+        if header.as_mut().is_some_and(|open| open.take(line)) {
+            continue;
+        }
+        if let Some(done) = header.take() {
+            done.write(&mut shown);
+        }
+        shown.extend_from_slice(line);
+    }
+    if let Some(done) = header {
+        done.write(&mut shown);
+    }
+    shown
+}
+
+/// What git says about a file before its hunks.
+#[derive(Default)]
+struct Header {
+    old: Vec<u8>,
+    new: Vec<u8>,
+    added: bool,
+    deleted: bool,
+}
+
+impl Header {
+    /// From `a/path b/path`; where the two are equal, which is the only case that needs them, the middle is known.
+    fn of(names: &[u8]) -> Self {
+        let names = names.strip_suffix(b"\n").unwrap_or(names);
+        let path = if names.first() == Some(&b'"') {
+            let end = (1..names.len()).find(|at| names[*at] == b'"' && names[*at - 1] != b'\\').unwrap_or(names.len() - 1);
+            unquoted(&names[..=end])
+        } else {
+            names[..names.len() / 2].to_vec()
+        };
+        let path = path.get(2..).unwrap_or_default().to_vec();
+        Self { old: path.clone(), new: path, added: false, deleted: false }
+    }
+
+    /// Takes a line of the header; `false` when the line is not one.
+    fn take(&mut self, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let name = |prefix: &[u8]| line.strip_prefix(prefix).map(|name| unquoted(name.strip_suffix(b"\t").unwrap_or(name)));
+        if line.starts_with(b"new file mode ") {
+            self.added = true;
+        } else if line.starts_with(b"deleted file mode ") {
+            self.deleted = true;
+        } else if let Some(path) = name(b"rename from ") {
+            self.old = path;
+        } else if let Some(path) = name(b"rename to ") {
+            self.new = path;
+        } else if let Some(path) = name(b"--- ") {
+            if path != b"/dev/null" {
+                self.old = path.get(2..).unwrap_or_default().to_vec();
+            }
+        } else if let Some(path) = name(b"+++ ") {
+            if path != b"/dev/null" {
+                self.new = path.get(2..).unwrap_or_default().to_vec();
+            }
+        } else {
+            let known: [&[u8]; 5] = [b"old mode ", b"new mode ", b"similarity index ", b"dissimilarity index ", b"index "];
+            return known.iter().any(|known| line.starts_with(known));
+        }
+        true
+    }
+
+    fn write(&self, shown: &mut Vec<u8>) {
+        let mut side = |mark: &[u8], absent: bool, prefix: &[u8], path: &[u8]| {
+            shown.extend_from_slice(mark);
+            if absent {
+                shown.extend_from_slice(b"/dev/null");
+            } else {
+                shown.extend_from_slice(prefix);
+                shown.extend_from_slice(path);
+            }
+        };
+        side(b"\n--- ", self.added, b"a/", &self.old);
+        side(b"\n+++ ", self.deleted, b"b/", &self.new);
+        shown.push(b'\n');
+    }
+}
+
+/// A name as git quotes it, in quotes with escapes when it holds anything unusual.
+fn unquoted(name: &[u8]) -> Vec<u8> {
+    let Some(inner) = name.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return name.to_vec() };
+    let mut plain = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\\' {
+            plain.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(digit @ b'0'..=b'7') => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    if let Some(digit) = bytes.next_if(|byte| (b'0'..=b'7').contains(byte)) {
+                        value = value * 8 + u32::from(digit - b'0');
+                    }
+                }
+                plain.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
+            }
+            Some(b'n') => plain.push(b'\n'),
+            Some(b't') => plain.push(b'\t'),
+            Some(b'r') => plain.push(b'\r'),
+            Some(b'a') => plain.push(7),
+            Some(b'b') => plain.push(8),
+            Some(b'f') => plain.push(12),
+            Some(b'v') => plain.push(11),
+            Some(other) => plain.push(other),
+            None => {}
+        }
+    }
+    plain
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct BranchArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// Which branches: local, remote or all.
+    branch_type: String,
+    /// Only branches that contain this commit.
+    #[serde(default)]
+    contains: Option<String>,
+    /// Only branches that do not contain this commit.
+    #[serde(default)]
+    not_contains: Option<String>,
+}
+
+/// Branches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Branches {
+    branches: Vec<Branch>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// One branch.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Branch {
+    /// As other tools take it: main, origin/main.
+    name: String,
+    hash: String,
+    /// Whether it is checked out here.
+    current: bool,
+    /// Whether it is a remote's, as last fetched.
+    remote: bool,
+    /// The branch it follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    /// The first line of its last commit.
+    subject: String,
+}
+
+pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branches> {
+    let (flag, spaces): (Option<&str>, &[&str]) = match q.branch_type.as_str() {
+        "local" => (None, &["refs/heads"]),
+        "remote" => (Some("-r"), &["refs/remotes"]),
+        "all" => (Some("-a"), &["refs/heads", "refs/remotes"]),
+        other => {
+            let fault = Fault::new(format!("Invalid branch type: {}", clip(other, 200).text));
+            return Err(fault.hint("Use local, remote or all.").into());
+        }
+    };
+    let mut filters = Vec::new();
+    for (name, flag, value) in
+        [("contains value", "--contains", &q.contains), ("not_contains value", "--no-contains", &q.not_contains)]
+    {
+        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+            no_dash(name, value)?;
+            filters.push((flag, value));
+        }
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let mut more: Vec<String> = flag.map(str::to_owned).into_iter().collect();
+    let mut filtered = Vec::new();
+    for (flag, value) in filters {
+        filtered.push(format!("{flag}={}", repo.commit(value).await?));
+    }
+    more.extend(filtered.iter().cloned());
+    let words = repo.run(args_and(&["branch", "--no-color", "--no-column"], &more), Keep::Upto(repo.max), Vec::new());
+    let format = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(subject)%00";
+    let mut refs = args_and(&["for-each-ref", format, "--count=1001"], &filtered);
+    refs.extend(args(spaces));
+    let refs = repo.run(refs, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
+    let (words, refs) = tokio::try_join!(words, refs)?;
+    if !words.good() {
+        return Err(repo.failed(&words).into());
+    }
+    let records = lossy(&refs.out);
+    let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
+    let branch = |record: &[&str]| Branch {
+        name: record[0].trim_start_matches("refs/heads/").trim_start_matches("refs/remotes/").to_owned(),
+        hash: record[1].to_owned(),
+        current: record[2] == "*",
+        remote: record[0].starts_with("refs/remotes/"),
+        upstream: Some(record[3].to_owned()).filter(|name| !name.is_empty()),
+        subject: record[4].to_owned(),
+    };
+    let mut branches: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
+    let cut = words.cut || branches.len() > PAGE_ITEMS_MAX;
+    branches.truncate(PAGE_ITEMS_MAX);
+    let notice = cut.then(|| "[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
+    let paging = Paging { truncated: cut, next_cursor: None };
+    Ok(Shown::outside(words.text(), Branches { branches, paging }).notice(notice))
+}
+
+/// The tree without entries: always known to git, whether stored or not.
+const EMPTY_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
+const CONTEXT_MAX: i64 = 100_000;
+const ENTRY_BYTES_MAX: usize = 1024 * 1024;
+const NAMES_MAX: usize = 10_000;
+const NOTICE_FILES_MAX: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_patches_are_unquoted() {
+        for (quoted, plain) in [
+            (&br#""a/caf\303\251""#[..], "a/café".as_bytes()),
+            (br#""a\tb\"c\\""#, b"a\tb\"c\\"),
+            (b"plain name", b"plain name"),
+        ] {
+            assert_eq!(unquoted(quoted), plain);
+        }
+    }
+
+    #[test]
+    fn dates_have_the_published_forms() {
+        assert_eq!(python_date("2026-01-03 10:00:00 +0530"), "2026-01-03 10:00:00+05:30");
+        assert_eq!(iso_date("2026-01-03 10:00:00 -0930"), "2026-01-03T10:00:00-09:30");
+        assert_eq!(python_date("odd"), "odd");
+    }
+}

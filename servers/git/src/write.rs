@@ -1,0 +1,541 @@
+//! Tools that change the index, branches and tags: add, commit, reset, create_branch, checkout, tag, stash.
+
+use crate::guard::Mode;
+use crate::read::{Diff, differences};
+use crate::run::{Keep, args, args_and, lossy};
+use crate::{Git, Repo, fields, no_dash};
+use linchpin::{Cx, Error};
+use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+type Answered<T> = Result<Shown<T>, Error>;
+
+/// What was done, in a sentence.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Outcome {
+    /// What was done.
+    message: String,
+}
+
+impl Outcome {
+    pub(crate) fn shown(message: impl Into<String>) -> Shown<Self> {
+        let message = message.into();
+        Shown::ours(message.clone(), Self { message })
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CommitArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// The commit's message: a short first line, then if needed an empty line and more.
+    message: String,
+}
+
+/// A new commit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Committed {
+    hash: String,
+    /// The branch it is on; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// What else happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Committed> {
+    if q.message.contains('\0') {
+        return Err(Fault::new("Invalid message: it holds a NUL character").into());
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let merging = repo.place.git_dir.join("MERGE_HEAD").exists();
+    if !merging && !staged(&repo).await? {
+        return Err(Fault::new(
+            "No changes staged for commit. Use git_add to stage changes first; git_status shows what is currently staged.",
+        )
+        .into());
+    }
+    let mut command =
+        args(&["commit", "--quiet", "--cleanup=verbatim", "--allow-empty-message", "--no-status", repo.sign(), "--file=-"]);
+    if !repo.config().trust_repo_config {
+        command.push("--no-verify".into());
+    }
+    // An empty message must still be read from somewhere.
+    if q.message.is_empty() {
+        command.pop_if(|last| last == "--file=-");
+        command.retain(|argument| argument != "--file=-");
+        command.push("--message=".into());
+    }
+    let done = repo.run(command, Keep::Head(COMMAND_BYTES), q.message.into_bytes()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done).into());
+    }
+    let hash = repo.must(&["rev-parse", "HEAD"]).await?.text();
+    let complaint = lossy(&done.err);
+    let note = if complaint.contains("Applied autostash") {
+        Some("Applied autostash.".to_owned())
+    } else if complaint.contains("autostash resulted in conflicts") {
+        Some(
+            "Applying autostash resulted in conflicts. Your changes are safe in the stash; run \"git stash pop\" or \"git \
+             stash drop\" at any time."
+                .to_owned(),
+        )
+    } else {
+        None
+    };
+    let more = note.as_ref().map(|note| format!("\n{note}")).unwrap_or_default();
+    let text = format!("Changes committed successfully with hash {hash}{more}");
+    let branch = repo.current().await?;
+    Ok(Shown::ours(text, Committed { hash, branch, note }))
+}
+
+/// Whether the index holds anything that a commit would record.
+async fn staged(repo: &Repo) -> Result<bool, Fault> {
+    if repo.resolve("HEAD", "commit").await?.is_none() {
+        let done = repo.run(args(&["ls-files", "--cached", "-z"]), Keep::Head(1), Vec::new()).await?;
+        return Ok(!done.out.is_empty());
+    }
+    let done = repo
+        .ask(&["diff-index", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty", "HEAD", "--"])
+        .await?;
+    match done.code {
+        Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        _ => Err(repo.failed(&done)),
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct AddArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// Files and directories, relative to the top level of the repository; ["."] is everything.
+    #[schemars(length(min = 1))]
+    files: Vec<String>,
+}
+
+/// Whether anything was staged.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Staged {
+    /// Whether the index changed.
+    changed: bool,
+    message: String,
+}
+
+pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
+    if q.files.is_empty() {
+        let fault = Fault::new("No files provided to stage. Pass one or more paths, or ['.'] to stage everything.");
+        return Err(fault.into());
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let files = repo.paths(&q.files)?;
+    let before = index_digest(&repo, &files).await?;
+    let done = repo.run(args_and(&["add", "--"], &files), Keep::Head(COMMAND_BYTES), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done).into());
+    }
+    let changed = index_digest(&repo, &files).await? != before;
+    let message = if changed {
+        "Files staged successfully"
+    } else {
+        "No changes were staged: the given paths had nothing new to stage. git_status shows what is modified or untracked."
+    };
+    Ok(Shown::ours(message, Staged { changed, message: message.to_owned() }))
+}
+
+async fn index_digest(repo: &Repo, files: &[String]) -> Result<u64, Fault> {
+    let done = repo.run(args_and(&["ls-files", "--stage", "-z", "--"], files), Keep::Digest, Vec::new()).await?;
+    if done.good() { Ok(done.digest) } else { Err(repo.failed(&done)) }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ResetArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+}
+
+pub(crate) async fn reset(git: &Git, cx: &Cx, q: ResetArgs) -> Answered<Outcome> {
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    repo.must(&["reset", "--quiet", "--mixed"]).await?;
+    Ok(Outcome::shown("All staged changes reset"))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CreateBranchArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// The new branch's name.
+    branch_name: String,
+    /// Where it begins: a branch, tag or commit; the current branch when left out.
+    #[serde(default)]
+    base_branch: Option<String>,
+}
+
+/// A branch that was made or switched to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OnBranch {
+    /// Its name; absent when HEAD is detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    hash: String,
+}
+
+pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> Answered<OnBranch> {
+    no_dash("branch name", &q.branch_name)?;
+    let base = q.base_branch.as_deref().filter(|base| !base.is_empty());
+    if let Some(base) = base {
+        no_dash("base branch", base)?;
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    check_name(&repo, "branch", "refs/heads", &q.branch_name).await?;
+    let (from, hash) = match base {
+        Some(base) => {
+            let hash = repo.resolve(base, "commit").await?.ok_or_else(|| {
+                Fault::new(format!("No item found with id {}", clip(base, 200).text))
+                    .hint("git_branch lists the branches, git_tag the tags.")
+            })?;
+            (base.to_owned(), hash)
+        }
+        None => {
+            let current = repo.current().await?.ok_or_else(|| {
+                Fault::new("HEAD is detached, so there is no current branch to branch from; pass base_branch")
+            })?;
+            let hash = repo.resolve("HEAD", "commit").await?.ok_or_else(|| {
+                Fault::new(format!("Reference at 'refs/heads/{current}' does not exist"))
+                    .hint("There are no commits yet; git_commit makes the first.")
+            })?;
+            (current, hash)
+        }
+    };
+    let full = format!("refs/heads/{}", q.branch_name);
+    if repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
+        let fault = Fault::new(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
+        return Err(fault.hint("git_checkout switches to it.").into());
+    }
+    // The empty last argument says that the ref must not exist, so that a race cannot move a branch.
+    let why = format!("branch: Created from {from}");
+    repo.must(&["update-ref", "--create-reflog", "-m", &why, &full, &hash, ""]).await?;
+    let text = format!("Created branch '{}' from '{from}'", q.branch_name);
+    Ok(Shown::ours(text, OnBranch { branch: Some(q.branch_name), hash }))
+}
+
+/// Refuses names that git would not take, and those it takes for something else.
+pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str) -> Result<(), Fault> {
+    no_dash(&format!("{what} name"), name)?;
+    let full = format!("{space}/{name}");
+    let fine = name != "HEAD" && name.len() <= NAME_MAX && repo.ask(&["check-ref-format", &full]).await?.good();
+    if fine {
+        return Ok(());
+    }
+    Err(Fault::new(format!("Invalid {what} name: '{}'", clip(name, 200).text))
+        .hint("Names hold no blanks, no .., none of ~^:?*[\\ and do not end with .lock or a dot."))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct CheckoutArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// The branch to switch to; or a tag or commit.
+    branch_name: String,
+}
+
+pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<OnBranch> {
+    no_dash("branch name", &q.branch_name)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
+    repo.needs_worktree()?;
+    let hash = repo.commit(&q.branch_name).await?;
+    let direct = format!("refs/heads/{}", q.branch_name);
+    let full = if repo.ask(&["show-ref", "--verify", "--quiet", &direct]).await?.good() {
+        direct
+    } else {
+        // `HEAD` and `@{-1}` stand for branches too.
+        repo.ask(&["rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", &q.branch_name]).await?.text()
+    };
+    let mut command = vec!["checkout", "--quiet", "--no-guess", "--no-recurse-submodules"];
+    match full.strip_prefix("refs/heads/") {
+        // A branch that another program put there under such a name.
+        Some(branch) if branch.starts_with('-') => return Err(no_dash("branch name", branch).unwrap_err().into()),
+        Some(branch) => command.push(branch),
+        None => command.extend(["--detach", &hash]),
+    }
+    command.push("--");
+    repo.must(&command).await?;
+    let branch = repo.current().await?;
+    let text = match &branch {
+        Some(branch) => format!("Switched to branch '{branch}'"),
+        None => format!("HEAD is now detached at {}", &hash[..7]),
+    };
+    Ok(Shown::ours(text, OnBranch { branch, hash }))
+}
+
+/// What `git_tag` does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TagAction {
+    #[default]
+    List,
+    Create,
+    Delete,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TagArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// list (when left out), create or delete.
+    #[serde(default)]
+    action: TagAction,
+    /// The tag to create or delete.
+    #[serde(default)]
+    name: Option<String>,
+    /// For create: what to tag; HEAD when left out.
+    #[serde(default)]
+    revision: Option<String>,
+    /// For create: makes an annotated tag with this message.
+    #[serde(default)]
+    message: Option<String>,
+    /// For list: next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Tags.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Tags {
+    /// The tags listed, created or deleted.
+    tags: Vec<Tag>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// One tag.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Tag {
+    name: String,
+    /// What it names in the end.
+    hash: String,
+    /// Whether it has a message of its own.
+    annotated: bool,
+    /// When it (or without a message, its commit) was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    /// The first line of its message, or of its commit's.
+    subject: String,
+}
+
+pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
+    let name = q.name.as_deref().unwrap_or_default();
+    if q.action == TagAction::List {
+        no_dash("tag name", name)?;
+        if !name.is_empty() {
+            return Err(Fault::new("name is only for create and delete").hint("git_show shows one tag.").into());
+        }
+    }
+    if let Some(revision) = &q.revision {
+        no_dash("revision", revision)?;
+    }
+    let mode = if q.action == TagAction::List { Mode::Read } else { Mode::Write };
+    let repo = git.repo(cx, &q.repo_path, mode).await?;
+    if q.action == TagAction::List {
+        let all = tags(&repo, "refs/tags").await?;
+        let (page, paging) = Paging::of(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX)?;
+        let names: Vec<&str> = page.iter().map(|tag| tag.name.as_str()).collect();
+        let text = if names.is_empty() { "No tags".to_owned() } else { names.join("\n") };
+        let notice = paging.notice();
+        return Ok(Shown::outside(text, Tags { tags: page.to_vec(), paging }).notice(notice));
+    }
+    check_name(&repo, "tag", "refs/tags", name).await?;
+    let full = format!("refs/tags/{name}");
+    let known = tags(&repo, &full).await?.into_iter().find(|tag| tag.name == name);
+    if q.action == TagAction::Delete {
+        let Some(tag) = known else {
+            return Err(Fault::missing(format!("Tag '{name}' does not exist")).hint("git_tag lists the tags.").into());
+        };
+        repo.must(&["tag", "--delete", "--", name]).await?;
+        let text = format!("Deleted tag '{name}', which named {}", tag.hash);
+        return Ok(Shown::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
+    }
+    if known.is_some() {
+        return Err(Fault::new(format!("Tag '{name}' already exists")).hint("Choose another name, or delete it first.").into());
+    }
+    let hash = repo.commit(q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD")).await?;
+    let message = q.message.filter(|message| !message.is_empty());
+    let sign = if repo.config().sign { "--sign" } else { "--no-sign" };
+    let done = match message {
+        Some(message) => {
+            let kind = if repo.config().sign { "--sign" } else { "--annotate" };
+            let command = args(&["tag", kind, sign, "--cleanup=whitespace", "--file=-", "--", name, &hash]);
+            repo.run(command, Keep::Head(COMMAND_BYTES), message.into_bytes()).await?
+        }
+        None => repo.ask(&["tag", "--no-sign", "--", name, &hash]).await?,
+    };
+    if !done.good() {
+        return Err(repo.failed(&done).into());
+    }
+    let made = tags(&repo, &full).await?;
+    let text = format!("Created tag '{name}' at {hash}");
+    Ok(Shown::ours(text, Tags { tags: made, paging: Paging::whole() }))
+}
+
+async fn tags(repo: &Repo, pattern: &str) -> Result<Vec<Tag>, Fault> {
+    let format = "--format=%(refname:lstrip=2)%00%(objectname)%00%(*objectname)%00%(objecttype)%00%(creatordate:iso-strict)%00%(subject)%00";
+    let done = repo.must(&["for-each-ref", format, pattern]).await?;
+    let text = lossy(&done.out);
+    let parts: Vec<&str> = text.split('\0').map(|part| part.trim_start_matches('\n')).collect();
+    let tag = |record: &[&str]| Tag {
+        name: record[0].to_owned(),
+        hash: if record[2].is_empty() { record[1] } else { record[2] }.to_owned(),
+        annotated: record[3] == "tag",
+        date: Some(record[4].to_owned()).filter(|date| !date.is_empty()),
+        subject: record[5].to_owned(),
+    };
+    Ok(parts.chunks_exact(6).map(tag).collect())
+}
+
+/// What `git_stash` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum StashAction {
+    Push,
+    List,
+    Show,
+    Apply,
+    Pop,
+    Drop,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct StashArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// push, list, show, apply, pop or drop.
+    action: StashAction,
+    /// For push: a note to know it by.
+    #[serde(default)]
+    message: Option<String>,
+    /// For push: put new files aside too.
+    #[serde(default)]
+    include_untracked: bool,
+    /// For show, apply, pop and drop: which one, 0 is the newest.
+    #[serde(default)]
+    index: u32,
+}
+
+/// What was put aside.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Stashes {
+    /// What was done.
+    message: String,
+    /// All that is put aside, the newest first.
+    stashes: Vec<Stash>,
+    /// Paths that could not be put together when it was brought back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts: Vec<String>,
+    /// For show: the changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Diff>,
+}
+
+/// One that was put aside.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stash {
+    index: usize,
+    hash: String,
+    date: String,
+    subject: String,
+}
+
+pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes> {
+    if q.message.as_ref().is_some_and(|message| message.contains(['\0', '\n'])) {
+        return Err(Fault::new("Invalid message: it holds a NUL character or a line feed").into());
+    }
+    let reads = matches!(q.action, StashAction::List | StashAction::Show);
+    let repo = git.repo(cx, &q.repo_path, if reads { Mode::Read } else { Mode::Write }).await?;
+    repo.needs_worktree()?;
+    let before = stashes(&repo).await?;
+    let name = format!("stash@{{{}}}", q.index);
+    let chosen = usize::try_from(q.index).ok().and_then(|index| before.get(index));
+    if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
+        return Err(Fault::missing(format!("{name} does not exist")).hint("git_stash with action list shows what there is.").into());
+    }
+    let mut conflicts = Vec::new();
+    let message = match q.action {
+        StashAction::List => {
+            let lines: Vec<String> = before.iter().map(|s| format!("stash@{{{}}}: {}", s.index, s.subject)).collect();
+            let text = if lines.is_empty() { "Nothing is put aside".to_owned() } else { lines.join("\n") };
+            let value = Stashes { message: text.clone(), stashes: before, conflicts, changes: None };
+            return Ok(Shown::outside(text, value));
+        }
+        StashAction::Show => {
+            let sides = [repo.commit(&format!("{name}^1")).await?, repo.commit(&name).await?];
+            let shown = differences(&repo, &format!("{name}:\n"), &sides, 3, &[], false).await?;
+            let message = format!("Shows {name}");
+            let value = Stashes { message, stashes: before, conflicts, changes: Some(shown.value) };
+            return Ok(Shown::outside(shown.text.unwrap_or_default(), value).notice(shown.notice));
+        }
+        StashAction::Push => {
+            let mut command = vec!["stash", "push", "--quiet"];
+            if q.include_untracked {
+                command.push("--include-untracked");
+            }
+            let note = q.message.as_ref().map(|message| format!("--message={message}"));
+            command.extend(note.as_deref());
+            repo.must(&command).await?;
+            let after = repo.resolve("refs/stash", "commit").await?;
+            if after.as_deref() == before.first().map(|stash| stash.hash.as_str()) {
+                "No local changes to save".to_owned()
+            } else {
+                "Changes put aside; git_stash with action pop brings them back".to_owned()
+            }
+        }
+        StashAction::Apply | StashAction::Pop => {
+            let verb = if q.action == StashAction::Pop { "pop" } else { "apply" };
+            let done = repo.ask(&["stash", verb, "--quiet", &name]).await?;
+            conflicts = repo.conflicts().await?;
+            if !done.good() && conflicts.is_empty() {
+                return Err(repo.failed(&done).into());
+            }
+            match conflicts.as_slice() {
+                [] => format!("Brought back {name}"),
+                some => format!(
+                    "Brought back {name} with conflicts in: {}. Resolve them and git_add the files; {name} is kept until dropped.",
+                    some.join(", ")
+                ),
+            }
+        }
+        StashAction::Drop => {
+            repo.must(&["stash", "drop", "--quiet", &name]).await?;
+            let hash = chosen.map(|stash| stash.hash.clone()).unwrap_or_default();
+            format!("Dropped {name} ({hash})")
+        }
+    };
+    let value = Stashes { message: message.clone(), stashes: stashes(&repo).await?, conflicts, changes: None };
+    Ok(Shown::ours(message, value))
+}
+
+async fn stashes(repo: &Repo) -> Result<Vec<Stash>, Fault> {
+    if repo.resolve("refs/stash", "commit").await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let format = "--format=%H%x00%ai%x00%gs";
+    let most = format!("--max-count={PAGE_ITEMS_MAX}");
+    let done = repo
+        .must(&["log", "-g", "-z", "--no-show-signature", "--no-notes", "--no-decorate", "--no-patch", format, &most, "refs/stash", "--"])
+        .await?;
+    let fields = fields(&done.out);
+    let stash = |(index, record): (usize, &[String])| Stash {
+        index,
+        hash: record[0].clone(),
+        date: record[1].clone(),
+        subject: record[2].clone(),
+    };
+    Ok(fields.chunks_exact(3).enumerate().map(stash).collect())
+}
+
+pub(crate) const COMMAND_BYTES: usize = 64 * 1024;
+const NAME_MAX: usize = 240;

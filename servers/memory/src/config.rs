@@ -1,0 +1,251 @@
+//! What the operator decides: which file, how much may be in it, what is kept besides it, which tools exist.
+
+use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// Everything the operator can set. `Config::default()` is the drop-in behaviour with the default file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The memory file; `~/` is expanded, relative paths start at the working directory. `None` is the default file, or the
+    /// one of `scope`. It can never be chosen by a tool call.
+    pub file: Option<PathBuf>,
+    /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths mean something else to the published server;
+    /// [`Memory::open`](crate::Memory::open) then says so.
+    pub file_of_published: bool,
+    /// A memory of its own beside the default one, for a project or a purpose. Not together with `file`.
+    pub scope: Option<String>,
+    /// The directory for data of programs, in which `mcp-memory/` is made. `None` asks the process's environment.
+    pub data_home: Option<PathBuf>,
+    /// A memory file whose contents are added at start. What is there already is not added again.
+    pub import: Option<PathBuf>,
+    /// Most entities; at that number creating more is refused.
+    pub max_entities: usize,
+    /// Most bytes of the file; a change that would make it larger is refused, and a larger file is not opened.
+    pub max_file_bytes: u64,
+    /// How many backups are kept as `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change when there is none
+    /// or the newest is more than a day old. 0 makes none.
+    pub backup: u32,
+    /// How many changes `memory_history` lists and `memory_undo` can undo; they are kept in `FILE.history`, with what was
+    /// deleted. 0 keeps none.
+    pub history: usize,
+    /// Bytes of records that one answer holds before it is cut. 0 never cuts, as published.
+    pub max_result_bytes: usize,
+    /// How long a change waits for another one, in this process or another, before it is given up.
+    pub lock_wait: Duration,
+    /// Which tools are offered and under which names.
+    pub tools: ToolChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            file: None,
+            file_of_published: false,
+            scope: None,
+            data_home: None,
+            import: None,
+            max_entities: 50_000,
+            max_file_bytes: 64 << 20,
+            backup: 3,
+            history: 200,
+            max_result_bytes: TEXT_BYTES_MAX,
+            lock_wait: Duration::from_secs(15),
+            tools: ToolChoice::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The default configuration changed by `MEMORY_FILE_PATH` and the `MCP_MEMORY_*` variables.
+    ///
+    /// # Errors
+    /// When a variable has a value that cannot be understood; the message names the variable.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Self { tools: vars.tool_choice("MCP_MEMORY")?, ..Self::default() };
+        // An empty variable is no variable, as published.
+        let path = |name: &str| vars.text(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        config.file = path("MCP_MEMORY_FILE");
+        if config.file.is_none() {
+            config.file = path("MEMORY_FILE_PATH");
+            config.file_of_published = config.file.is_some();
+        }
+        config.scope = vars.text("MCP_MEMORY_SCOPE").filter(|scope| !scope.is_empty());
+        config.import = path("MCP_MEMORY_IMPORT");
+        config.data_home = data_home(vars);
+        vars.number("MCP_MEMORY_MAX_ENTITIES", &mut config.max_entities)?;
+        vars.number("MCP_MEMORY_MAX_FILE_BYTES", &mut config.max_file_bytes)?;
+        vars.number("MCP_MEMORY_BACKUP", &mut config.backup)?;
+        vars.number("MCP_MEMORY_HISTORY", &mut config.history)?;
+        vars.number("MCP_MEMORY_MAX_RESULT_BYTES", &mut config.max_result_bytes)?;
+        let mut wait_ms = u64::try_from(config.lock_wait.as_millis()).unwrap_or(u64::MAX);
+        vars.number("MCP_MEMORY_LOCK_WAIT", &mut wait_ms)?;
+        config.lock_wait = Duration::from_millis(wait_ms);
+        Ok(config)
+    }
+
+    /// The file as an absolute path, and whether it is one that we chose ourselves (the default or a scope's).
+    pub(crate) fn path(&self) -> Result<(PathBuf, bool), Fault> {
+        let from_process = |name: &str| std::env::var(name).ok();
+        let vars = Vars::new(&from_process);
+        match (&self.file, &self.scope) {
+            (Some(_), Some(_)) => Err(Fault::new("Both a file and a scope are configured")
+                .hint("A scope is a file in the default place: leave out one of the two.")),
+            (Some(file), None) => {
+                let file = match (file.strip_prefix("~"), home(vars)) {
+                    (Ok(rest), Some(home)) => home.join(rest),
+                    _ => file.clone(),
+                };
+                let path = std::path::absolute(&file)
+                    .map_err(|_| Fault::new(format!("Not usable as a memory file: {}", file.display())))?;
+                Ok((path, false))
+            }
+            (None, scope) => {
+                let home = self.data_home.clone().or_else(|| data_home(vars));
+                let home = home.ok_or_else(|| {
+                    Fault::new("There is no directory for the memory file")
+                        .hint("Set HOME or XDG_DATA_HOME, or name the file with --file.")
+                })?;
+                let folder = home.join("mcp-memory");
+                match scope {
+                    None => Ok((folder.join("memory.jsonl"), true)),
+                    Some(scope) if scope_ok(scope) => Ok((folder.join("scopes").join(format!("{scope}.jsonl")), true)),
+                    Some(scope) => Err(Fault::new(format!("Not usable as a scope: {scope}"))
+                        .hint("Use 1 to 64 of A-Z a-z 0-9 _ - and, not at the start, dots.")),
+                }
+            }
+        }
+    }
+}
+
+fn scope_ok(scope: &str) -> bool {
+    (1..=64).contains(&scope.len())
+        && scope.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        && !scope.starts_with('.')
+}
+
+fn home(vars: Vars<'_>) -> Option<PathBuf> {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    vars.text(name).map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Where programs keep data on this system.
+fn data_home(vars: Vars<'_>) -> Option<PathBuf> {
+    let absolute = |name: &str| vars.text(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if cfg!(windows) {
+        return absolute("LOCALAPPDATA").or_else(|| absolute("APPDATA"));
+    }
+    absolute("XDG_DATA_HOME").or_else(|| {
+        let below = if cfg!(target_vendor = "apple") { "Library/Application Support" } else { ".local/share" };
+        Some(home(vars)?.join(below))
+    })
+}
+
+/// Whether a file that does not exist yet (or is empty) may become a memory file. Anything that other programs read and run
+/// or obey, such as `.bashrc` or `.vscode/settings.json`, must not: whoever can set the path would otherwise turn
+/// "may write memory" into "may write anything".
+pub(crate) fn may_become_memory(path: &Path) -> Result<(), Fault> {
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    if extension == "jsonl" || extension == "ndjson" {
+        return Ok(());
+    }
+    // The directory may be a link to a hidden one.
+    let real = path.parent().and_then(|parent| parent.canonicalize().ok());
+    let parts = path.components().chain(real.iter().flat_map(|real| real.components()));
+    let hidden = parts.filter_map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    if extension == "json" && !hidden.into_iter().any(|name| name.starts_with('.')) {
+        return Ok(());
+    }
+    Err(Fault::new(format!("Refusing to make a memory file of this name: {}", path.display()))
+        .hint("Use a name that ends in .jsonl, so that no other program takes the file for its settings or a script."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(pairs: &[(&str, &str)]) -> Result<Config, Fault> {
+        let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Config::from_env(Vars::new(&get))
+    }
+
+    #[cfg(all(unix, not(target_vendor = "apple")))]
+    #[test]
+    fn the_default_file_lies_where_data_of_programs_lies() {
+        for (pairs, expected) in [
+            (&[("XDG_DATA_HOME", "/x"), ("HOME", "/h")][..], "/x/mcp-memory/memory.jsonl"),
+            (&[("XDG_DATA_HOME", "relative"), ("HOME", "/h")], "/h/.local/share/mcp-memory/memory.jsonl"),
+            (&[("HOME", "/h")], "/h/.local/share/mcp-memory/memory.jsonl"),
+            (&[("HOME", "/h"), ("MCP_MEMORY_SCOPE", "work.2")], "/h/.local/share/mcp-memory/scopes/work.2.jsonl"),
+            (&[("HOME", "/h"), ("MEMORY_FILE_PATH", "")], "/h/.local/share/mcp-memory/memory.jsonl"),
+            (&[("HOME", "/h"), ("MEMORY_FILE_PATH", "/m/x.json")], "/m/x.json"),
+            (&[("MEMORY_FILE_PATH", "/m/x.json"), ("MCP_MEMORY_FILE", "/ours.jsonl")], "/ours.jsonl"),
+        ] {
+            assert_eq!(from(pairs).unwrap().path().unwrap().0, Path::new(expected), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_relative_file_starts_at_the_working_directory() {
+        let config = from(&[("MEMORY_FILE_PATH", "m.jsonl")]).unwrap();
+        assert!(config.file_of_published);
+        assert_eq!(config.path().unwrap().0, std::env::current_dir().unwrap().join("m.jsonl"));
+        assert!(!from(&[("MCP_MEMORY_FILE", "m.jsonl")]).unwrap().file_of_published);
+    }
+
+    #[test]
+    fn numbers_are_read_and_mistakes_name_the_variable() {
+        let config = from(&[
+            ("MCP_MEMORY_MAX_ENTITIES", "7"),
+            ("MCP_MEMORY_MAX_FILE_BYTES", "8"),
+            ("MCP_MEMORY_BACKUP", "0"),
+            ("MCP_MEMORY_HISTORY", "9"),
+            ("MCP_MEMORY_MAX_RESULT_BYTES", "0"),
+            ("MCP_MEMORY_LOCK_WAIT", "250"),
+            ("MCP_MEMORY_READ_ONLY", "1"),
+        ])
+        .unwrap();
+        assert_eq!((config.max_entities, config.max_file_bytes, config.backup, config.history), (7, 8, 0, 9));
+        assert_eq!((config.max_result_bytes, config.lock_wait), (0, Duration::from_millis(250)));
+        assert!(config.tools.read_only);
+        let error = from(&[("MCP_MEMORY_BACKUP", "some")]).unwrap_err();
+        assert!(error.message().contains("MCP_MEMORY_BACKUP"), "{error}");
+    }
+
+    #[test]
+    fn scopes_are_names_and_never_paths() {
+        for scope in ["..", ".x", "a/b", "a\\b", "", "ä", &"x".repeat(65)] {
+            let config =
+                Config { scope: Some(scope.to_owned()), data_home: Some(std::env::temp_dir()), ..Config::default() };
+            assert!(config.path().is_err(), "{scope:?}");
+        }
+        let both = Config { scope: Some("a".into()), file: Some("b.jsonl".into()), ..Config::default() };
+        assert!(both.path().is_err());
+    }
+
+    #[test]
+    fn only_harmless_names_may_become_memory_files() {
+        for (path, ok) in [
+            ("/h/memory.jsonl", true),
+            ("/h/.memory.jsonl", true),
+            ("/h/.claude/memory.JSONL", true),
+            ("/h/m.ndjson", true),
+            ("/h/memory.json", true),
+            ("/h/.memory.json", false),
+            ("/h/.vscode/settings.json", false),
+            ("/h/.bashrc", false),
+            ("/h/.zshenv", false),
+            ("/h/.ssh/authorized_keys", false),
+            ("/h/.git/hooks/pre-commit", false),
+            ("/etc/cron.d/x", false),
+            ("/h/memory", false),
+            ("/h/run.sh", false),
+            ("/h/.jsonl", false),
+        ] {
+            assert_eq!(may_become_memory(Path::new(path)).is_ok(), ok, "{path}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Files: opening without following links, replacing all at once, the lock beside the file.
+
+use linchpin_kit::Fault;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How old a temporary file must be before it is taken for one that a killed process left.
+const ABANDONED: Duration = Duration::from_secs(3_600);
+
+/// Options that neither follow a link at the end of the path nor wait for the other end of a pipe; new files are for
+/// this user only.
+pub(crate) fn options() -> OpenOptions {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "the flags are Unix's"))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    }
+    options
+}
+
+/// The words of a failed operation, without the number.
+pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> Fault {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let fault = Fault::new(format!("Cannot {what} {}: {text}", path.display()));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            fault.hint("The operating system refuses this to the user that the server runs as. Tell the user.")
+        }
+        io::ErrorKind::StorageFull => fault.hint("The disk is full. Nothing was changed; tell the user."),
+        io::ErrorKind::ReadOnlyFilesystem => fault.hint("The disk is read-only. Tell the user."),
+        _ => fault.hint("Nothing was changed. Try again once; if it fails again, tell the user."),
+    }
+}
+
+/// `path` with `.suffix` behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// What tells one state of a file from another. Together with an open handle, which keeps the system from giving the same
+/// number to a new file, a replaced file always differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    #[cfg(unix)]
+    identity: (u64, u64, i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(meta: &fs::Metadata) -> Stamp {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt;
+        Stamp {
+            bytes: meta.len(),
+            modified: meta.modified().ok(),
+            #[cfg(unix)]
+            identity: (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+/// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over
+/// it. `like` gives mode and owner. Answers the new file and whether the directory could be flushed too.
+pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), Fault> {
+    let random = || RandomState::new().build_hasher().finish();
+    let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
+    let write = || -> io::Result<File> {
+        let mut file = options().write(true).create_new(true).open(&temporary)?;
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            file.set_permissions(like.permissions())?;
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::MetadataExt;
+                // Only root can give files away; everybody else's file stays their own.
+                let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
+            }
+        }
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        Ok(file)
+    };
+    match write() {
+        Ok(file) => Ok((file, sync_parent(path))),
+        Err(error) => {
+            let _ = fs::remove_file(&temporary);
+            Err(io_fault("write", path, &error))
+        }
+    }
+}
+
+/// Flushes the directory, without which a power failure could bring the old file back.
+fn sync_parent(path: &Path) -> bool {
+    if cfg!(windows) {
+        return true;
+    }
+    path.parent().is_some_and(|parent| File::open(parent).and_then(|dir| dir.sync_all()).is_ok())
+}
+
+/// Removes temporary files of this memory file that killed processes left long ago.
+pub(crate) fn sweep(path: &Path) {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else { return };
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let file_name = entry.file_name();
+        let random = file_name
+            .to_str()
+            .and_then(|file| file.strip_prefix(name))
+            .and_then(|rest| rest.strip_prefix('.'))
+            .and_then(|rest| rest.strip_suffix(".tmp"));
+        let ours = random.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let old = || {
+            let modified = entry.metadata().ok().filter(fs::Metadata::is_file)?.modified().ok()?;
+            modified.elapsed().ok().filter(|age| *age > ABANDONED)
+        };
+        if ours && old().is_some() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Keeps the newest `count` states of a file as `FILE.bak.1`, `FILE.bak.2`, …: makes a new one when there is none or the
+/// newest is older than `age`.
+pub(crate) fn back_up(path: &Path, count: u32, age: Duration) -> io::Result<()> {
+    let name = |number: u32| beside(path, &format!("bak.{number}"));
+    if let Ok(newest) = fs::symlink_metadata(name(1)) {
+        // A date in the future is no reason to make one at every change.
+        if newest.modified().ok().and_then(|at| at.elapsed().ok()).is_none_or(|elapsed| elapsed < age) {
+            return Ok(());
+        }
+    }
+    let mut bytes = Vec::new();
+    options().read(true).open(path)?.read_to_end(&mut bytes)?;
+    for number in (1..count).rev() {
+        match fs::rename(name(number), name(number + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    replace(&name(1), &bytes, None).map(|_| ()).map_err(|fault| io::Error::other(fault.to_string()))
+}
+
+/// Takes the advisory lock of a file: an exclusive lock on a file beside it, which is never renamed or removed. Released
+/// when the answer is dropped, or the process ends in whatever way.
+pub(crate) fn lock(path: &Path, deadline: Instant) -> Result<File, Fault> {
+    let lock = beside(path, "lock");
+    let fail = |error: &io::Error| io_fault("lock", &lock, error);
+    loop {
+        let file = options().read(true).write(true).create(true).open(&lock).map_err(|e| fail(&e))?;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match fs4::FileExt::try_lock(&file) {
+                Ok(()) => break,
+                Err(fs4::TryLockError::Error(error)) => return Err(fail(&error)),
+                Err(fs4::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(pause),
+                Err(fs4::TryLockError::WouldBlock) => return Err(busy("another program")),
+            }
+            pause = (pause * 2).min(Duration::from_millis(8));
+        }
+        // Somebody may have removed the lock file while we waited; then others lock a new one.
+        if same_file(&file, &lock).map_err(|e| fail(&e))? {
+            return Ok(file);
+        }
+    }
+}
+
+/// Longest note in a lock file, in bytes.
+const NOTE_BYTES_MAX: u64 = 100;
+
+/// Writes a note into the lock file, which its lock guards too.
+pub(crate) fn note_in_lock(locked: &mut File, note: &str) -> io::Result<()> {
+    locked.set_len(0)?;
+    locked.seek(SeekFrom::Start(0))?;
+    locked.write_all(note.as_bytes())
+}
+
+/// The note in the lock file of `path`, if there is one.
+pub(crate) fn lock_note(path: &Path) -> Option<String> {
+    let mut note = String::new();
+    let file = options().read(true).open(beside(path, "lock")).ok()?;
+    file.take(NOTE_BYTES_MAX).read_to_string(&mut note).ok()?;
+    Some(note)
+}
+
+/// What a change that waited too long is answered.
+pub(crate) fn busy(who: &str) -> Fault {
+    Fault::new(format!("The memory file is being changed by {who} for too long"))
+        .hint("Nothing was changed. Try again in a moment.")
+}
+
+#[cfg(unix)]
+fn same_file(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+fn same_file(_: &File, _: &Path) -> io::Result<bool> {
+    // An open file cannot be removed there.
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_old_temporary_files_of_this_file_are_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.jsonl");
+        let hex = "0123456789abcdef0123456789abcdef";
+        let old = [format!("m.jsonl.{hex}.tmp")];
+        let kept = [
+            "m.jsonl".to_owned(),
+            format!("m.jsonl.{}.tmp", hex.replace('0', "f")),
+            format!("other.{hex}.tmp"),
+            "m.jsonl.mine.tmp".to_owned(),
+            format!("m.jsonl.{hex}.txt"),
+        ];
+        for name in old.iter().chain(&kept) {
+            fs::write(dir.path().join(name), "x").unwrap();
+            if !name.contains("ffffffff") && !name.starts_with("m.jsonl.f") {
+                let past = SystemTime::now() - ABANDONED * 2;
+                File::options().write(true).open(dir.path().join(name)).unwrap().set_modified(past).unwrap();
+            }
+        }
+        sweep(&path);
+        for (name, there) in old.iter().map(|n| (n, false)).chain(kept.iter().map(|n| (n, true))) {
+            assert_eq!(dir.path().join(name).exists(), there, "{name}");
+        }
+    }
+
+    #[test]
+    fn backups_are_made_when_the_newest_is_old_and_the_oldest_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.jsonl");
+        let backup = |n: u32| fs::read_to_string(beside(&path, &format!("bak.{n}"))).ok();
+        let day = Duration::from_secs(86_400);
+        for (n, age) in [(1, Duration::ZERO), (2, Duration::ZERO), (3, Duration::ZERO), (4, day), (5, Duration::ZERO)] {
+            fs::write(&path, n.to_string()).unwrap();
+            back_up(&path, 3, age).unwrap();
+        }
+        assert_eq!([1, 2, 3, 4].map(backup), [Some("5".into()), Some("3".into()), Some("2".into()), None]);
+    }
+
+    #[test]
+    fn a_lock_excludes_others_and_waiting_for_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.jsonl");
+        let held = lock(&path, Instant::now()).unwrap();
+        let refused = lock(&path, Instant::now() + Duration::from_millis(30)).unwrap_err();
+        assert!(refused.message().contains("another program"), "{refused}");
+        drop(held);
+        lock(&path, Instant::now()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_file_that_was_removed_does_not_split_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.jsonl");
+        let first = lock(&path, Instant::now()).unwrap();
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                lock(&path, Instant::now() + Duration::from_secs(20))
+                    .map(|file| same_file(&file, &beside(&path, "lock")))
+            }
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        fs::remove_file(beside(&path, "lock")).unwrap();
+        drop(first);
+        assert!(waiting.join().unwrap().unwrap().unwrap(), "the waiting one took the file that is there now");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_neither_followed_nor_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("target"), dir.path().join("m.jsonl"));
+        fs::write(&target, "precious").unwrap();
+        for name in [link.clone(), beside(&link, "lock"), beside(&link, "bak.1")] {
+            std::os::unix::fs::symlink(&target, name).unwrap();
+        }
+        assert!(options().read(true).open(&link).is_err());
+        assert!(lock(&link, Instant::now()).is_err());
+        // Replacing replaces the link itself.
+        replace(&link, b"new", None).unwrap();
+        fs::remove_file(beside(&link, "bak.1")).unwrap();
+        std::os::unix::fs::symlink(&target, beside(&link, "bak.1")).unwrap();
+        back_up(&link, 3, Duration::ZERO).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+    }
+}

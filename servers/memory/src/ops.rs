@@ -1,0 +1,579 @@
+//! What the tools do with a graph, without files, locks and protocol.
+
+use crate::format::{Entity, Record, Relation, Written};
+use crate::graph::{Change, Edit, Graph, Item, Kind};
+use crate::journal::{self, Entry, Journal};
+use crate::search::Query;
+use linchpin_kit::{Fault, Paging, clip};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+/// Observations shown of an entity that a search found, and bytes of each.
+const SHOWN_OBSERVATIONS: usize = 3;
+const SHOWN_BYTES: usize = 500;
+/// Records named of one entry of the history.
+const SHOWN_CHANGES: usize = 20;
+
+/// Where entities are, for a batch in which none is removed: a table when the batch is large enough to be worth one.
+struct Places(HashMap<String, usize>);
+
+impl Places {
+    const WORTH_A_TABLE: usize = 16;
+
+    fn of(graph: &Graph, batch: usize) -> Places {
+        let mut table = HashMap::new();
+        if batch >= Self::WORTH_A_TABLE {
+            for (at, item) in graph.entities().iter().enumerate() {
+                table.entry(item.value().name.clone()).or_insert(at);
+            }
+        }
+        Places(table)
+    }
+
+    fn find(&self, graph: &Graph, name: &str) -> Option<usize> {
+        match self.0.get(name) {
+            Some(at) => Some(*at),
+            // Not in the table, or there since the table was made, or there is no table.
+            None => graph.position(name),
+        }
+    }
+}
+
+/// Adds entities whose names are new; those added.
+pub(crate) fn create_entities(edit: &mut Edit, entities: Vec<Entity>) -> Vec<Entity> {
+    let mut added = Vec::new();
+    for entity in entities {
+        if !edit.graph.has(&entity.name) {
+            edit.add_entity(entity.clone().plain());
+            added.push(entity);
+        }
+    }
+    added
+}
+
+/// Adds relations that are new; those added.
+pub(crate) fn create_relations(edit: &mut Edit, relations: Vec<Relation>) -> Vec<Relation> {
+    let mut added = Vec::new();
+    for relation in relations {
+        if !edit.graph.has_relation(&relation) {
+            edit.add_relation(relation.clone().plain());
+            added.push(relation);
+        }
+    }
+    added
+}
+
+/// What to remember of one entity.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewObservations {
+    /// The entity's name.
+    pub(crate) entity_name: String,
+    /// What to add to what is known about it.
+    pub(crate) contents: Vec<String>,
+}
+
+/// What was new of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AddedObservations {
+    /// The entity's name.
+    pub(crate) entity_name: String,
+    /// What was not known before.
+    pub(crate) added_observations: Vec<String>,
+}
+
+fn no_entity(name: &str) -> Fault {
+    Fault::missing(format!("Entity with name {name} not found"))
+        .hint("Nothing was saved. Look for it with memory_search, or create it with create_entities.")
+}
+
+/// Adds observations that are new, to all or to none.
+pub(crate) fn add_observations(edit: &mut Edit, all: Vec<NewObservations>) -> Result<Vec<AddedObservations>, Fault> {
+    let mut results = Vec::new();
+    let places = Places::of(&edit.graph, all.len());
+    for NewObservations { entity_name, contents } in all {
+        let at = places.find(&edit.graph, &entity_name).ok_or_else(|| no_entity(&entity_name))?;
+        let record = &edit.graph.entities()[at].record;
+        let (more, added) = with_observations(&record.value, contents);
+        let more = record.with(more);
+        edit.replace_entity(at, more);
+        results.push(AddedObservations { entity_name, added_observations: added });
+    }
+    Ok(results)
+}
+
+/// The entity with those of `contents` that it does not have, and these.
+fn with_observations(entity: &Entity, contents: impl IntoIterator<Item = String>) -> (Entity, Vec<String>) {
+    let mut known: HashSet<&str> = entity.observations.iter().map(String::as_str).collect();
+    let contents: Vec<String> = contents.into_iter().collect();
+    let added: Vec<String> = contents.iter().filter(|text| known.insert(text.as_str())).cloned().collect();
+    let mut more = entity.clone();
+    more.observations.extend(added.iter().cloned());
+    (more, added)
+}
+
+/// How many records are gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Deleted {
+    /// Entities.
+    pub(crate) entities: usize,
+    /// Relations.
+    pub(crate) relations: usize,
+    /// Observations.
+    pub(crate) observations: usize,
+}
+
+/// Deletes entities and every relation that touches one of the names.
+pub(crate) fn delete_entities(edit: &mut Edit, names: &[String]) -> Deleted {
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let named = |name: &str| names.contains(name);
+    let entities = edit.remove_entities(|record| named(&record.value.name));
+    let relations = edit.remove_relations(|record| named(&record.value.from) || named(&record.value.to));
+    Deleted { entities, relations, observations: 0 }
+}
+
+/// What to forget of one entity.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Deletion {
+    /// The entity's name.
+    pub(crate) entity_name: String,
+    /// Which of its observations to delete, word for word.
+    pub(crate) observations: Vec<String>,
+}
+
+/// Deletes observations; entities that do not exist are passed over, as published.
+pub(crate) fn delete_observations(edit: &mut Edit, deletions: &[Deletion]) -> Deleted {
+    let mut deleted = Deleted::default();
+    let places = Places::of(&edit.graph, deletions.len());
+    for Deletion { entity_name, observations } in deletions {
+        let Some(at) = places.find(&edit.graph, entity_name) else { continue };
+        let unwanted: HashSet<&str> = observations.iter().map(String::as_str).collect();
+        let record = &edit.graph.entities()[at].record;
+        let mut less = record.value.clone();
+        less.observations.retain(|text| !unwanted.contains(text.as_str()));
+        deleted.observations += record.value.observations.len() - less.observations.len();
+        let less = record.with(less);
+        edit.replace_entity(at, less);
+    }
+    deleted
+}
+
+/// Deletes relations.
+pub(crate) fn delete_relations(edit: &mut Edit, relations: Vec<Relation>) -> Deleted {
+    let unwanted: HashSet<Relation> = relations.into_iter().collect();
+    Deleted { relations: edit.remove_relations(|record| unwanted.contains(&record.value)), ..Deleted::default() }
+}
+
+/// What an import added.
+#[derive(Debug, Default)]
+pub(crate) struct Imported {
+    entities: usize,
+    relations: usize,
+    observations: usize,
+}
+
+impl fmt::Display for Imported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Imported { entities, relations, observations } = self;
+        write!(f, "{entities} entities, {relations} relations, {observations} observations of known entities")
+    }
+}
+
+/// Adds what another graph has and this one has not. Doing it twice is like doing it once.
+pub(crate) fn import(edit: &mut Edit, other: &Graph) -> Imported {
+    let mut imported = Imported::default();
+    let places = Places::of(&edit.graph, other.entities().len());
+    for item in other.entities() {
+        match places.find(&edit.graph, &item.value().name) {
+            None => {
+                imported.entities += 1;
+                edit.add_entity(item.record.clone());
+            }
+            Some(at) => {
+                let known = &edit.graph.entities()[at].record;
+                let (more, added) = with_observations(&known.value, item.value().observations.iter().cloned());
+                let more = known.with(more);
+                imported.observations += added.len();
+                edit.replace_entity(at, more);
+            }
+        }
+    }
+    for item in other.relations() {
+        if !edit.graph.has_relation(item.value()) {
+            imported.relations += 1;
+            edit.add_relation(item.record.clone());
+        }
+    }
+    imported
+}
+
+/// What became of entities that were merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Merged {
+    /// The entity that is left.
+    pub(crate) entity: Entity,
+    /// How many entities went into it.
+    pub(crate) merged: usize,
+    /// Relations that now start or end at it.
+    pub(crate) redirected: usize,
+    /// Relations that were there already, or led from one of the merged entities to another.
+    pub(crate) dropped: usize,
+}
+
+/// Merges the entities of these names into another: their observations, their relations, their unknown keys.
+pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Merged, Fault> {
+    let target = edit.graph.position(into).ok_or_else(|| no_entity(into))?;
+    if let Some(missing) = names.iter().find(|name| !edit.graph.has(name)) {
+        return Err(no_entity(missing));
+    }
+    let sources: HashSet<&str> = names.iter().map(String::as_str).filter(|name| *name != into).collect();
+    if sources.is_empty() {
+        return Err(Fault::new("There is nothing to merge").hint("Give at least one name that is not `into`."));
+    }
+    let (entities, _) = edit.graph.around(|entity| sources.contains(&*entity.name));
+    let merged = entities.len();
+    let texts = entities.iter().flat_map(|item| item.value().observations.iter().cloned());
+    let keeper = &edit.graph.entities()[target].record;
+    let (more, _) = with_observations(&keeper.value, texts);
+    let keeper = entities.iter().fold(keeper.with(more), |keeper, item| keeper.adopting(&item.record));
+    let entity = keeper.value.clone();
+    edit.replace_entity(target, keeper);
+
+    let touched = |relation: &Relation| sources.contains(&*relation.from) || sources.contains(&*relation.to);
+    let affected: Vec<Written<Relation>> =
+        edit.graph.relations().iter().filter(|item| touched(item.value())).map(|item| item.record.clone()).collect();
+    edit.remove_relations(|record| touched(&record.value));
+    let renamed = |name: &str| if sources.contains(name) { into.to_owned() } else { name.to_owned() };
+    let (mut redirected, mut dropped) = (0, 0);
+    for record in &affected {
+        let Relation { from, to, relation_type } = &record.value;
+        let inner = |name: &String| name == into || sources.contains(name.as_str());
+        let moved = Relation { from: renamed(from), to: renamed(to), relation_type: relation_type.clone() };
+        // What one of them was to another says nothing any more; what it was to itself still does.
+        if from != to && inner(from) && inner(to) || edit.graph.has_relation(&moved) {
+            dropped += 1;
+        } else {
+            redirected += 1;
+            edit.add_relation(record.with(moved));
+        }
+    }
+    edit.remove_entities(|record| sources.contains(&*record.value.name));
+    Ok(Merged { entity, merged, redirected, dropped })
+}
+
+/// What was undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Undone {
+    /// The number of the change in the history.
+    pub(crate) id: u64,
+    /// The tool that had made it.
+    pub(crate) tool: String,
+    /// How many records are as before again.
+    pub(crate) records: usize,
+}
+
+/// Undoes a change of the history: this one, or the newest that is neither undone nor an undoing.
+pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Result<Undone, Fault> {
+    if journal.keep == 0 {
+        return Err(
+            Fault::new("No history is kept").hint("The person running this server can turn it on with --history.")
+        );
+    }
+    let entries = journal.read()?;
+    let undone = journal::undone(&entries);
+    let entry = match id {
+        Some(id) => entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
+            Fault::missing(format!("There is no change {id} in the history")).hint("memory_history lists them.")
+        })?,
+        None => entries
+            .iter()
+            .rev()
+            .find(|entry| entry.undoes.is_none() && !undone.contains(&entry.id))
+            .ok_or_else(|| Fault::new("There is nothing to undo"))?,
+    };
+    if undone.contains(&entry.id) {
+        return Err(Fault::new(format!("Change {} is undone already", entry.id))
+            .hint("To do it again, undo the change that undid it; memory_history lists them."));
+    }
+    let changes = entry.changes.as_ref().ok_or_else(|| {
+        Fault::new(format!("Change {} was too large to be kept", entry.id))
+            .hint("Ask the user to look into the backups beside the memory file.")
+    })?;
+    if !edit.undo(changes) {
+        return Err(Fault::new(format!(
+            "Change {} cannot be undone: what it changed was changed again since",
+            entry.id
+        ))
+        .hint("Nothing was saved. Undo the later changes first; memory_history lists them."));
+    }
+    edit.undoes = Some(entry.id);
+    Ok(Undone { id: entry.id, tool: entry.tool.clone(), records: changes.len() })
+}
+
+/// A part of a graph that fits into an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) relations: Vec<Relation>,
+    pub(crate) paging: Paging,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Cuts a graph: from `cursor` on, at most `most` records and about `bytes_max` bytes of them (0 is no bound). There is
+/// always at least one; if it alone is too large, some of its observations are left out, with a warning.
+pub(crate) fn part<E, R>(
+    entities: &[E],
+    relations: &[R],
+    cursor: Option<&str>,
+    most: usize,
+    bytes_max: usize,
+) -> Result<Part, Fault>
+where
+    E: Borrow<Item<Entity>>,
+    R: Borrow<Item<Relation>>,
+{
+    let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
+    let (from_entity, from_relation) = start(cursor)?;
+    let (mut part, mut bytes, mut count) = (Part::default(), 0_usize, 0_usize);
+    let mut room = |line: &str| {
+        bytes = bytes.saturating_add(line.len());
+        count += 1;
+        count == 1 || count <= most && bytes <= bytes_max
+    };
+    for (at, item) in entities.iter().map(Borrow::borrow).enumerate().skip(from_entity) {
+        if !room(&item.record.line) {
+            part.paging = Paging::more(format!("e{at}"));
+            return Ok(part);
+        }
+        if item.record.line.len() > bytes_max {
+            let (shorter, left_out) = shorten(item.value(), bytes_max);
+            part.warnings.push(format!(
+                "An entity is too large for one answer: {left_out} of its {} observations are left out or cut. Find them with \
+                 memory_search.",
+                item.value().observations.len()
+            ));
+            part.entities.push(shorter);
+        } else {
+            part.entities.push(item.value().clone());
+        }
+    }
+    for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(from_relation) {
+        if !room(&item.record.line) {
+            part.paging = Paging::more(format!("r{at}"));
+            return Ok(part);
+        }
+        part.relations.push(item.value().clone());
+    }
+    Ok(part)
+}
+
+/// Where a cursor points: at an entity and all relations behind, or at a relation.
+fn start(cursor: Option<&str>) -> Result<(usize, usize), Fault> {
+    let Some(cursor) = cursor else { return Ok((0, 0)) };
+    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
+    let place = match cursor.split_at_checked(1) {
+        Some(("e", at)) => number(at).map(|at| (at, 0)),
+        Some(("r", at)) => number(at).map(|at| (usize::MAX, at)),
+        _ => None,
+    };
+    place.ok_or_else(|| {
+        Fault::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
+            .hint("Pass next_cursor of the answer before, or leave cursor out.")
+    })
+}
+
+/// The entity with as many observations as fit, and how many are left out or cut.
+fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
+    let mut shorter = Entity { observations: Vec::new(), ..entity.clone() };
+    let mut room = bytes_max.saturating_sub(entity.name.len() + entity.entity_type.len());
+    for text in &entity.observations {
+        let Some(left) = room.checked_sub(text.len() + 3) else { break };
+        room = left;
+        shorter.observations.push(text.clone());
+    }
+    if let (true, Some(first)) = (shorter.observations.is_empty(), entity.observations.first()) {
+        shorter.observations.push(clip(first, room.min(first.len())).text.to_owned());
+        return (shorter, entity.observations.len());
+    }
+    let left_out = entity.observations.len() - shorter.observations.len();
+    (shorter, left_out)
+}
+
+/// An entity that a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Found {
+    /// Its name; open_nodes shows all of it.
+    pub(crate) name: String,
+    /// What kind of thing it is.
+    pub(crate) entity_type: String,
+    /// The observations that answer best, cut where they are long.
+    pub(crate) observations: Vec<String>,
+    /// How many it has in all.
+    pub(crate) observation_count: usize,
+    /// How well it answers; only good for comparing within one answer.
+    pub(crate) score: f32,
+}
+
+/// A page of what a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct FoundPage {
+    /// How many entities have one of the words.
+    pub(crate) total: usize,
+    /// The best first.
+    pub(crate) results: Vec<Found>,
+    /// Where it was cut.
+    #[serde(flatten)]
+    pub(crate) paging: Paging,
+}
+
+/// Ranked search.
+pub(crate) fn search(
+    graph: &Graph,
+    text: &str,
+    entity_type: Option<&str>,
+    cursor: Option<&str>,
+    most: usize,
+    bytes_max: usize,
+) -> Result<FoundPage, Fault> {
+    let query = Query::of(text).ok_or_else(|| {
+        Fault::new("There is no word to search for").hint("Give letters or digits; memory_read_page lists everything.")
+    })?;
+    let wanted = entity_type.map(str::to_lowercase);
+    let of_type = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type.to_lowercase() == *wanted);
+    let hits = query.rank(graph.entities().iter().enumerate().filter(|(_, item)| of_type(item.value())));
+    let (page, mut paging) = Paging::of(&hits, cursor, most)?;
+    let start = cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
+    let (mut results, mut bytes) = (Vec::new(), 0_usize);
+    for hit in page {
+        let entity = graph.entities()[hit.at].value();
+        let observations: Vec<String> = query.best(entity, SHOWN_OBSERVATIONS).into_iter().map(shown).collect();
+        bytes += entity.name.len() + observations.iter().map(String::len).sum::<usize>();
+        if bytes_max > 0 && bytes > bytes_max && !results.is_empty() {
+            paging = Paging::more((start + results.len()).to_string());
+            break;
+        }
+        results.push(Found {
+            name: entity.name.clone(),
+            entity_type: entity.entity_type.clone(),
+            observations,
+            observation_count: entity.observations.len(),
+            score: (hit.score * 1_000.0).round() / 1_000.0,
+        });
+    }
+    Ok(FoundPage { total: hits.len(), results, paging })
+}
+
+fn shown(text: &str) -> String {
+    let cut = clip(text, SHOWN_BYTES);
+    if cut.left_out == 0 { text.to_owned() } else { format!("{}…", cut.text) }
+}
+
+/// One record of a change, as the history shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShownChange {
+    /// `added`, `changed` or `removed`.
+    pub(crate) change: &'static str,
+    /// The entity's name, when it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) entity: Option<String>,
+    /// The relation, when it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) relation: Option<Relation>,
+}
+
+/// One change, as the history shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ShownEntry {
+    /// Its number, for memory_undo.
+    pub(crate) id: u64,
+    /// When, UTC.
+    pub(crate) time: String,
+    /// The tool that made it.
+    pub(crate) tool: String,
+    /// How many records it changed.
+    pub(crate) records: usize,
+    /// The first of them.
+    pub(crate) changes: Vec<ShownChange>,
+    /// The change that this one undid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) undoes: Option<u64>,
+    /// Whether it was undone since.
+    pub(crate) undone: bool,
+}
+
+/// A page of the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct HistoryPage {
+    /// The newest first.
+    pub(crate) changes: Vec<ShownEntry>,
+    /// Where it was cut.
+    #[serde(flatten)]
+    pub(crate) paging: Paging,
+}
+
+/// The history, newest first; only what touched the entity `name`, if one is given.
+pub(crate) fn history(
+    entries: &[Entry],
+    name: Option<&str>,
+    cursor: Option<&str>,
+    most: usize,
+) -> Result<HistoryPage, Fault> {
+    let before = match cursor {
+        None => u64::MAX,
+        Some(cursor) => cursor.parse().map_err(|_| {
+            Fault::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
+                .hint("Pass next_cursor of the answer before, or leave cursor out.")
+        })?,
+    };
+    let undone = journal::undone(entries);
+    let (mut changes, mut paging) = (Vec::new(), Paging::whole());
+    for entry in entries.iter().rev().filter(|entry| entry.id < before) {
+        let records: Vec<ShownChange> = entry.changes.iter().flatten().filter_map(shown_change).collect();
+        if name.is_some_and(|name| !records.iter().any(|change| change.touches(name))) {
+            continue;
+        }
+        if changes.len() == most {
+            let last: Option<&ShownEntry> = changes.last();
+            paging = Paging::more(last.map_or(before, |last| last.id).to_string());
+            break;
+        }
+        changes.push(ShownEntry {
+            id: entry.id,
+            time: entry.time.clone(),
+            tool: entry.tool.clone(),
+            records: entry.records,
+            changes: records.into_iter().take(SHOWN_CHANGES).collect(),
+            undoes: entry.undoes,
+            undone: undone.contains(&entry.id),
+        });
+    }
+    Ok(HistoryPage { changes, paging })
+}
+
+impl ShownChange {
+    fn touches(&self, name: &str) -> bool {
+        let ends = self.relation.iter().flat_map(|relation| [&relation.from, &relation.to]);
+        ends.chain(&self.entity).any(|known| known == name)
+    }
+}
+
+fn shown_change(change: &Change) -> Option<ShownChange> {
+    let (what, line) = match (&change.before, &change.after) {
+        (None, Some(after)) => ("added", after),
+        (Some(_), Some(after)) => ("changed", after),
+        (Some(before), None) => ("removed", before),
+        (None, None) => return None,
+    };
+    let (entity, relation) = match change.kind {
+        Kind::Entity => (Some(crate::graph::entity_of(line)?.value.name), None),
+        Kind::Relation => (None, Some(crate::graph::relation_of(line)?.value)),
+    };
+    Some(ShownChange { change: what, entity, relation })
+}

@@ -1,0 +1,357 @@
+//! The file and the graph that was read from it: reading only when it changed, changing it all or nothing.
+//!
+//! A change takes the lock beside the file, reads the file again if somebody else changed it, makes the next graph, writes
+//! it to a temporary file, flushes that, renames it over the old one and flushes the directory. Only then it is
+//! acknowledged. A process that is killed at any moment leaves the old file or the new one, and no lock.
+//!
+//! The published format has entities before relations and no line feed at the end, so that every change rewrites the whole
+//! file; appending could leave half a line behind, which the published server cannot read at all.
+
+use crate::config::{Config, may_become_memory};
+use crate::files::{self, Stamp, io_fault};
+use crate::graph::{Edit, Graph};
+use crate::journal::{Journal, Tail};
+use linchpin_kit::Fault;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How old the newest backup must be before another one is made.
+const BACKUP_AGE: Duration = Duration::from_secs(24 * 3_600);
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+    max_entities: usize,
+    max_file_bytes: u64,
+    backup: u32,
+    pub(crate) journal: Journal,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    graph: Arc<Graph>,
+    /// What the file was when it was read; `None` when there was none.
+    seen: Option<Seen>,
+    /// Whether it was ever looked at.
+    looked: bool,
+    /// Whether somebody else changed the file since it was last asked.
+    news: bool,
+    tail: Option<Tail>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    stamp: Stamp,
+    /// Open, so that its number is not given to another file. Not on Windows, where that would hinder replacing it.
+    _held: Option<File>,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub(crate) struct Done<T> {
+    pub(crate) value: T,
+    /// The graph now.
+    pub(crate) graph: Arc<Graph>,
+    /// Whether anything is different from before.
+    pub(crate) changed: bool,
+    /// What did not work although the change is made.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Store {
+    /// Looks at the file, which need not exist. Nothing is created or written.
+    pub(crate) fn open(config: &Config) -> Result<(Self, Vec<String>), Fault> {
+        let (path, ours) = config.path()?;
+        let mut warnings = Vec::new();
+        if config.file_of_published && config.file.as_ref().is_some_and(|file| file.is_relative()) {
+            warnings.push(format!(
+                "MEMORY_FILE_PATH is relative: the file is {}. The published server would look for it in its own package \
+                 directory, which is lost when the package is updated; copy it from there if you need it, or pass it to \
+                 --import.",
+                path.display()
+            ));
+        }
+        let store = Self {
+            journal: Journal { path: files::beside(&path, "history"), keep: config.history },
+            path,
+            max_entities: config.max_entities,
+            max_file_bytes: config.max_file_bytes,
+            backup: config.backup,
+            state: Mutex::default(),
+        };
+        let graph = store.graph()?;
+        let empty = graph.census() == Graph::default().census();
+        if empty && !ours {
+            may_become_memory(&store.path)?;
+        }
+        warnings.extend(graph.warnings());
+        let entities = graph.entities().len();
+        if entities > store.max_entities {
+            warnings.push(format!(
+                "The memory file holds {entities} entities, more than the {} of --max-entities: none can be added.",
+                store.max_entities
+            ));
+        }
+        if !config.tools.read_only {
+            files::sweep(&store.path);
+        }
+        Ok((store, warnings))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is replaced, never half changed, so that a panic elsewhere does not make it wrong.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The graph of the file as it is now; the file is read only if it changed.
+    pub(crate) fn graph(&self) -> Result<Arc<Graph>, Fault> {
+        let mut state = self.state();
+        self.refresh(&mut state)?;
+        Ok(state.graph.clone())
+    }
+
+    /// Whether somebody else changed the file since this was last asked.
+    pub(crate) fn news(&self) -> bool {
+        std::mem::take(&mut self.state().news)
+    }
+
+    fn refresh(&self, state: &mut State) -> Result<(), Fault> {
+        let meta = match fs::symlink_metadata(&self.path) {
+            Ok(meta) => Some(meta),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(io_fault("read the memory file", &self.path, &error)),
+        };
+        if let Some(meta) = &meta {
+            self.must_be_a_file(meta)?;
+        }
+        let stamp = meta.as_ref().map(Stamp::of);
+        if state.looked && stamp.as_ref() == state.seen.as_ref().map(|seen| &seen.stamp) {
+            return Ok(());
+        }
+        let (graph, seen) = match meta {
+            Some(_) => {
+                let (graph, seen) = self.read()?;
+                (graph, Some(seen))
+            }
+            None => (Graph::default(), None),
+        };
+        state.news |= state.looked;
+        (state.graph, state.seen, state.looked) = (Arc::new(graph), seen, true);
+        Ok(())
+    }
+
+    fn must_be_a_file(&self, meta: &fs::Metadata) -> Result<(), Fault> {
+        let shown = self.path.display();
+        if meta.is_symlink() {
+            return Err(Fault::new(format!("The memory file is a symbolic link: {shown}"))
+                .hint("Links are refused, because they can lead a change into any other file. Name the real file."));
+        }
+        if !meta.is_file() {
+            return Err(Fault::new(format!("The memory file is not a file: {shown}")));
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Result<(Graph, Seen), Fault> {
+        let fail = |error: std::io::Error| io_fault("read the memory file", &self.path, &error);
+        let mut file = files::options().read(true).open(&self.path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        self.must_be_a_file(&meta)?;
+        let mut bytes = Vec::new();
+        (&mut file).take(self.max_file_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
+        if bytes.len() as u64 > self.max_file_bytes {
+            return Err(Fault::new(format!("The memory file is larger than {} bytes", self.max_file_bytes))
+                .hint("The person running this server can raise --max-file-bytes."));
+        }
+        let graph = Graph::read(&bytes);
+        self.must_be_a_memory(&graph, &bytes)?;
+        Ok((graph, Seen { stamp: Stamp::of(&meta), _held: cfg!(unix).then_some(file) }))
+    }
+
+    /// Settings, scripts, keys and other programs' logs are not to be written to, whatever the path says.
+    fn must_be_a_memory(&self, graph: &Graph, bytes: &[u8]) -> Result<(), Fault> {
+        let census = graph.census();
+        let nothing = census.records + census.others + census.unreadable == 0;
+        let records = census.records > 0 && census.unreadable <= census.records + census.others;
+        // When only foreign lines were left, the lock file says which.
+        if nothing || records || files::lock_note(&self.path).is_some_and(|note| note == left_over(bytes)) {
+            return Ok(());
+        }
+        Err(Fault::new(format!("This is not a memory file: {}", self.path.display())).hint(
+            "It exists already and holds something else, so it is left alone. A memory file has one JSON object for each \
+             line, with \"type\" \"entity\" or \"relation\". Name another file, or move this one away.",
+        ))
+    }
+
+    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing.
+    pub(crate) fn change<T>(
+        &self,
+        tool: &str,
+        deadline: Instant,
+        work: impl FnOnce(&mut Edit) -> Result<T, Fault>,
+    ) -> Result<Done<T>, Fault> {
+        if let Some(parent) = self.path.parent() {
+            make_folder(parent).map_err(|error| io_fault("make the directory", parent, &error))?;
+        }
+        let mut locked = files::lock(&self.path, deadline)?;
+        let before = self.graph()?;
+        let mut edit = before.edit();
+        let value = work(&mut edit)?;
+        let Edit { graph, changes, undoes } = edit;
+        if changes.is_empty() {
+            return Ok(Done { value, graph: before, changed: false, warnings: Vec::new() });
+        }
+        let mut warnings = Vec::new();
+        let bytes = graph.write();
+        self.within_limits(&before, &graph, bytes.len())?;
+        let old = fs::symlink_metadata(&self.path).ok().filter(|meta| meta.is_file());
+        if self.backup > 0
+            && old.as_ref().is_some_and(|meta| meta.len() > 0)
+            && let Err(error) = files::back_up(&self.path, self.backup, BACKUP_AGE)
+        {
+            warnings.push(format!("The change is made, but no backup could be: {error}"));
+        }
+        if graph.census().records == 0 && !bytes.is_empty() {
+            files::note_in_lock(&mut locked, &left_over(&bytes)).map_err(|e| io_fault("write", &self.path, &e))?;
+        }
+        let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
+        if !flushed {
+            warnings.push(
+                "The change is made, but it may not survive a power failure: the directory cannot be flushed.".into(),
+            );
+        }
+        let (graph, meta) = (Arc::new(graph), file.metadata().ok());
+        let mut tail = {
+            let mut state = self.state();
+            state.graph = graph.clone();
+            // Without its data the file counts as unseen, and is read again.
+            let seen = |meta| Seen { stamp: Stamp::of(&meta), _held: cfg!(unix).then_some(file) };
+            state.seen = meta.map(seen);
+            state.tail
+        };
+        if self.journal.keep > 0
+            && let Err(fault) = self.journal.append(&mut tail, tool, undoes, changes)
+        {
+            warnings.push(format!("The change is made, but the history is not: {}", fault.message()));
+        }
+        self.state().tail = tail;
+        Ok(Done { value, graph, changed: true, warnings })
+    }
+
+    fn within_limits(&self, before: &Graph, after: &Graph, bytes: usize) -> Result<(), Fault> {
+        let (had, has) = (before.entities().len(), after.entities().len());
+        if has > self.max_entities && has > had {
+            return Err(Fault::new(format!(
+                "Too many entities: there are {had}, this would make {has}, and {} is the limit",
+                self.max_entities
+            ))
+            .hint("Nothing was saved. Delete or merge entities that are not needed, or ask the user to raise --max-entities."));
+        }
+        // What makes the file smaller is always allowed; it cannot be larger than the limit by much.
+        if bytes as u64 > self.max_file_bytes && bytes > before.write().len() {
+            return Err(Fault::new(format!(
+                "Too much to remember: the memory file would have {bytes} bytes, and {} is the limit",
+                self.max_file_bytes
+            ))
+            .hint("Nothing was saved. Store shorter observations, delete what is not needed, or ask the user to raise --max-file-bytes."));
+        }
+        Ok(())
+    }
+}
+
+/// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any more, and
+/// is still the one that this server left.
+fn left_over(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("left {} {:016x}", bytes.len(), hasher.finish())
+}
+
+/// Makes a directory with its parents, for this user only.
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.recursive(true).create(path)
+}
+
+/// Reads a memory file that is only read, for `--import`. Links are followed: nothing is written to it.
+pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, Fault> {
+    let fail = |error: std::io::Error| io_fault("read the file to import,", path, &error);
+    let meta = fs::metadata(path).map_err(fail)?;
+    if !meta.is_file() {
+        return Err(Fault::new(format!("The file to import is not a file: {}", path.display())));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(fail)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(Fault::new(format!("The file to import is larger than {bytes_max} bytes")));
+    }
+    let graph = Graph::read(&bytes);
+    let census = graph.census();
+    if census.records == 0 && census.others + census.unreadable > 0 {
+        return Err(Fault::new(format!("This is not a memory file: {}", path.display()))
+            .hint("The file to import has one JSON object for each line, with \"type\" \"entity\" or \"relation\"."));
+    }
+    Ok(graph)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops;
+
+    fn store(file: PathBuf) -> Store {
+        Store::open(&Config { file: Some(file), ..Config::default() }).unwrap().0
+    }
+
+    fn create(store: &Store, name: &str) -> Arc<Graph> {
+        let entity = crate::format::Entity { name: name.into(), entity_type: "t".into(), observations: Vec::new() };
+        let work = |edit: &mut Edit| Ok(ops::create_entities(edit, vec![entity]));
+        store.change("test", Instant::now() + Duration::from_secs(20), work).unwrap().graph
+    }
+
+    #[test]
+    fn the_file_is_read_again_only_when_somebody_else_changed_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.jsonl");
+        let (ours, theirs) = (store(path.clone()), store(path));
+        let made = create(&ours, "a");
+        // The very graph that was written, and not one that was read.
+        assert!(Arc::ptr_eq(&made, &ours.graph().unwrap()) && Arc::ptr_eq(&made, &ours.graph().unwrap()));
+        assert!(!ours.news());
+        create(&theirs, "b");
+        let seen = ours.graph().unwrap();
+        assert!(seen.has("b") && ours.news() && !ours.news());
+        assert!(Arc::ptr_eq(&seen, &ours.graph().unwrap()));
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path().join("m.jsonl"));
+        let before = create(&store, "a");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let failed = store.change("test", deadline, |edit| {
+            edit.remove_entities(|_| true);
+            Err::<(), _>(Fault::new("no"))
+        });
+        assert!(failed.is_err() && Arc::ptr_eq(&before, &store.graph().unwrap()));
+        assert_eq!(store.journal.read().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,376 @@
+//! What a database is like: schemas, objects, plans' costs, health. All of it is asked of the catalogue, as JSON.
+
+use crate::Postgres;
+use crate::cell::{Cell, pretty, texts};
+use crate::session::{Database, quote_name};
+use crate::tools::objects_schema;
+use crate::wire::Value;
+use linchpin_kit::{Fault, Shown};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Objects on a page.
+const PAGE_OBJECTS: usize = 200;
+
+/// Arguments of `pg_list_schemas`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListSchemas {
+    /// Which database.
+    pub database: Option<String>,
+}
+
+/// Arguments of `pg_list_objects`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListObjects {
+    /// Only of this schema.
+    pub schema: Option<String>,
+    /// table, view, sequence or function; all but functions if left out.
+    pub kind: Option<String>,
+    /// Only names that contain this.
+    pub search: Option<String>,
+    /// `next_cursor` of the answer before.
+    pub cursor: Option<String>,
+    /// Which database.
+    pub database: Option<String>,
+}
+
+/// Arguments of `pg_describe`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct Describe {
+    /// `table` or `schema.table`, without quotes.
+    pub table: String,
+    /// Which database.
+    pub database: Option<String>,
+}
+
+/// Arguments of `pg_top_queries`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct TopQueries {
+    /// By what.
+    #[serde(default)]
+    pub sort: TopBy,
+    /// How many; 10 if left out, at most 100.
+    pub limit: Option<usize>,
+    /// Which database.
+    pub database: Option<String>,
+}
+
+/// By what statements are ordered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum TopBy {
+    /// Time of all calls.
+    #[default]
+    Total,
+    /// Time of a call.
+    Mean,
+    /// Calls.
+    Calls,
+    /// Rows.
+    Rows,
+}
+
+/// Arguments of `pg_health`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct Health {
+    /// Which database.
+    pub database: Option<String>,
+}
+
+/// A list of objects.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Listed {
+    /// The objects.
+    #[schemars(schema_with = "objects_schema")]
+    pub items: Vec<Cell>,
+    /// What continues, when there is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// An object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Report(pub Cell);
+
+impl JsonSchema for Report {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Report".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object" })
+    }
+}
+
+fn listed(items: Vec<Cell>, next_cursor: Option<String>) -> Shown<Listed> {
+    let array = format!("[{}]", items.iter().map(Cell::get).collect::<Vec<_>>().join(","));
+    let mut text = String::new();
+    pretty(&array, 0, &mut text);
+    let notice = next_cursor.as_ref().map(|cursor| {
+        format!("[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow with schema or search.]")
+    });
+    Shown::outside(text, Listed { items, next_cursor }).notice(notice)
+}
+
+fn report(json: &str) -> Shown<Report> {
+    let cell = Cell::from_json(json);
+    let mut text = String::new();
+    pretty(cell.get(), 0, &mut text);
+    Shown::outside(text, Report(cell))
+}
+
+fn schemas_of(database: &Database) -> Value {
+    Some(texts(&database.target.schemas))
+}
+
+impl Postgres {
+    /// `pg_list_schemas`
+    pub(crate) async fn list_schemas(&self, args: ListSchemas) -> Result<Shown<Listed>, Fault> {
+        let database = self.database(args.database.as_deref())?;
+        let (rows, _) = database.own(SCHEMAS, &[schemas_of(database)]).await?;
+        Ok(listed(rows.iter().map(|row| Cell::from_json(&row.text(0))).collect(), None))
+    }
+
+    /// `pg_list_objects`
+    pub(crate) async fn list_objects(&self, args: ListObjects) -> Result<Shown<Listed>, Fault> {
+        let database = self.database(args.database.as_deref())?;
+        let kinds: &[&str] = match args.kind.as_deref() {
+            None => &["r", "p", "v", "m", "f", "S"],
+            Some("table") => &["r", "p", "f"],
+            Some("view" | "materialized view") => &["v", "m"],
+            Some("sequence") => &["S"],
+            Some("function") => &[],
+            Some(other) => {
+                return Err(Fault::new(format!("Unknown kind: {other}")).hint("Use table, view, sequence or function."));
+            }
+        };
+        let start = match args.cursor.as_deref() {
+            None => 0_usize,
+            Some(text) => text.parse().map_err(|_| {
+                Fault::new(format!("Unknown cursor: {text}"))
+                    .hint("Pass next_cursor of the answer before, or leave it out.")
+            })?,
+        };
+        let parameters = [
+            schemas_of(database),
+            args.schema.clone(),
+            args.search.clone(),
+            Some((PAGE_OBJECTS + 1).to_string()),
+            Some(start.to_string()),
+            Some(texts(kinds)),
+        ];
+        let (rows, _) = match kinds {
+            [] => database.own(FUNCTIONS, &parameters[..5]).await?,
+            _ => database.own(OBJECTS, &parameters).await?,
+        };
+        let more = rows.len() > PAGE_OBJECTS;
+        let items = rows.iter().take(PAGE_OBJECTS).map(|row| Cell::from_json(&row.text(0))).collect();
+        Ok(listed(items, more.then(|| (start + PAGE_OBJECTS).to_string())))
+    }
+
+    /// `pg_describe`
+    pub(crate) async fn describe(&self, args: Describe) -> Result<Shown<Report>, Fault> {
+        let database = self.database(args.database.as_deref())?;
+        // A dot may belong to the name: the whole name is tried first.
+        let whole = (None, args.table.as_str());
+        let split = args.table.split_once('.').map(|(schema, table)| (Some(schema.to_owned()), table));
+        for (schema, table) in std::iter::once(whole).chain(split) {
+            let parameters = [schemas_of(database), schema, Some(table.to_owned())];
+            let (rows, _) = database.own(DESCRIPTION, &parameters).await?;
+            if let Some(row) = rows.first() {
+                return Ok(report(&row.text(0)));
+            }
+        }
+        Err(Fault::missing(format!("There is no table or view {}.", args.table))
+            .hint("See pg_list_objects; outside of the search path it is schema.table."))
+    }
+
+    /// `pg_top_queries`
+    pub(crate) async fn top_queries(&self, args: TopQueries) -> Result<Shown<Listed>, Fault> {
+        let database = self.database(args.database.as_deref())?;
+        if !database.target.schemas.is_empty() {
+            return Err(Fault::new(
+                "Statements of other schemas cannot be told apart, and this server is limited to some.",
+            )
+            .hint("The operator can start it without --schemas."));
+        }
+        let schema = extension(database, "pg_stat_statements").await?.ok_or_else(|| {
+            Fault::new("The extension pg_stat_statements is not installed in this database.").hint(
+                "An administrator adds it to shared_preload_libraries, restarts, and runs CREATE EXTENSION pg_stat_statements.",
+            )
+        })?;
+        let order = match args.sort {
+            TopBy::Total => "total",
+            TopBy::Mean => "mean",
+            TopBy::Calls => "calls",
+            TopBy::Rows => "rows",
+        };
+        // Its columns have had other names before version 13.
+        let sql = format!(
+            "SELECT json_build_object('query', left(query, 1000), 'calls', calls, 'total_ms', round(total::numeric, 2), \
+             'mean_ms', round(mean::numeric, 2), 'rows', rows, 'blocks_hit', hit, 'blocks_read', read)::text \
+             FROM (SELECT s.query, s.calls, s.rows, s.shared_blks_hit AS hit, s.shared_blks_read AS read, \
+             coalesce((to_jsonb(s)->>'total_exec_time')::float8, (to_jsonb(s)->>'total_time')::float8) AS total, \
+             coalesce((to_jsonb(s)->>'mean_exec_time')::float8, (to_jsonb(s)->>'mean_time')::float8) AS mean \
+             FROM {}.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
+             WHERE d.datname = current_database()) AS q ORDER BY {order} DESC LIMIT $1::int8",
+            quote_name(&schema)
+        );
+        let limit = args.limit.unwrap_or(10).clamp(1, 100);
+        let (rows, _) = database.own(&sql, &[Some(limit.to_string())]).await?;
+        Ok(listed(rows.iter().map(|row| Cell::from_json(&row.text(0))).collect(), None))
+    }
+
+    /// `pg_health`
+    pub(crate) async fn health(&self, args: Health) -> Result<Shown<Report>, Fault> {
+        let database = self.database(args.database.as_deref())?;
+        let (rows, link) = database.own(HEALTH, &[schemas_of(database)]).await?;
+        let json = rows.first().map(|row| row.text(0)).unwrap_or_default();
+        let body = json.strip_prefix('{').unwrap_or(&json);
+        Ok(report(&format!("{{\"version\":{},\"encrypted\":{},{body}", link.version, link.encrypted)))
+    }
+
+    /// The statement that imagines an index.
+    pub(crate) async fn hypopg(&self, database: &Arc<Database>) -> Result<String, Fault> {
+        let schema = extension(database, "hypopg").await?.ok_or_else(|| {
+            Fault::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
+                .hint("Leave indexes out, or ask an administrator for CREATE EXTENSION hypopg.")
+        })?;
+        Ok(format!("SELECT {}.hypopg_create_index($1)", quote_name(&schema)))
+    }
+}
+
+/// The schema that an extension is installed in.
+async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String>, Fault> {
+    let sql = "SELECT n.nspname::text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = $1::name";
+    let (rows, _) = database.own(sql, &[Some(name.to_owned())]).await?;
+    Ok(rows.first().map(|row| row.text(0)))
+}
+
+/// $1: the schemas that may be read; empty means all but the system's.
+const SCHEMAS: &str = r"
+SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'owner', pg_catalog.pg_get_userbyid(n.nspowner),
+  'tables', count(*) FILTER (WHERE c.relkind IN ('r', 'p', 'f')), 'views', count(*) FILTER (WHERE c.relkind IN ('v', 'm')),
+  'comment', pg_catalog.obj_description(n.oid, 'pg_namespace')))::text
+FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid
+WHERE CASE WHEN $1::name[] = '{}' THEN left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+  ELSE n.nspname = ANY ($1::name[]) END AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+GROUP BY n.oid, n.nspname, n.nspowner ORDER BY n.nspname";
+
+/// $1 as above, $2 one schema, $3 part of the name, $4 how many, $5 from where, $6 kinds.
+const OBJECTS: &str = r"
+SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname, 'kind', CASE c.relkind
+    WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+    WHEN 'f' THEN 'foreign table' ELSE 'sequence' END,
+  'estimated_rows', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
+  'bytes', CASE WHEN c.relkind IN ('r', 'm') THEN pg_catalog.pg_total_relation_size(c.oid) END,
+  'comment', pg_catalog.obj_description(c.oid, 'pg_class')))::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = ANY ($6::text[]::char[])
+  AND CASE WHEN $1::name[] <> '{}' THEN n.nspname = ANY ($1::name[]) AND n.nspname = coalesce($2, n.nspname::text)
+    WHEN $2 IS NOT NULL THEN n.nspname = $2::name
+    ELSE left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND strpos(lower(c.relname::text), lower(coalesce($3, ''))) > 0
+ORDER BY n.nspname, c.relname LIMIT $4::int8 OFFSET $5::int8";
+
+/// As above, without kinds.
+const FUNCTIONS: &str = r"
+SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', p.proname,
+  'kind', CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window function' ELSE 'function' END,
+  'arguments', pg_catalog.pg_get_function_identity_arguments(p.oid), 'returns', pg_catalog.pg_get_function_result(p.oid),
+  'volatility', CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END,
+  'comment', pg_catalog.obj_description(p.oid, 'pg_proc')))::text
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE CASE WHEN $1::name[] <> '{}' THEN n.nspname = ANY ($1::name[]) AND n.nspname = coalesce($2, n.nspname::text)
+    WHEN $2 IS NOT NULL THEN n.nspname = $2::name
+    ELSE left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND strpos(lower(p.proname::text), lower(coalesce($3, ''))) > 0
+ORDER BY n.nspname, p.proname, p.oid LIMIT $4::int8 OFFSET $5::int8";
+
+/// $1 as above, $2 a schema or nothing for the search path, $3 the name.
+const DESCRIPTION: &str = r"
+SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname, 'kind', CASE c.relkind
+    WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+    WHEN 'f' THEN 'foreign table' ELSE 'sequence' END,
+  'owner', pg_catalog.pg_get_userbyid(c.relowner), 'comment', pg_catalog.obj_description(c.oid, 'pg_class'),
+  'estimated_rows', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
+  'bytes', CASE WHEN c.relkind IN ('r', 'm') THEN pg_catalog.pg_total_relation_size(c.oid) END,
+  'row_security', CASE WHEN c.relrowsecurity THEN true END,
+  'partitioned_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END,
+  'columns', (SELECT json_agg(json_build_object('name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+      'nullable', NOT a.attnotnull, 'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+      'identity', CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' END,
+      'generated', CASE WHEN a.attgenerated <> '' THEN true END,
+      'comment', pg_catalog.col_description(c.oid, a.attnum)) ORDER BY a.attnum)
+    FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+  'constraints', (SELECT json_agg(json_build_object('name', k.conname, 'kind', CASE k.contype WHEN 'p' THEN 'primary key'
+      WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign key' WHEN 'c' THEN 'check' WHEN 'x' THEN 'exclusion' ELSE 'not null' END,
+      'definition', pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.contype DESC, k.conname)
+    FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x')),
+  'indexes', (SELECT json_agg(json_build_object('name', i.relname, 'definition', pg_catalog.pg_get_indexdef(i.oid),
+      'valid', x.indisvalid) ORDER BY i.relname)
+    FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid),
+  'referenced_by', (SELECT json_agg(json_build_object('table', k.conrelid::regclass::text, 'definition',
+      pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.conname)
+    FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
+  'triggers', (SELECT json_agg(pg_catalog.pg_get_triggerdef(t.oid) ORDER BY t.tgname)
+    FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
+  'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END))::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = $3::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  AND CASE WHEN $2 IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::name END
+  AND ($1::name[] = '{}' OR n.nspname = ANY ($1::name[]))
+LIMIT 1";
+
+/// $1 as above.
+const HEALTH: &str = r"
+WITH mine AS (
+  SELECT s.*, pg_catalog.quote_ident(s.schemaname) || '.' || pg_catalog.quote_ident(s.relname) AS label
+  FROM pg_catalog.pg_stat_user_tables s WHERE $1::name[] = '{}' OR s.schemaname = ANY ($1::name[])
+), figures AS (
+  SELECT (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend') AS connections,
+    pg_catalog.current_setting('max_connections')::int AS connections_max,
+    (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE cardinality(pg_catalog.pg_blocking_pids(pid)) > 0) AS waiting,
+    (SELECT max(extract(epoch FROM now() - xact_start))::int8 FROM pg_catalog.pg_stat_activity
+      WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()) AS oldest,
+    (SELECT round(100.0 * blks_hit / nullif(blks_hit + blks_read, 0), 1) FROM pg_catalog.pg_stat_database
+      WHERE datname = pg_catalog.current_database()) AS hit,
+    (SELECT max(pg_catalog.age(datfrozenxid)) FROM pg_catalog.pg_database) AS age,
+    (SELECT json_agg(x.indexrelid::regclass::text) FROM pg_catalog.pg_index x JOIN mine m ON m.relid = x.indrelid
+      WHERE NOT x.indisvalid) AS invalid,
+    (SELECT json_agg(u) FROM (SELECT i.indexrelid::regclass::text AS index, pg_catalog.pg_relation_size(i.indexrelid) AS bytes
+      FROM pg_catalog.pg_stat_user_indexes i JOIN mine m ON m.relid = i.relid
+      JOIN pg_catalog.pg_index x ON x.indexrelid = i.indexrelid
+      WHERE i.idx_scan = 0 AND NOT x.indisunique AND pg_catalog.pg_relation_size(i.indexrelid) > 1048576
+      ORDER BY 2 DESC LIMIT 10) AS u) AS unused,
+    (SELECT json_agg(d) FROM (SELECT label AS table, n_dead_tup AS dead, n_live_tup AS live, last_autovacuum FROM mine
+      WHERE n_dead_tup > 10000 AND n_dead_tup > n_live_tup / 5 ORDER BY n_dead_tup DESC LIMIT 10) AS d) AS dead,
+    (SELECT json_agg(r) FROM (SELECT application_name AS name, state, sync_state,
+      extract(epoch FROM replay_lag)::float8 AS lag_s FROM pg_catalog.pg_stat_replication LIMIT 20) AS r) AS replicas,
+    pg_catalog.pg_is_in_recovery() AS replica
+)
+SELECT json_strip_nulls(json_build_object(
+  'up_since', pg_catalog.pg_postmaster_start_time(), 'database', pg_catalog.current_database(),
+  'bytes', pg_catalog.pg_database_size(pg_catalog.current_database()), 'is_replica', replica,
+  'connections', connections, 'connections_max', connections_max, 'waiting_for_locks', waiting,
+  'oldest_transaction_s', oldest, 'cache_hit_percent', hit, 'oldest_xid_age', age,
+  'tables', (SELECT count(*) FROM mine), 'invalid_indexes', invalid, 'unused_indexes', unused, 'tables_to_vacuum', dead,
+  'replicas', replicas,
+  'warnings', array_remove(ARRAY[
+    CASE WHEN connections > 0.8 * connections_max THEN 'More than 80 % of the connections are in use.' END,
+    CASE WHEN waiting > 0 THEN waiting || ' sessions wait for locks.' END,
+    CASE WHEN oldest > 300 THEN 'A transaction is open for more than 5 minutes; it keeps vacuum from working.' END,
+    CASE WHEN hit < 90 THEN 'The cache hit rate is below 90 %.' END,
+    CASE WHEN age > 1000000000 THEN 'Transaction numbers are half used up; check that vacuum runs.' END,
+    CASE WHEN invalid IS NOT NULL THEN 'Some indexes are invalid; rebuild them.' END,
+    CASE WHEN dead IS NOT NULL THEN 'Some tables have many dead rows; check autovacuum.' END], NULL)))::text
+FROM figures";

@@ -1,0 +1,428 @@
+//! Values of the server, which come as text, as JSON.
+
+use crate::wire::Row;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// How deep arrays may be nested; PostgreSQL's own limit is 6.
+const ARRAY_DEPTH_MAX: usize = 8;
+
+/// How the text of a type becomes JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// As a string. Also int8 and numeric, which have more digits than JSON readers keep.
+    Text,
+    /// `t` and `f`.
+    Bool,
+    /// As a number where it is one in JSON (so not NaN), else as a string.
+    Number,
+    /// As it is.
+    Json,
+}
+
+impl Shape {
+    /// Of a type that is no array, by its number in every server's catalogue.
+    pub(crate) fn of(oid: u32) -> Self {
+        match oid {
+            16 => Self::Bool,
+            21 | 23 | 26 | 700 | 701 => Self::Number,
+            114 | 3802 => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// A type as answers show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Type {
+    /// As SQL writes it: `numeric(10,2)`, `text[]`.
+    pub(crate) name: String,
+    /// Of the type, or of an array's elements.
+    pub(crate) shape: Shape,
+    /// What separates the elements if it is an array.
+    pub(crate) array: Option<char>,
+}
+
+/// A value of a column, as JSON: what the type has there, and text for most.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cell(pub(crate) Box<RawValue>);
+
+impl JsonSchema for Cell {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Cell".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!(true)
+    }
+}
+
+impl Cell {
+    /// A cell of this JSON text, or of the text as a string where it is none.
+    pub(crate) fn from_json(text: &str) -> Self {
+        let compact = compact(text);
+        let raw = match serde_json::from_str::<Value>(&compact) {
+            Ok(_) => RawValue::from_string(compact),
+            Err(_) => return Self::from_text(text),
+        };
+        raw.map_or_else(|_| Self::from_text(text), Self)
+    }
+
+    fn from_text(text: &str) -> Self {
+        Self(serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+
+    /// The value of this type.
+    pub(crate) fn new(text: Option<&str>, of: &Type) -> Self {
+        let Some(text) = text else { return Self(RawValue::NULL.to_owned()) };
+        let json = match of.array {
+            Some(delimiter) => array(text, delimiter, of.shape),
+            None => scalar(text, of.shape),
+        };
+        json.and_then(|json| RawValue::from_string(json).ok()).map_or_else(|| Self::from_text(text), Self)
+    }
+
+    /// Its JSON.
+    pub(crate) fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+/// The cells of a row.
+pub(crate) fn cells(row: &Row, types: &[Type]) -> Vec<Cell> {
+    types.iter().enumerate().map(|(at, of)| Cell::new(row.cell(at).as_deref(), of)).collect()
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+fn scalar(text: &str, shape: Shape) -> Option<String> {
+    match shape {
+        Shape::Text => Some(quoted(text)),
+        Shape::Bool => Some(if text == "t" { "true" } else { "false" }.to_owned()),
+        Shape::Number => serde_json::from_str::<serde_json::Number>(text).ok().map(|_| text.to_owned()),
+        Shape::Json => {
+            let compact = compact(text);
+            serde_json::from_str::<Value>(&compact).is_ok().then_some(compact)
+        }
+    }
+}
+
+/// `{1,NULL,"a b"}` and `[0:1]={…}` as a JSON array. `None` when it is not well-formed.
+fn array(text: &str, delimiter: char, shape: Shape) -> Option<String> {
+    let body = if text.starts_with('[') { text.split_once('=')?.1 } else { text };
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut letters = body.chars().peekable();
+    let mut depth = 0;
+    loop {
+        match letters.next()? {
+            '{' if depth < ARRAY_DEPTH_MAX => {
+                depth += 1;
+                out.push('[');
+            }
+            '}' if depth > 0 => {
+                depth -= 1;
+                out.push(']');
+                if depth == 0 {
+                    return letters.next().is_none().then_some(out);
+                }
+            }
+            letter if letter == delimiter && depth > 0 => out.push(','),
+            _ if depth == 0 => return None,
+            first => {
+                let mut element = String::new();
+                if first == '"' {
+                    loop {
+                        match letters.next()? {
+                            '"' => break,
+                            '\\' => element.push(letters.next()?),
+                            letter => element.push(letter),
+                        }
+                    }
+                } else {
+                    element.push(first);
+                    while let Some(letter) = letters.next_if(|l| *l != delimiter && *l != '}') {
+                        element.push(letter);
+                    }
+                    if element.eq_ignore_ascii_case("null") {
+                        out.push_str("null");
+                        continue;
+                    }
+                }
+                let json = scalar(&element, shape).unwrap_or_else(|| quoted(&element));
+                out.push_str(&json);
+            }
+        }
+    }
+}
+
+/// JSON without the white space between its parts: a line break would end a message on stdio.
+pub(crate) fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut inside, mut escaped) = (false, false);
+    for letter in json.chars() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if inside => escaped = true,
+            '"' => inside = !inside,
+            ' ' | '\n' | '\r' | '\t' if !inside => continue,
+            _ => {}
+        }
+        out.push(letter);
+    }
+    out
+}
+
+/// Writes compact JSON indented by two spaces, beginning at this depth, as `JSON.stringify(value, null, 2)` does, with its
+/// numbers and the order of its members as they are.
+pub(crate) fn pretty(json: &str, mut depth: usize, out: &mut String) {
+    let (mut inside, mut escaped) = (false, false);
+    let mut letters = json.chars().peekable();
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(letter) = letters.next() {
+        if inside {
+            out.push(letter);
+            match letter {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => inside = false,
+                _ => {}
+            }
+            continue;
+        }
+        match letter {
+            '"' => {
+                inside = true;
+                out.push('"');
+            }
+            '{' | '[' => {
+                out.push(letter);
+                if let Some(close) = letters.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(close);
+                } else {
+                    depth += 1;
+                    line(out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(out, depth);
+                out.push(letter);
+            }
+            ',' => {
+                out.push(',');
+                line(out, depth);
+            }
+            ':' => out.push_str(": "),
+            letter => out.push(letter),
+        }
+    }
+}
+
+/// Rows as an array of objects. Of columns with one name the last one's value stays, at the place of the first.
+pub(crate) fn objects(names: &[&str], rows: &[Vec<Cell>]) -> String {
+    let mut order: Vec<(String, usize)> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let key = quoted(name);
+        match order.iter_mut().find(|(known, _)| *known == key) {
+            Some(known) => known.1 = at,
+            None => order.push((key, at)),
+        }
+    }
+    if rows.is_empty() {
+        return "[]".to_owned();
+    }
+    let mut out = String::from("[");
+    for (n, row) in rows.iter().enumerate() {
+        out.push_str(if n == 0 { "\n  {" } else { ",\n  {" });
+        for (m, (key, at)) in order.iter().enumerate() {
+            let comma = if m == 0 { "" } else { "," };
+            let _ = write!(out, "{comma}\n    {key}: ");
+            pretty(row[*at].get(), 2, &mut out);
+        }
+        out.push_str(if order.is_empty() { "}" } else { "\n  }" });
+    }
+    out.push_str("\n]");
+    out
+}
+
+/// The text of a parameter for the type that the server wants.
+pub(crate) fn parameter(value: &Value, oid: u32) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text)
+            if matches!(Shape::of(oid), Shape::Json) && serde_json::from_str::<Value>(text).is_err() =>
+        {
+            Some(quoted(text))
+        }
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) if !matches!(Shape::of(oid), Shape::Json) => {
+            let mut out = String::new();
+            literal(items, &mut out);
+            Some(out)
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+/// PostgreSQL's form of an array.
+fn literal(items: &[Value], out: &mut String) {
+    out.push('{');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        match item {
+            Value::Null => out.push_str("NULL"),
+            Value::Array(items) => literal(items, out),
+            item => {
+                let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+                element(&text, out);
+            }
+        }
+    }
+    out.push('}');
+}
+
+fn element(text: &str, out: &mut String) {
+    out.push('"');
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+    out.push('"');
+}
+
+/// PostgreSQL's form of an array of texts.
+pub(crate) fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut out = String::from("{");
+    for item in items {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        element(item.as_ref(), &mut out);
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn of(shape: Shape, array: Option<char>) -> Type {
+        Type { name: String::new(), shape, array }
+    }
+
+    #[test]
+    fn values_keep_everything_they_hold() {
+        let cases = [
+            (Some("9007199254740993"), Shape::Text, None, "\"9007199254740993\""),
+            (Some("t"), Shape::Bool, None, "true"),
+            (Some("-7"), Shape::Number, None, "-7"),
+            (Some("1e-07"), Shape::Number, None, "1e-07"),
+            (Some("NaN"), Shape::Number, None, "\"NaN\""),
+            (Some("-Infinity"), Shape::Number, None, "\"-Infinity\""),
+            (None, Shape::Number, None, "null"),
+            (Some("{\"b\": 1,\n \"a\": \" x \\\" \" }"), Shape::Json, None, "{\"b\":1,\"a\":\" x \\\" \"}"),
+            (Some("12345678901234567890.123"), Shape::Json, None, "12345678901234567890.123"),
+            (Some("{}"), Shape::Text, Some(','), "[]"),
+            (Some("{1,NULL,2}"), Shape::Number, Some(','), "[1,null,2]"),
+            (Some("{{t,f},{f,t}}"), Shape::Bool, Some(','), "[[true,false],[false,true]]"),
+            (
+                Some("{a,\"b \\\"c\\\\\",\"NULL\",null}"),
+                Shape::Text,
+                Some(','),
+                "[\"a\",\"b \\\"c\\\\\",\"NULL\",null]",
+            ),
+            (Some("[0:1]={1,2}"), Shape::Number, Some(','), "[1,2]"),
+            (Some("{(1,1),(0,0);(3,3),(2,2)}"), Shape::Text, Some(';'), "[\"(1,1),(0,0)\",\"(3,3),(2,2)\"]"),
+            (Some("{\"{\\\"a\\\": 1}\"}"), Shape::Json, Some(','), "[{\"a\":1}]"),
+            (Some("{1"), Shape::Number, Some(','), "\"{1\""),
+        ];
+        for (text, shape, array, expected) in cases {
+            assert_eq!(Cell::new(text, &of(shape, array)).get(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn rows_are_written_as_the_published_server_writes_them() {
+        let cell = |json: &str| Cell::from_json(json);
+        let rows =
+            [vec![cell("1"), cell("{\"x\":[1,{}],\"y\":[]}"), cell("2")], vec![cell("null"), cell("\"a\""), cell("3")]];
+        let expected = "[\n  {\n    \"a\": 2,\n    \"b\": {\n      \"x\": [\n        1,\n        {}\n      ],\n      \"y\": []\n    }\n  },\n  {\n    \"a\": 3,\n    \"b\": \"a\"\n  }\n]";
+        assert_eq!(objects(&["a", "b", "a"], &rows), expected);
+        assert_eq!(objects(&["a"], &[]), "[]");
+        assert_eq!(objects(&[], &[vec![]]), "[\n  {}\n]");
+    }
+
+    #[test]
+    fn parameters_take_the_form_of_their_type() {
+        let cases = [
+            (json!(null), 25, None),
+            (json!("x"), 25, Some("x")),
+            (json!(1.5), 1700, Some("1.5")),
+            (json!(true), 16, Some("true")),
+            (json!([1, null, "a\"\\"]), 1009, Some("{\"1\",NULL,\"a\\\"\\\\\"}")),
+            (json!([[1], [2]]), 1007, Some("{{\"1\"},{\"2\"}}")),
+            (json!([1, "a"]), 3802, Some("[1,\"a\"]")),
+            (json!({ "a": 1 }), 114, Some("{\"a\":1}")),
+            (json!("plain"), 3802, Some("\"plain\"")),
+            (json!("{\"a\": 1}"), 3802, Some("{\"a\": 1}")),
+        ];
+        for (value, oid, expected) in cases {
+            assert_eq!(parameter(&value, oid).as_deref(), expected, "{value}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((".{0,4}", inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Indenting and compacting are what serde_json does.
+        #[test]
+        fn layout_changes_nothing_else(value in any_json()) {
+            let mut shown = String::new();
+            pretty(&value.to_string(), 0, &mut shown);
+            prop_assert_eq!(&shown, &serde_json::to_string_pretty(&value).unwrap());
+            prop_assert_eq!(compact(&shown), value.to_string());
+        }
+
+        /// A text survives the way into an array and out of it.
+        #[test]
+        fn arrays_of_texts_come_back(items in prop::collection::vec(".{0,6}", 0..5)) {
+            let json = array(&texts(&items), ',', Shape::Text).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), items);
+        }
+    }
+}

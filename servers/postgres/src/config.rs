@@ -1,0 +1,858 @@
+//! Which databases, and how they are reached: connection strings, `PG*` variables, service and password files, as libpq has
+//! them.
+
+use crate::Access;
+use linchpin_kit::{Fault, ToolChoice, Vars};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Bytes of a password, service or configuration file that are read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps this text from being shown.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Whether and how a connection is encrypted, as libpq's `sslmode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// Only if the server refuses a connection without.
+    Allow,
+    /// If the server can. A handshake that fails is an error; it is not tried again without.
+    Prefer,
+    /// Always; the certificate is checked only where `sslrootcert` is given.
+    Require,
+    /// Always; the certificate must be signed by `sslrootcert`.
+    VerifyCa,
+    /// Always; the certificate must also be for the host.
+    VerifyFull,
+}
+
+impl FromStr for SslMode {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        Ok(match text {
+            "disable" => Self::Disable,
+            "allow" => Self::Allow,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            other => {
+                return Err(Fault::new(format!("Unknown sslmode: {other}"))
+                    .hint("Use disable, allow, prefer, require, verify-ca or verify-full."));
+            }
+        })
+    }
+}
+
+/// How the server behaves. The default is a drop-in for the published server, without a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where the database is: `postgres://user@host:port/database?sslmode=…` or `host=… dbname=…`.
+    pub url: Option<Secret>,
+    /// A TOML file with several databases; see the README.
+    pub file: Option<PathBuf>,
+    /// Whether statements may change anything. Default: read-only.
+    pub access: Access,
+    /// Only relations of these schemas may be read; they are also the `search_path`. Empty means all.
+    pub schemas: Vec<String>,
+    /// Rows of an answer. Default 1,000.
+    pub max_rows: usize,
+    /// Bytes of rows in an answer. Default 1 MiB.
+    pub max_bytes: usize,
+    /// How long a statement may run. Default 30 s.
+    pub statement_timeout: Duration,
+    /// How long a statement may wait for a lock. Default 2 s.
+    pub lock_timeout: Duration,
+    /// Connect although the role could do more than read; see [`crate::Postgres`]. Default `false`.
+    pub allow_privileged_role: bool,
+    /// Functions that may be called in read-only mode although they would be refused: `schema.name` or `name`.
+    pub allow_functions: Vec<String>,
+    /// Connections to each database. Default 4.
+    pub connections: usize,
+    /// The `PG*` variables and the home directory.
+    pub environment: Environment,
+    /// Which tools are offered. `read_only` there beats `access`.
+    pub tools: ToolChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            url: None,
+            file: None,
+            access: Access::ReadOnly,
+            schemas: Vec::new(),
+            max_rows: 1_000,
+            max_bytes: 1 << 20,
+            statement_timeout: Duration::from_secs(30),
+            lock_timeout: Duration::from_secs(2),
+            allow_privileged_role: false,
+            allow_functions: Vec::new(),
+            connections: 4,
+            environment: Environment::default(),
+            tools: ToolChoice::default(),
+        }
+    }
+}
+
+/// What libpq would read from the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// Connection parameters by their libpq names (`host`, `port`, `user`, `dbname`, `sslmode`, …).
+    pub parameters: BTreeMap<String, String>,
+    /// `PGPASSWORD`.
+    pub password: Option<Secret>,
+    /// `PGPASSWORD_FILE`: a file whose first line is the password.
+    pub password_file: Option<PathBuf>,
+    /// `PGPASSFILE`, or `~/.pgpass`.
+    pub pass_file: Option<PathBuf>,
+    /// `PGSERVICEFILE`, or `~/.pg_service.conf`.
+    pub service_file: Option<PathBuf>,
+    /// `~/.postgresql/root.crt`, used where it exists and nothing else is said.
+    pub root_certificate: Option<PathBuf>,
+    /// The name of the operating system's user.
+    pub user: Option<String>,
+}
+
+/// Variables that are connection parameters.
+const PARAMETERS: [(&str, &str); 12] = [
+    ("PGHOST", "host"),
+    ("PGPORT", "port"),
+    ("PGUSER", "user"),
+    ("PGDATABASE", "dbname"),
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGSSLCERT", "sslcert"),
+    ("PGSSLKEY", "sslkey"),
+    ("PGCONNECT_TIMEOUT", "connect_timeout"),
+    ("PGAPPNAME", "application_name"),
+    ("PGSERVICE", "service"),
+    ("PGCHANNELBINDING", "channel_binding"),
+];
+
+impl Config {
+    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`), the `PG*` variables, and `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`,
+    /// `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and `_LOCK_TIMEOUT` (milliseconds),
+    /// `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every server.
+    ///
+    /// # Errors
+    /// When a variable cannot be understood.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
+        let text = |name: &str| vars.text(name).filter(|value| !value.is_empty());
+        config.url = text("DATABASE_URL").or_else(|| text("DATABASE_URI")).map(Secret::new);
+        for name in ["DATABASE_URL_FILE", "DATABASE_URI_FILE"] {
+            if let (None, Some(path)) = (&config.url, text(name)) {
+                config.url = Some(Secret::new(first_line(Path::new(&path))?));
+            }
+        }
+        config.file = text("MCP_POSTGRES_CONFIG").map(PathBuf::from);
+        config.access = vars.parsed("MCP_POSTGRES_ACCESS_MODE")?.unwrap_or(config.access);
+        config.schemas = vars.list("MCP_POSTGRES_SCHEMAS", ',').unwrap_or_default();
+        config.allow_functions = vars.list("MCP_POSTGRES_ALLOW_FUNCTIONS", ',').unwrap_or_default();
+        vars.number("MCP_POSTGRES_MAX_ROWS", &mut config.max_rows)?;
+        vars.number("MCP_POSTGRES_MAX_BYTES", &mut config.max_bytes)?;
+        vars.number("MCP_POSTGRES_CONNECTIONS", &mut config.connections)?;
+        for (name, target) in [
+            ("MCP_POSTGRES_STATEMENT_TIMEOUT", &mut config.statement_timeout),
+            ("MCP_POSTGRES_LOCK_TIMEOUT", &mut config.lock_timeout),
+        ] {
+            let mut milliseconds = u64::try_from(target.as_millis()).unwrap_or(u64::MAX);
+            vars.number(name, &mut milliseconds)?;
+            *target = Duration::from_millis(milliseconds);
+        }
+        vars.switch("MCP_POSTGRES_ALLOW_PRIVILEGED_ROLE", &mut config.allow_privileged_role)?;
+        let home = text("HOME").or_else(|| text("USERPROFILE")).map(PathBuf::from);
+        let at_home = |name: &str| home.as_ref().map(|home| home.join(name));
+        config.environment = Environment {
+            parameters: PARAMETERS
+                .iter()
+                .filter_map(|(name, parameter)| Some(((*parameter).to_owned(), text(name)?)))
+                .collect(),
+            password: text("PGPASSWORD").map(Secret::new),
+            password_file: text("PGPASSWORD_FILE").map(PathBuf::from),
+            pass_file: text("PGPASSFILE").map(PathBuf::from).or_else(|| at_home(".pgpass")),
+            service_file: text("PGSERVICEFILE").map(PathBuf::from).or_else(|| at_home(".pg_service.conf")),
+            root_certificate: at_home(".postgresql/root.crt"),
+            user: text("USER").or_else(|| text("LOGNAME")).or_else(|| text("USERNAME")),
+        };
+        Ok(config)
+    }
+
+    /// Whether statements may change anything.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.access == Access::Write && !self.tools.read_only
+    }
+
+    /// The databases, the default one first, and warnings.
+    pub(crate) fn targets(&self) -> Result<(Vec<Target>, Vec<String>), Fault> {
+        let mut warnings = Vec::new();
+        let mut targets = Vec::new();
+        let environment = &self.environment;
+        let in_environment =
+            ["host", "dbname", "user", "service"].iter().any(|p| environment.parameters.contains_key(*p));
+        if let Some(url) = &self.url {
+            targets.push(Target::resolve("default", url.reveal(), None, self, &mut warnings)?);
+        }
+        if let Some(path) = &self.file {
+            targets.extend(self.from_file(path, &mut warnings)?);
+        }
+        if targets.is_empty() && in_environment {
+            targets.push(Target::resolve("default", "", None, self, &mut warnings)?);
+        }
+        if targets.is_empty() {
+            return Err(Fault::new("Please provide a database URL as a command-line argument")
+                .hint("For example postgres://reader@localhost/mydb; or set DATABASE_URL, or PGHOST and PGDATABASE."));
+        }
+        Ok((targets, warnings))
+    }
+
+    fn from_file(&self, path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Target>, Fault> {
+        let text = read_file(path)?;
+        let file: File = toml::from_str(&text).map_err(|e| {
+            // The parser's message shows the line, which may hold a password.
+            Fault::new(format!("{} cannot be understood: {}", path.display(), e.message()))
+                .hint("It has [databases.NAME] tables with url, password_file and schemas, and default = \"NAME\".")
+        })?;
+        let mut names: Vec<&String> = file.databases.keys().collect();
+        if let Some(default) = &file.default {
+            if !file.databases.contains_key(default) {
+                return Err(Fault::new(format!("{} has no database {default}, its default", path.display())));
+            }
+            names.sort_by_key(|name| *name != default);
+        }
+        let targets = names.into_iter().map(|name| {
+            let entry = &file.databases[name];
+            let mut target = Target::resolve(name, entry.url.reveal(), entry.password_file.as_deref(), self, warnings)?;
+            if let Some(schemas) = &entry.schemas {
+                target.schemas.clone_from(schemas);
+            }
+            Ok(target)
+        });
+        targets.collect()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    default: Option<String>,
+    databases: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    url: Secret,
+    password_file: Option<PathBuf>,
+    schemas: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Secret)
+    }
+}
+
+/// A place a server listens at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Host {
+    Tcp(String, u16),
+    /// The directory of the socket, and the port in its name.
+    Unix(PathBuf, u16),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(directory, port) => write!(f, "{}/.s.PGSQL.{port}", directory.display()),
+        }
+    }
+}
+
+/// A database, everything looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) password: Option<Secret>,
+    pub(crate) ssl: SslMode,
+    /// A file with certificates, or `system`.
+    pub(crate) root_certificate: Option<String>,
+    pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) application_name: String,
+    pub(crate) schemas: Vec<String>,
+    /// `user@host:port` as in the URIs of resources.
+    pub(crate) authority: String,
+}
+
+/// Connection parameters as a connection string says them.
+#[derive(Default)]
+struct Parameters {
+    values: BTreeMap<String, String>,
+    /// The authority of a URL as it was written, without the password.
+    authority: Option<String>,
+}
+
+/// Parameters that change nothing here.
+const IGNORED: [&str; 10] = [
+    "gssencmode",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+    "sslcompression",
+    "sslsni",
+    "fallback_application_name",
+    "client_encoding",
+];
+
+/// Parameters that are understood.
+const KNOWN: [&str; 14] = [
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "connect_timeout",
+    "application_name",
+    "service",
+    "channel_binding",
+    "target_session_attrs",
+];
+
+impl Target {
+    fn resolve(
+        name: &str,
+        text: &str,
+        password_file: Option<&Path>,
+        config: &Config,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Fault> {
+        let environment = &config.environment;
+        let Parameters { values: mut given, authority } = parameters(text)?;
+        let service = given.get("service").or_else(|| environment.parameters.get("service")).cloned();
+        if let Some(service) = service {
+            for (key, value) in service_parameters(&service, environment.service_file.as_deref())? {
+                given.entry(key).or_insert(value);
+            }
+        }
+        if let Some(other) = given.keys().find(|key| !KNOWN.contains(&key.as_str()) && !IGNORED.contains(&key.as_str()))
+        {
+            return Err(Fault::new(format!("Unknown connection parameter: {other}"))
+                .hint(format!("Known: {}.", KNOWN.join(", "))));
+        }
+        for (key, value) in &environment.parameters {
+            given.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let get = |key: &str| given.get(key).filter(|value| !value.is_empty());
+        if get("channel_binding").is_some_and(|value| value == "require") {
+            return Err(Fault::new("channel_binding=require is not supported")
+                .hint("Use sslmode=verify-full, which keeps others out of the connection too."));
+        }
+        if get("target_session_attrs").is_some_and(|value| value != "any") {
+            return Err(Fault::new("target_session_attrs is not supported").hint("Name the one host to connect to."));
+        }
+        let user = get("user").or(environment.user.as_ref()).cloned().ok_or_else(|| {
+            Fault::new("No user to connect as")
+                .hint("Put it into the URL (postgres://user@host/database), or set PGUSER.")
+        })?;
+        let database = get("dbname").unwrap_or(&user).clone();
+        let hosts = hosts(get("host").map_or("", String::as_str), get("port").map_or("", String::as_str))?;
+        let root_certificate = get("sslrootcert").cloned();
+        let home_root = environment.root_certificate.as_ref().filter(|path| path.exists());
+        let mut ssl = get("sslmode").map_or(Ok(SslMode::Prefer), |mode| mode.parse())?;
+        if root_certificate.as_deref() == Some("system") {
+            if get("sslmode").is_some() && ssl != SslMode::VerifyFull {
+                return Err(Fault::new("sslrootcert=system needs sslmode=verify-full").hint("Change one of the two."));
+            }
+            ssl = SslMode::VerifyFull;
+        }
+        let root_certificate = root_certificate.or_else(|| home_root.map(|path| path.display().to_string()));
+        if ssl == SslMode::VerifyCa && root_certificate.is_none() {
+            return Err(Fault::new("sslmode=verify-ca needs sslrootcert")
+                .hint("Name the file with the authority's certificate, or use verify-full with the system's."));
+        }
+        if ssl == SslMode::Require && get("sslrootcert").is_some() {
+            ssl = SslMode::VerifyCa;
+        }
+        let seconds = get("connect_timeout").map_or(Ok(10), |text| text.parse::<u64>()).map_err(|_| {
+            Fault::new("connect_timeout is not a number of seconds").hint("Use a whole number, for example 10.")
+        })?;
+        let mut target = Self {
+            name: name.to_owned(),
+            authority: authority.unwrap_or_else(|| own_authority(&user, &hosts[0])),
+            hosts,
+            user,
+            database,
+            password: None,
+            ssl,
+            root_certificate,
+            client_certificate: get("sslcert").zip(get("sslkey")).map(|(cert, key)| (cert.into(), key.into())),
+            connect_timeout: Duration::from_secs(if seconds == 0 { 60 } else { seconds.clamp(2, 300) }),
+            application_name: get("application_name").map_or("linchpin-postgres", |v| v).to_owned(),
+            schemas: config.schemas.clone(),
+        };
+        target.password = match (password_file, get("password")) {
+            (Some(path), _) => Some(Secret::new(first_line(path)?)),
+            (None, Some(password)) => Some(Secret::new(password)),
+            (None, None) => match (&environment.password, &environment.password_file) {
+                (Some(password), _) => Some(password.clone()),
+                (None, Some(path)) => Some(Secret::new(first_line(path)?)),
+                (None, None) => target.password_from_file(environment.pass_file.as_deref(), warnings),
+            },
+        };
+        Ok(target)
+    }
+
+    fn password_from_file(&self, path: Option<&Path>, warnings: &mut Vec<String>) -> Option<Secret> {
+        let path = path.filter(|path| path.exists())?;
+        if let Some(why) = too_open(path) {
+            warnings.push(format!("Warning: {} is ignored: {why}", path.display()));
+            return None;
+        }
+        let text = match read_file(path) {
+            Ok(text) => text,
+            Err(fault) => {
+                warnings.push(format!("Warning: {}", fault.message()));
+                return None;
+            }
+        };
+        let (host, port) = match &self.hosts[0] {
+            Host::Tcp(host, port) => (host.clone(), *port),
+            Host::Unix(_, port) => ("localhost".to_owned(), *port),
+        };
+        let wanted = [host, port.to_string(), self.database.clone(), self.user.clone()];
+        text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+            let fields = colon_fields(line);
+            let matches = fields.len() == 5
+                && fields.iter().zip(&wanted).all(|((field, plain), wanted)| field == wanted || *plain && field == "*");
+            matches.then(|| Secret::new(fields[4].0.clone()))
+        })
+    }
+}
+
+/// The fields of a line of a password file, and whether each was written without escapes.
+fn colon_fields(line: &str) -> Vec<(String, bool)> {
+    let mut fields = vec![(String::new(), true)];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let last = fields.len() - 1;
+        match letter {
+            ':' => fields.push((String::new(), true)),
+            '\\' => {
+                fields[last].0.extend(letters.next());
+                fields[last].1 = false;
+            }
+            letter => fields[last].0.push(letter),
+        }
+    }
+    fields
+}
+
+#[cfg(unix)]
+fn too_open(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| "others may read it; run chmod 600 on it".to_owned())
+}
+
+#[cfg(not(unix))]
+fn too_open(_: &Path) -> Option<String> {
+    None
+}
+
+fn read_file(path: &Path) -> Result<String, Fault> {
+    use std::io::Read;
+    let failed = |e: std::io::Error| Fault::new(format!("{} cannot be read: {e}", path.display()));
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Fault::new(format!("{} is larger than {FILE_BYTES_MAX} bytes", path.display())));
+    }
+    Ok(text)
+}
+
+fn first_line(path: &Path) -> Result<String, Fault> {
+    Ok(read_file(path)?.lines().next().unwrap_or_default().to_owned())
+}
+
+fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String, String)>, Fault> {
+    let file = file.ok_or_else(|| Fault::new("There is no service file").hint("Set PGSERVICEFILE."))?;
+    let text = read_file(file)?;
+    let mut found = None;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            if found.is_some() {
+                break;
+            }
+            found = (section == service).then(Vec::new);
+        } else if let (Some(found), Some((key, value))) = (&mut found, line.split_once('=')) {
+            found.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    found.ok_or_else(|| Fault::new(format!("{} has no service {service}", file.display())))
+}
+
+fn hosts(host: &str, port: &str) -> Result<Vec<Host>, Fault> {
+    let names: Vec<&str> = host.split(',').collect();
+    let ports: Vec<&str> = port.split(',').collect();
+    if ports.len() > 1 && ports.len() != names.len() {
+        return Err(Fault::new("There are not as many ports as hosts").hint("Give one port for all, or one for each."));
+    }
+    let host = |(at, name): (usize, &&str)| {
+        let port = match ports.get(at).or(ports.first()).copied().unwrap_or_default() {
+            "" => 5432,
+            text => text
+                .parse::<u16>()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| Fault::new(format!("Not a port: {text}")).hint("Use a number from 1 to 65535."))?,
+        };
+        Ok(match *name {
+            "" => default_host(port),
+            path if path.starts_with('/') => Host::Unix(PathBuf::from(path), port),
+            name => Host::Tcp(name.to_owned(), port),
+        })
+    };
+    names.iter().enumerate().map(host).collect()
+}
+
+/// The directory where Debian's and most others' servers have their socket, else the loopback.
+fn default_host(port: u16) -> Host {
+    let directory = ["/var/run/postgresql", "/tmp"].into_iter().map(Path::new);
+    let socket = directory.into_iter().find(|d| cfg!(unix) && d.join(format!(".s.PGSQL.{port}")).exists());
+    socket.map_or_else(|| Host::Tcp("localhost".to_owned(), port), |d| Host::Unix(d.to_path_buf(), port))
+}
+
+fn own_authority(user: &str, host: &Host) -> String {
+    let user = percent_encode(user);
+    match host {
+        Host::Tcp(host, port) if host.contains(':') => format!("{user}@[{host}]:{port}"),
+        Host::Tcp(host, port) => format!("{user}@{host}:{port}"),
+        Host::Unix(directory, port) => format!("{user}@{}:{port}", percent_encode(&directory.to_string_lossy())),
+    }
+}
+
+/// Everything but unreserved characters as `%XX`.
+pub(crate) fn percent_encode(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The text that was encoded; `None` when it is not one.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first == b'%' {
+            let digit = |at: usize| rest.get(at).and_then(|b| char::from(*b).to_digit(16));
+            let value = digit(0)? * 16 + digit(1)?;
+            bytes.push(u8::try_from(value).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn parameters(text: &str) -> Result<Parameters, Fault> {
+    let text = text.trim();
+    match text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) {
+        Some(rest) => from_url(rest),
+        None if text.contains("://") => Err(Fault::new("The database URL has another scheme than postgres://")
+            .hint("Use postgres://user@host:port/database.")),
+        None => from_pairs(text),
+    }
+}
+
+/// `user:password@host:port,host:port/database?key=value`. Nothing of it is shown in errors: any part may be a secret that
+/// was written in the wrong place.
+fn from_url(rest: &str) -> Result<Parameters, Fault> {
+    let broken = |what: &str| {
+        Fault::new(format!("The database URL is not well-formed: {what}"))
+            .hint("Use postgres://user:password@host:port/database?sslmode=…, with special characters as %XX.")
+    };
+    let decode = |text: &str, what: &str| percent_decode(text).ok_or_else(|| broken(what));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (login, places) = authority.rsplit_once('@').map_or((None, authority), |(login, places)| (Some(login), places));
+    let mut values = BTreeMap::new();
+    let mut shown = String::new();
+    if let Some(login) = login {
+        let (user, password) = login.split_once(':').map_or((login, None), |(user, password)| (user, Some(password)));
+        if !user.is_empty() {
+            values.insert("user".to_owned(), decode(user, "the user")?);
+            shown = format!("{user}@");
+        }
+        if let Some(password) = password {
+            values.insert("password".to_owned(), decode(password, "the password")?);
+        }
+    }
+    let (mut names, mut ports) = (Vec::new(), Vec::new());
+    for place in places.split(',') {
+        let (name, port) = match place.strip_prefix('[') {
+            Some(inner) => {
+                let (name, after) = inner.split_once(']').ok_or_else(|| broken("an address in brackets"))?;
+                (name, after.strip_prefix(':').unwrap_or_default())
+            }
+            None => place.split_once(':').unwrap_or((place, "")),
+        };
+        names.push(decode(name, "the host")?);
+        ports.push(port);
+    }
+    if !places.is_empty() {
+        values.insert("host".to_owned(), names.join(","));
+        values.insert("port".to_owned(), ports.join(","));
+    }
+    if !path.is_empty() {
+        values.insert("dbname".to_owned(), decode(path, "the database")?);
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or_else(|| broken("a parameter without a value"))?;
+        let key = decode(key, "a parameter")?;
+        let (key, value) = match (key.as_str(), decode(value, "a parameter's value")?) {
+            ("ssl", value) if value == "true" => ("sslmode", "require".to_owned()),
+            ("database", value) => ("dbname", value),
+            (key, value) => (key, value),
+        };
+        values.insert(key.to_owned(), value);
+    }
+    // The host can come from the query; then only the whole tells what the authority is.
+    let authority = (!places.is_empty()).then(|| format!("{shown}{places}"));
+    Ok(Parameters { values, authority })
+}
+
+/// `host=localhost dbname='my db'`
+fn from_pairs(text: &str) -> Result<Parameters, Fault> {
+    let broken = || {
+        Fault::new("The connection string is not well-formed")
+            .hint("Use postgres://user@host/database, or key=value pairs.")
+    };
+    let mut values = BTreeMap::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').ok_or_else(broken)?;
+        let after = after.trim_start();
+        let quoted = after.starts_with('\'');
+        let mut value = String::new();
+        let mut letters = after.char_indices().skip(usize::from(quoted));
+        let mut end = None;
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+                '\'' if quoted => {
+                    end = Some(at + 1);
+                    break;
+                }
+                letter if !quoted && letter.is_whitespace() => {
+                    end = Some(at);
+                    break;
+                }
+                letter => value.push(letter),
+            }
+        }
+        if quoted && end.is_none() {
+            return Err(broken());
+        }
+        values.insert(key.trim().to_owned(), value);
+        rest = after[end.unwrap_or(after.len())..].trim_start();
+    }
+    Ok(Parameters { values, authority: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        resolve(url, &Config::default()).unwrap()
+    }
+
+    fn resolve(url: &str, config: &Config) -> Result<Target, Fault> {
+        let config = Config { url: Some(Secret::new(url)), ..config.clone() };
+        Ok(config.targets()?.0.remove(0))
+    }
+
+    #[test]
+    fn urls_and_pairs_are_read_as_libpq_does() {
+        let t = target("postgresql://me%40x:p%3Aw@db.example:6000/my%20db?sslmode=verify-full&connect_timeout=3");
+        assert_eq!((t.user.as_str(), t.database.as_str()), ("me@x", "my db"));
+        assert_eq!(t.hosts, [Host::Tcp("db.example".into(), 6000)]);
+        assert_eq!(t.password.as_ref().unwrap().reveal(), "p:w");
+        assert_eq!((t.ssl, t.connect_timeout), (SslMode::VerifyFull, Duration::from_secs(3)));
+        assert_eq!(t.authority, "me%40x@db.example:6000");
+
+        let t = target("postgres://u@[::1]:7/d");
+        assert_eq!(t.hosts, [Host::Tcp("::1".into(), 7)]);
+        let t = target("postgres://u@a,b:7/d");
+        assert_eq!(t.hosts, [Host::Tcp("a".into(), 5432), Host::Tcp("b".into(), 7)]);
+        let t = target("postgres://u@%2Fvar%2Frun/d");
+        assert_eq!(t.hosts, [Host::Unix("/var/run".into(), 5432)]);
+        let t =
+            target("host=h port=8 user='it''s' dbname='a b\\'c' sslmode = disable".replace("''s'", "\\'s'").as_str());
+        assert_eq!((t.user.as_str(), t.database.as_str(), t.ssl), ("it's", "a b'c", SslMode::Disable));
+        assert_eq!(t.hosts, [Host::Tcp("h".into(), 8)]);
+        assert_eq!(target("postgres://u@h").database, "u");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_showing_secrets() {
+        for bad in [
+            "postgres://u:hunter2%zz@h/d",
+            "postgres://u:hunter2@h:port/d",
+            "postgres://u:hunter2@h/d?sslmode=sometimes",
+            "postgres://u:hunter2@h/d?nonsense=1",
+            "postgres://u:hunter2@h/d?sslmode=verify-ca",
+            "postgres://u:hunter2@h/d?channel_binding=require",
+            "postgres://u:hunter2@h/d?sslrootcert=system&sslmode=require",
+            "mysql://u:hunter2@h/d",
+            "postgres://u:hunter2@[::1/d",
+            "password=hunter2 user='x",
+        ] {
+            let fault = resolve(bad, &Config::default()).unwrap_err();
+            assert!(!fault.to_string().contains("hunter2"), "{bad}: {fault}");
+        }
+        let config = Config { url: Some(Secret::new("postgres://u:hunter2@h/d")), ..Config::default() };
+        assert!(!format!("{config:?} {:?}", config.targets().unwrap()).contains("hunter2"));
+        assert!(!config.targets().unwrap().0[0].authority.contains("hunter2"));
+    }
+
+    #[test]
+    fn require_with_a_root_certificate_verifies_and_the_system_store_means_full() {
+        assert_eq!(target("postgres://u@h/d?sslmode=require").ssl, SslMode::Require);
+        assert_eq!(target("postgres://u@h/d?sslmode=require&sslrootcert=/x").ssl, SslMode::VerifyCa);
+        assert_eq!(target("postgres://u@h/d?sslrootcert=system").ssl, SslMode::VerifyFull);
+        assert_eq!(target("postgres://u@h/d").ssl, SslMode::Prefer);
+    }
+
+    #[test]
+    fn passwords_come_from_the_places_libpq_looks_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            #[cfg(unix)]
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            path
+        };
+        let pass = write("pgpass", "# h:5432:d:u:no\nx:*:*:*:no\nh:5432:d\\:e:u:a\\:b\\\\c\n*:*:*:u:any\n");
+        let service = write("services", "[one]\nhost=h\nuser=u\n\n[two]\nhost=other\nport=9\nuser=u2\ndbname=d2\n");
+        let file = write("password", "from-file\nrest\n");
+        let mut config = Config::default();
+        config.environment.pass_file = Some(pass.clone());
+        config.environment.service_file = Some(service);
+        let password =
+            |url: &str, config: &Config| resolve(url, config).unwrap().password.map(|p| p.reveal().to_owned());
+        assert_eq!(password("postgres://u@h/d:e", &config).as_deref(), Some("a:b\\c"));
+        assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("any"));
+        assert_eq!(password("postgres://v@h/other", &config), None);
+        config.environment.password_file = Some(file);
+        assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("from-file"));
+        config.environment.password = Some(Secret::new("from-env"));
+        assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("from-env"));
+        assert_eq!(password("postgres://u:in-url@h/other", &config).as_deref(), Some("in-url"));
+        let t = resolve("service=two", &config).unwrap();
+        assert_eq!((t.hosts, t.user.as_str(), t.database.as_str()), (vec![Host::Tcp("other".into(), 9)], "u2", "d2"));
+        assert!(resolve("service=three", &config).is_err());
+        #[cfg(unix)]
+        {
+            std::fs::set_permissions(&pass, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+            let mut open = Config { url: Some(Secret::new("postgres://u@h/d")), ..Config::default() };
+            open.environment.pass_file = Some(pass);
+            let (targets, warnings) = open.targets().unwrap();
+            assert!(targets[0].password.is_none());
+            assert!(warnings[0].contains("chmod 600"), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn several_databases_come_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("databases.toml");
+        std::fs::write(
+            &path,
+            "default = \"b\"\n[databases.a]\nurl = \"postgres://u@h/a\"\n[databases.b]\nurl = \"postgres://u@h/b\"\nschemas = [\"s\"]\n",
+        )
+        .unwrap();
+        let config = Config { file: Some(path.clone()), ..Config::default() };
+        let (targets, _) = config.targets().unwrap();
+        let names: Vec<_> = targets.iter().map(|t| (t.name.as_str(), t.database.as_str())).collect();
+        assert_eq!(names, [("b", "b"), ("a", "a")]);
+        assert_eq!(targets[0].schemas, ["s"]);
+        std::fs::write(&path, "[databases.a]\nurl = \"postgres://u:hunter2@h/a\"\nurl2 = 1\n").unwrap();
+        assert!(!config.targets().unwrap_err().to_string().contains("hunter2"));
+        assert!(Config::default().targets().unwrap_err().message().starts_with("Please provide a database URL"));
+    }
+
+    #[test]
+    fn the_environment_is_read() {
+        let vars = |name: &str| {
+            let value = match name {
+                "DATABASE_URI" => "postgres://u@h/d",
+                "PGSSLMODE" => "require",
+                "MCP_POSTGRES_ACCESS_MODE" => "write",
+                "MCP_POSTGRES_READ_ONLY" => "1",
+                "MCP_POSTGRES_SCHEMAS" => "a, b",
+                "MCP_POSTGRES_STATEMENT_TIMEOUT" => "1500",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let config = Config::from_env(Vars::new(&vars)).unwrap();
+        assert_eq!(config.schemas, ["a", "b"]);
+        assert_eq!(config.statement_timeout, Duration::from_millis(1500));
+        assert_eq!(config.access, Access::Write);
+        assert!(!config.writes(), "--read-only beats --access-mode write");
+        assert_eq!(config.targets().unwrap().0[0].ssl, SslMode::Require);
+    }
+}

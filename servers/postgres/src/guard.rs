@@ -1,0 +1,829 @@
+//! What a statement may be in read-only mode.
+//!
+//! A READ ONLY transaction is not a boundary: a superuser's `COPY … TO PROGRAM`, `pg_read_file`, `lo_import`, `dblink`,
+//! advisory locks, replication slots and much more run in one. So statements are vetted before the server sees them, and the
+//! vetting must not depend on a grammar that could disagree with the server's:
+//!
+//! 1. [`crate::lex`] cuts the text into the server's own tokens; what versions read differently is refused.
+//! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it begins
+//!    with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind of statement
+//!    behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and INTO and locking
+//!    clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
+//! 3. It collects every token that could make the server call a function. There are few ways to call one in SQL:
+//!    - a name before `(`: functions, aggregates, window functions, casts in functional form, TABLESAMPLE methods;
+//!    - a name after `.`: `row.f` means `f(row)` where `f` takes one argument;
+//!    - operators, spelled out, in `OPERATOR(…)`, or implied by a keyword (LIKE, IN, BETWEEN, CASE, …);
+//!    - casts, explicit or implicit, and the checks of domains that values are converted to;
+//!    - `TREAT(x AS f)`, which calls `f`, and is refused;
+//!    - what the relations named do on their own: views, row security policies.
+//!
+//!    The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog` that the grammar
+//!    names; they are harmless.
+//! 4. [`CHECK`] asks the server, in the statement's own transaction and with its `search_path`, which functions all of these
+//!    can mean; views, policies and domains are followed through the trees that the catalogue stores, which name functions by
+//!    number, aggregates to the functions they consist of, and functions to those that their arguments default to. [`judge`] allows a function by what it is, not by what it is
+//!    not: one of PostgreSQL's own that is immutable or stable, or on the list of harmless volatile ones; one of an extension
+//!    known to be harmless; one in a trusted language that its author declared immutable or stable and that does not run with
+//!    its owner's rights. Everything else is refused with a message that names it and `--allow-functions`.
+//!
+//! More is refused than must be, never less. What this cannot see is what the database's owner vouches for: a function
+//! declared STABLE that is not, or a foreign table. The other layers (READ ONLY transaction, unprivileged role, timeouts,
+//! row and byte limits, reset of the session) hold regardless.
+
+use crate::lex::{Kind, Token, tokens};
+use linchpin_kit::Fault;
+
+/// What a statement is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Statement {
+    /// SELECT, WITH, VALUES, TABLE.
+    Query,
+    /// EXPLAIN of one of these, without executing it.
+    Explain,
+    /// SHOW of this setting (`all` for SHOW ALL).
+    Show(String),
+}
+
+/// A statement that passed the rules about tokens, and what the catalogue must be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) statement: Statement,
+    /// Bytes of the text without the semicolons at its end.
+    pub(crate) length: usize,
+    /// Names before `(`, each with the schema written before it, or nothing.
+    pub(crate) called: Vec<(String, String)>,
+    /// Names after `.`
+    pub(crate) dotted: Vec<String>,
+    /// Names before `.`
+    pub(crate) qualifiers: Vec<String>,
+    pub(crate) operators: Vec<String>,
+    /// Whether it has `OPERATOR(…)`.
+    pub(crate) operator_syntax: bool,
+    /// Whether it has `::` or CAST.
+    pub(crate) casts: bool,
+    /// Every name, whatever it may stand for.
+    pub(crate) names: Vec<String>,
+    /// Whether an unquoted name has letters beyond ASCII, which the server folds by its own encoding.
+    pub(crate) folded: bool,
+}
+
+/// Relations that hold secrets, or show files: a role that can read them should not through here.
+const DENIED_RELATIONS: [&str; 10] = [
+    "pg_authid",
+    "pg_shadow",
+    "pg_user_mapping",
+    "pg_user_mappings",
+    "pg_subscription",
+    "pg_largeobject",
+    "pg_hba_file_rules",
+    "pg_ident_file_mappings",
+    "pg_file_settings",
+    "pg_statistic_ext_data",
+];
+
+/// With `--schemas`: relations that show data or statements of other schemas.
+const DENIED_WITH_SCHEMAS: [&str; 8] = [
+    "pg_stats",
+    "pg_stats_ext",
+    "pg_stats_ext_exprs",
+    "pg_statistic",
+    "pg_stat_activity",
+    "pg_stat_statements",
+    "pg_prepared_statements",
+    "pg_cursors",
+];
+
+/// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes as text
+/// or by the name of a relation, consume transaction numbers, or call the input function of a type named in a text.
+pub(crate) const DENIED_FUNCTIONS: [&str; 19] = [
+    "current_setting",
+    "pg_show_all_settings",
+    "database_to_xml",
+    "database_to_xml_and_xmlschema",
+    "database_to_xmlschema",
+    "pg_current_xact_id",
+    "pg_input_error_info",
+    "pg_input_is_valid",
+    "query_to_xml",
+    "query_to_xml_and_xmlschema",
+    "query_to_xmlschema",
+    "schema_to_xml",
+    "schema_to_xml_and_xmlschema",
+    "schema_to_xmlschema",
+    "table_to_xml",
+    "table_to_xml_and_xmlschema",
+    "table_to_xmlschema",
+    "txid_current",
+    "ts_stat",
+];
+
+/// Of these, the two that are refused only to roles that may read protected settings.
+const PROTECTED_SETTINGS: [&str; 2] = ["current_setting", "pg_show_all_settings"];
+
+/// PostgreSQL's own volatile functions that only read.
+const HARMLESS_VOLATILE: [&str; 46] = [
+    "bernoulli",
+    "clock_timestamp",
+    "current_query",
+    "gen_random_uuid",
+    "pg_blocking_pids",
+    "pg_collation_actual_version",
+    "pg_current_wal_flush_lsn",
+    "pg_current_wal_insert_lsn",
+    "pg_current_wal_lsn",
+    "pg_database_collation_actual_version",
+    "pg_database_size",
+    "pg_get_sequence_data",
+    "pg_indexes_size",
+    "pg_is_in_recovery",
+    "pg_is_wal_replay_paused",
+    "pg_jit_available",
+    "pg_last_committed_xact",
+    "pg_last_wal_receive_lsn",
+    "pg_last_wal_replay_lsn",
+    "pg_last_xact_replay_timestamp",
+    "pg_lock_status",
+    "pg_notification_queue_usage",
+    "pg_partition_ancestors",
+    "pg_partition_tree",
+    "pg_prepared_xact",
+    "pg_relation_size",
+    "pg_safe_snapshot_blocking_pids",
+    "pg_sequence_last_value",
+    "pg_stat_get_recovery_prefetch",
+    "pg_stat_get_xact_blocks_fetched",
+    "pg_stat_get_xact_blocks_hit",
+    "pg_stat_get_xact_numscans",
+    "pg_stat_get_xact_tuples_deleted",
+    "pg_stat_get_xact_tuples_fetched",
+    "pg_stat_get_xact_tuples_inserted",
+    "pg_stat_get_xact_tuples_returned",
+    "pg_stat_get_xact_tuples_updated",
+    "pg_table_size",
+    "pg_tablespace_size",
+    "pg_total_relation_size",
+    "random",
+    "random_normal",
+    "system",
+    "timeofday",
+    "uuidv4",
+    "uuidv7",
+];
+
+/// Extensions whose functions in C do nothing but compute, with those of their volatile functions that do too.
+const HARMLESS_EXTENSIONS: [(&str, &[&str]); 27] = [
+    ("bloom", &[]),
+    ("btree_gin", &[]),
+    ("btree_gist", &[]),
+    ("citext", &[]),
+    ("cube", &[]),
+    ("dict_int", &[]),
+    ("dict_xsyn", &[]),
+    ("earthdistance", &[]),
+    ("fuzzystrmatch", &[]),
+    ("h3", &[]),
+    ("hstore", &[]),
+    ("intagg", &[]),
+    ("intarray", &[]),
+    ("ip4r", &[]),
+    ("isn", &[]),
+    ("ltree", &[]),
+    ("pg_stat_statements", &["pg_stat_statements", "pg_stat_statements_info"]),
+    ("pg_trgm", &[]),
+    ("pgcrypto", &["gen_random_bytes", "gen_random_uuid", "gen_salt"]),
+    ("postgis", &[]),
+    ("prefix", &[]),
+    ("seg", &[]),
+    ("tsm_system_rows", &["system_rows"]),
+    ("tsm_system_time", &["system_time"]),
+    ("unaccent", &[]),
+    ("uuid-ossp", &["uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4"]),
+    ("vector", &[]),
+];
+
+/// Options of EXPLAIN that do not execute the statement.
+const EXPLAIN_OPTIONS: [&str; 10] =
+    ["verbose", "costs", "settings", "generic_plan", "buffers", "summary", "memory", "format", "timing", "wal"];
+
+/// Settings that anybody may be shown.
+const PLAIN_SETTINGS: [&str; 30] = [
+    "bytea_output",
+    "client_encoding",
+    "datestyle",
+    "default_transaction_isolation",
+    "default_transaction_read_only",
+    "effective_cache_size",
+    "enable_seqscan",
+    "idle_in_transaction_session_timeout",
+    "in_hot_standby",
+    "integer_datetimes",
+    "intervalstyle",
+    "is_superuser",
+    "jit",
+    "lc_collate",
+    "lc_ctype",
+    "lock_timeout",
+    "maintenance_work_mem",
+    "max_connections",
+    "random_page_cost",
+    "search_path",
+    "server_encoding",
+    "server_version",
+    "server_version_num",
+    "shared_buffers",
+    "standard_conforming_strings",
+    "statement_timeout",
+    "timezone",
+    "transaction_isolation",
+    "transaction_read_only",
+    "work_mem",
+];
+
+/// The rules about tokens.
+///
+/// # Errors
+/// When the statement is not one of those that only read, in words that say what to do instead.
+pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
+    let tokens = tokens(sql)?;
+    let (tokens, length) = single(&tokens, sql.len())?;
+    let statement = statement(tokens)?;
+    if !matches!(statement, Statement::Show(_)) {
+        clauses(tokens)?;
+    }
+    let seen = collect(tokens, statement, length);
+    let denied = DENIED_RELATIONS.iter().chain(DENIED_WITH_SCHEMAS.iter().filter(|_| schemas_limited));
+    for relation in denied {
+        if seen.names.iter().any(|name| name == relation) {
+            return Err(Fault::new(format!("{relation} is not allowed: it shows secrets or what belongs to others."))
+                .hint("Leave it out; a name of your own that is the same must be another."));
+        }
+    }
+    if let Some((schema, name)) = seen.called.iter().find(|(schema, _)| schema.starts_with("pg_temp")) {
+        return Err(Fault::new(format!("{schema}.{name} is not allowed: temporary functions cannot be vetted."))
+            .hint("Use a permanent function."));
+    }
+    Ok(seen)
+}
+
+/// The tokens without the semicolons at their end, and how many bytes of text these are.
+///
+/// # Errors
+/// When there is no statement, or more than one.
+pub(crate) fn single(tokens: &[Token], bytes: usize) -> Result<(&[Token], usize), Fault> {
+    let count = tokens.iter().rposition(|t| !t.is_mark(";")).map_or(0, |last| last + 1);
+    let length = tokens.get(count).map_or(bytes, |semicolon| semicolon.at);
+    let tokens = &tokens[..count];
+    if tokens.is_empty() {
+        return Err(Fault::new("There is no statement in sql.").hint("Pass one SELECT statement."));
+    }
+    if tokens.iter().any(|t| t.is_mark(";")) {
+        return Err(Fault::new("Only one statement is allowed in a call.")
+            .hint("Call the tool once for each statement; a semicolon is fine only at the end."));
+    }
+    Ok((tokens, length))
+}
+
+fn statement(tokens: &[Token]) -> Result<Statement, Fault> {
+    let first = &tokens[0];
+    if first.is_word("show") {
+        return show(tokens);
+    }
+    if first.is_word("explain") {
+        let rest = explain_options(&tokens[1..])?;
+        return match leading(rest) {
+            "select" | "with" | "values" | "table" => Ok(Statement::Explain),
+            other => Err(Fault::new(format!("EXPLAIN of {} is not allowed in read-only mode.", other.to_uppercase()))
+                .hint("Explain a SELECT that reads the same rows.")),
+        };
+    }
+    match leading(tokens) {
+        "select" | "with" | "values" | "table" => Ok(Statement::Query),
+        other => Err(refused_statement(other)),
+    }
+}
+
+/// The keyword that a statement begins with, behind opening parentheses.
+pub(crate) fn leading(tokens: &[Token]) -> &str {
+    let first = tokens.iter().find(|t| !t.is_mark("("));
+    first.filter(|t| t.kind == Kind::Word).map_or("", |t| t.text.as_str())
+}
+
+fn refused_statement(word: &str) -> Fault {
+    let hint = match word {
+        "copy" => "Select the rows instead; COPY reaches files and programs.",
+        "set" | "reset" => "Settings are the operator's; use SHOW to read one.",
+        "lock" => "Locks keep others waiting; a SELECT sees a consistent snapshot without one.",
+        "call" | "do" => "Code is not run in read-only mode; use SELECT.",
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+            "Every call is a transaction of its own."
+        }
+        "declare" | "fetch" | "prepare" | "execute" => "Pass the SELECT itself; use params and max_rows.",
+        "listen" | "notify" | "unlisten" => "Nobody would hear it here.",
+        "" => "Begin with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.",
+        _ => "This server only reads. Its operator can allow writing with --access-mode write.",
+    };
+    let what = if word.is_empty() { "This".to_owned() } else { word.to_uppercase() };
+    Fault::new(format!("{what} is not allowed in read-only mode.")).hint(hint)
+}
+
+/// What follows the options of EXPLAIN.
+fn explain_options(mut tokens: &[Token]) -> Result<&[Token], Fault> {
+    let refuse = |option: &str| {
+        Err(Fault::new(format!("EXPLAIN with {} is not allowed in read-only mode.", option.to_uppercase()))
+            .hint("EXPLAIN without ANALYZE shows the plan without running the statement."))
+    };
+    if tokens.first().is_some_and(|t| t.is_mark("("))
+        && !matches!(leading(tokens), "select" | "with" | "values" | "table")
+    {
+        let end = tokens.iter().position(|t| t.is_mark(")")).unwrap_or(tokens.len());
+        for option in tokens[1..end].split(|t| t.is_mark(",")) {
+            let name = option.first().and_then(Token::name).unwrap_or_default();
+            if !EXPLAIN_OPTIONS.contains(&name) || option.len() > 2 {
+                return refuse(name);
+            }
+        }
+        return Ok(tokens.get(end + 1..).unwrap_or_default());
+    }
+    while let Some(word) = tokens.first() {
+        match word.text.as_str() {
+            "verbose" if word.kind == Kind::Word => tokens = &tokens[1..],
+            "analyze" | "analyse" if word.kind == Kind::Word => return refuse("analyze"),
+            _ => break,
+        }
+    }
+    Ok(tokens)
+}
+
+fn show(tokens: &[Token]) -> Result<Statement, Fault> {
+    let mut name = String::new();
+    for token in &tokens[1..] {
+        match token.kind {
+            Kind::Word | Kind::Quoted => {
+                if !name.is_empty() && !name.ends_with('.') {
+                    name.push(' ');
+                }
+                name.push_str(&token.text.to_ascii_lowercase());
+            }
+            Kind::Mark if token.text == "." => name.push('.'),
+            _ => return Err(Fault::new("SHOW takes the name of one setting.").hint("For example SHOW server_version.")),
+        }
+    }
+    let name = match name.as_str() {
+        "time zone" => "timezone",
+        "transaction isolation level" => "transaction_isolation",
+        name => name,
+    };
+    Ok(Statement::Show(name.to_owned()))
+}
+
+/// Whether a role that may read protected settings may be shown this one.
+pub(crate) fn is_plain_setting(name: &str) -> bool {
+    PLAIN_SETTINGS.contains(&name)
+}
+
+/// Words that do not belong into what only reads, wherever they stand.
+fn clauses(tokens: &[Token]) -> Result<(), Fault> {
+    for (at, token) in tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
+        let next = tokens.get(at + 1);
+        let next_is = |words: &[&str]| next.is_some_and(|t| words.iter().any(|word| t.is_word(word)));
+        match token.text.as_str() {
+            word @ ("insert" | "update" | "delete" | "merge") => {
+                // As part of a locking clause it gets the clearer message.
+                if !(at > 0 && ["for", "key"].iter().any(|word| tokens[at - 1].is_word(word))) {
+                    let upper = word.to_uppercase();
+                    return Err(Fault::new(format!("{upper} is not allowed in read-only mode, also not inside WITH."))
+                        .hint(format!("If it is the name of a column or table, write it quoted: \"{word}\".")));
+                }
+                return Err(locking());
+            }
+            "into" => {
+                return Err(Fault::new("SELECT … INTO is not allowed in read-only mode: it creates a table.")
+                    .hint("Leave INTO out; the rows are in the answer."));
+            }
+            "for" if next_is(&["update", "no", "share", "key"]) => return Err(locking()),
+            "treat" if next.is_some_and(|t| t.is_mark("(")) => {
+                return Err(Fault::new("TREAT is not allowed: it calls a function by the name of a type.")
+                    .hint("Use CAST(… AS …)."));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn locking() -> Fault {
+    Fault::new("FOR UPDATE and FOR SHARE are not allowed in read-only mode: they lock rows.")
+        .hint("Leave the locking clause out.")
+}
+
+/// The operators that a keyword stands for.
+fn implied(word: &str) -> &'static [&'static str] {
+    match word {
+        "like" => &["~~", "!~~"],
+        "ilike" => &["~~*", "!~~*"],
+        "similar" => &["~", "!~"],
+        "between" => &["<", "<=", ">", ">="],
+        "in" => &["=", "<>"],
+        "case" | "nullif" | "using" | "natural" | "distinct" | "any" | "some" | "all" => &["="],
+        _ => &[],
+    }
+}
+
+fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
+    let mut seen = Seen {
+        statement,
+        length,
+        called: Vec::new(),
+        dotted: Vec::new(),
+        qualifiers: Vec::new(),
+        operators: Vec::new(),
+        operator_syntax: false,
+        casts: false,
+        names: Vec::new(),
+        folded: false,
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        let before = |n: usize| at.checked_sub(n).map(|at| &tokens[at]);
+        let is_mark = |token: Option<&Token>, mark: &str| token.is_some_and(|t| t.is_mark(mark));
+        match token.kind {
+            Kind::Operator => seen.operators.push(token.text.clone()),
+            Kind::Mark if token.text == "::" => seen.casts = true,
+            Kind::Word | Kind::Quoted => {
+                let name = token.text.clone();
+                let after_dot = is_mark(before(1), ".");
+                if is_mark(tokens.get(at + 1), "(") {
+                    let schema = before(2).filter(|_| after_dot).and_then(Token::name).unwrap_or_default();
+                    seen.called.push((schema.to_owned(), name.clone()));
+                }
+                if after_dot {
+                    seen.dotted.push(name.clone());
+                }
+                if is_mark(tokens.get(at + 1), ".") {
+                    seen.qualifiers.push(name.clone());
+                }
+                if token.kind == Kind::Word {
+                    seen.operators.extend(implied(&name).iter().map(|&operator| operator.to_owned()));
+                    seen.casts |= name == "cast";
+                    seen.operator_syntax |= name == "operator";
+                    seen.folded |= !name.is_ascii();
+                }
+                seen.names.push(name);
+            }
+            _ => {}
+        }
+    }
+    for list in [&mut seen.dotted, &mut seen.qualifiers, &mut seen.operators, &mut seen.names] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    seen.called.sort_unstable();
+    seen.called.dedup();
+    seen
+}
+
+/// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
+/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
+/// immutable and stable functions are left out, unless denied.
+pub(crate) const CHECK: &str = r"
+WITH RECURSIVE rel(oid, via) AS (
+  SELECT c.oid, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relname = ANY ($6::name[]) AND (pg_catalog.pg_table_is_visible(c.oid) OR n.nspname = ANY ($6::name[]))
+  UNION
+  SELECT sub.oid, rel.via FROM rel
+  JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid
+  CROSS JOIN LATERAL pg_catalog.regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g') AS m(x)
+  JOIN pg_catalog.pg_class sub ON sub.oid = m.x[1]::oid
+), typ(oid, via) AS (
+  SELECT t.oid, t.typname::text FROM pg_catalog.pg_type t WHERE t.typname = ANY ($6::name[])
+  UNION
+  SELECT part.oid, typ.via FROM typ JOIN pg_catalog.pg_type t ON t.oid = typ.oid
+  CROSS JOIN LATERAL (
+    SELECT t.typbasetype UNION ALL SELECT t.typelem
+    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+      WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = t.oid
+  ) AS part(oid) WHERE part.oid <> 0
+), tree(text, why) AS (
+  SELECT r.ev_action::text, 'view ' || rel.via FROM rel JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid
+  UNION ALL
+  SELECT p.polqual::text, 'row security of ' || rel.via FROM rel JOIN pg_catalog.pg_policy p ON p.polrelid = rel.oid
+  UNION ALL
+  SELECT k.conbin::text, 'a domain in ' || typ.via FROM typ JOIN pg_catalog.pg_constraint k ON k.contypid = typ.oid
+), used(oid, why) AS (
+  SELECT p.oid, '' FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS c(schema, name)
+  JOIN pg_catalog.pg_proc p ON p.proname = c.name::name
+  WHERE CASE c.schema WHEN '' THEN pg_catalog.pg_function_is_visible(p.oid)
+    ELSE p.pronamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = c.schema::name) END
+  UNION
+  SELECT p.oid, 'a name after a dot' FROM pg_catalog.pg_proc p
+  WHERE p.proname = ANY ($3::name[]) AND p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1
+    AND pg_catalog.pg_function_is_visible(p.oid)
+  UNION
+  SELECT o.oprcode, 'operator ' || o.oprname FROM pg_catalog.pg_operator o
+  WHERE o.oprname = ANY ($4::name[]) AND ($5::bool OR pg_catalog.pg_operator_is_visible(o.oid))
+  UNION
+  SELECT k.castfunc, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
+  FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.casttarget
+  WHERE k.castfunc <> 0 AND k.oid >= 16384 AND (k.castcontext = 'i' OR $7::bool OR t.typname = ANY ($6::name[]))
+  UNION
+  SELECT m.x[1]::oid, tree.why FROM tree
+  CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
+  UNION
+  SELECT o.oprcode, tree.why FROM tree
+  CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':opno ([0-9]+)', 'g') AS m(x)
+  JOIN pg_catalog.pg_operator o ON o.oid = m.x[1]::oid
+), every(oid, why) AS (
+  SELECT oid, why FROM used
+  UNION
+  SELECT part.oid, every.why FROM every JOIN pg_catalog.pg_proc p ON p.oid = every.oid
+  CROSS JOIN LATERAL (
+    SELECT pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
+      a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]) FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid
+    UNION ALL SELECT m.x[1]::oid FROM pg_catalog.regexp_matches(
+      p.proargdefaults::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS m(x)
+    UNION ALL SELECT o.oprcode FROM pg_catalog.regexp_matches(p.proargdefaults::text, ':opno ([0-9]+)', 'g') AS m(x)
+      JOIN pg_catalog.pg_operator o ON o.oid = m.x[1]::oid
+  ) AS part(oid)
+  WHERE p.oid >= 16384 AND part.oid <> 0
+)
+SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted, p.prosecdef,
+  p.oid < 16384, coalesce(e.extname::text, '')
+FROM every
+JOIN pg_catalog.pg_proc p ON p.oid = every.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+WHERE p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($8::name[])
+ORDER BY 1, 2, 3";
+
+/// A function that a statement may call: a row of [`CHECK`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// How the statement comes to it; empty when it names it.
+    pub(crate) why: String,
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    pub(crate) volatile: bool,
+    /// Whether its language keeps it inside the database.
+    pub(crate) trusted: bool,
+    /// Whether it runs with its owner's rights.
+    pub(crate) definer: bool,
+    /// Whether it came with the server.
+    pub(crate) builtin: bool,
+    /// The extension it belongs to, or nothing.
+    pub(crate) extension: String,
+}
+
+/// Whether the statement may call the function.
+///
+/// # Errors
+/// When not, in words that name it and the way out.
+pub(crate) fn judge(function: &Function, allowed: &[String], reads_protected_settings: bool) -> Result<(), Fault> {
+    let Function { schema, name, volatile, .. } = function;
+    let full = format!("{schema}.{name}");
+    if allowed.iter().any(|one| *one == full || one == name) {
+        return Ok(());
+    }
+    let reason = if function.builtin {
+        let settings = PROTECTED_SETTINGS.contains(&name.as_str());
+        if settings && !reads_protected_settings {
+            return Ok(());
+        }
+        if settings {
+            "this role could read protected settings with it"
+        } else if DENIED_FUNCTIONS.contains(&name.as_str()) {
+            "it can run other statements or leaves something behind"
+        } else if !volatile || HARMLESS_VOLATILE.contains(&name.as_str()) {
+            return Ok(());
+        } else {
+            "it is volatile, so it may change something"
+        }
+    } else if let Some((_, harmless)) = HARMLESS_EXTENSIONS.iter().find(|(known, _)| *known == function.extension) {
+        if !volatile || harmless.contains(&name.as_str()) {
+            return Ok(());
+        }
+        "it is volatile, so it may change something"
+    } else if *volatile {
+        "it is volatile, so it may change something"
+    } else if function.definer {
+        "it runs with its owner's rights"
+    } else if !function.trusted {
+        "it is written in a language that can reach outside of the database"
+    } else {
+        return Ok(());
+    };
+    let via = if function.why.is_empty() { String::new() } else { format!(" (through {})", function.why) };
+    let hint = match (function.builtin, *volatile) {
+        (true, _) if name == "current_setting" => "Use SHOW for harmless settings.".to_owned(),
+        (false, true) => format!(
+            "Leave it out. If it only reads, its owner can declare it STABLE or IMMUTABLE, or the operator of this server can \
+             start it with --allow-functions {full}."
+        ),
+        _ => format!("Leave it out. The operator of this server can allow it with --allow-functions {full}."),
+    };
+    Err(Fault::new(format!("Function {full}{via} is not allowed in read-only mode: {reason}.")).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_only_read_pass() {
+        let cases = [
+            "SELECT 1",
+            "select 1;",
+            " ; select 1 ; ;".trim_start_matches(" ;"),
+            "(SELECT 1) UNION (SELECT 2)",
+            "((select 1))",
+            "WITH a AS (SELECT 1) SELECT * FROM a",
+            "VALUES (1, 2)",
+            "TABLE t",
+            "EXPLAIN SELECT 1",
+            "EXPLAIN VERBOSE SELECT 1",
+            "EXPLAIN (FORMAT JSON, VERBOSE) SELECT 1",
+            "EXPLAIN (SELECT 1)",
+            "SHOW server_version",
+            "SHOW TIME ZONE",
+            "SELECT substring(a FROM 1 FOR 2) FROM t",
+            "SELECT \"update\", \"delete\" FROM \"insert\" -- delete",
+            "SELECT 'insert into; commit' /* ; drop */",
+            "SELECT $$; delete$$",
+        ];
+        for sql in cases {
+            if let Err(fault) = read(sql, false) {
+                panic!("{sql}: {fault}");
+            }
+        }
+    }
+
+    /// Each of these must be refused by the tokens alone, without asking a server.
+    #[test]
+    fn everything_else_is_refused_with_advice() {
+        let cases = [
+            "",
+            ";",
+            "-- nothing",
+            "SELECT 1; COMMIT; CREATE TABLE pwn (i int)",
+            "SELECT 1; SELECT 2",
+            "COMMIT",
+            "COPY (SELECT 1) TO PROGRAM 'id'",
+            "COPY t FROM '/etc/passwd'",
+            "SELECT rolpassword FROM pg_authid",
+            "SELECT * FROM \"pg_shadow\"",
+            "SELECT * FROM pg_catalog . pg_user_mappings",
+            "CHECKPOINT",
+            "LOAD 'x'",
+            "ANALYZE",
+            "VACUUM",
+            "LOCK TABLE t IN ACCESS EXCLUSIVE MODE",
+            "NOTIFY x",
+            "LISTEN x",
+            "DO $$ begin end $$",
+            "SET ROLE postgres",
+            "SET TRANSACTION READ WRITE",
+            "RESET ALL",
+            "DISCARD ALL",
+            "PREPARE p AS SELECT 1",
+            "EXECUTE p",
+            "DECLARE c CURSOR FOR SELECT 1",
+            "FETCH 1 FROM c",
+            "CALL p()",
+            "CREATE TEMP TABLE x (i int)",
+            "REFRESH MATERIALIZED VIEW v",
+            "SELECT * FROM t FOR UPDATE",
+            "SELECT * FROM t FOR NO KEY UPDATE",
+            "SELECT * FROM t FOR SHARE",
+            "SELECT * FROM t FOR/**/KEY SHARE",
+            "SELECT * INTO x FROM t",
+            "select 1 iNtO\nx",
+            "WITH a AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM a",
+            "WITH a AS (DELETE FROM t RETURNING *) TABLE a",
+            "WITH a AS MATERIALIZED (UPDATE t SET i = 1 RETURNING *) SELECT * FROM a",
+            "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a",
+            "WITH a AS (SELECT 1) MERGE INTO t USING a ON true WHEN MATCHED THEN DELETE",
+            "EXPLAIN ANALYZE SELECT 1",
+            "EXPLAIN ANALYSE VERBOSE SELECT 1",
+            "EXPLAIN VERBOSE ANALYZE SELECT 1",
+            "EXPLAIN (ANALYZE) INSERT INTO t VALUES (1)",
+            "EXPLAIN (\"analyze\" true) SELECT 1",
+            "EXPLAIN (ANALYZE false) SELECT 1",
+            "EXPLAIN (VERBOSE, ANALYZE on) SELECT 1",
+            "EXPLAIN (serialize text) SELECT 1",
+            "EXPLAIN DELETE FROM t",
+            "EXPLAIN EXECUTE p",
+            "EXPLAIN CREATE TABLE x AS SELECT 1",
+            "EXPLAIN EXPLAIN SELECT 1",
+            "SELECT TREAT('/etc/passwd' AS pg_read_file)",
+            "SELECT treat /* x */ ('a' as b)",
+            "SELECT pg_temp.f()",
+            "SHOW work_mem; SELECT 1",
+            "SHOW 'x'",
+            "\"select\" 1",
+            "'select' 1",
+            "1",
+        ];
+        for sql in cases {
+            match read(sql, false) {
+                Ok(seen) => panic!("{sql}: {seen:?}"),
+                Err(fault) => assert!(fault.advice().is_some(), "{sql}: {fault}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_way_to_call_a_function_is_seen() {
+        let called = |sql: &str| read(sql, false).unwrap().called;
+        let pair = |schema: &str, name: &str| (schema.to_owned(), name.to_owned());
+        assert!(called("SELECT pg_sleep /* x */ (1)").contains(&pair("", "pg_sleep")));
+        assert!(called("SELECT \"pg_sleep\"\n(1)").contains(&pair("", "pg_sleep")));
+        assert!(called("SELECT PG_SLEEP(1)").contains(&pair("", "pg_sleep")));
+        assert!(called("SELECT pg_catalog . pg_sleep(1)").contains(&pair("pg_catalog", "pg_sleep")));
+        assert!(called("SELECT db.\"Pg_catalog\".f(1)").contains(&pair("Pg_catalog", "f")));
+        assert!(called("SELECT * FROM ROWS FROM (f(1), g(2))").contains(&pair("", "g")));
+        assert!(called("SELECT * FROM t TABLESAMPLE m (1)").contains(&pair("", "m")));
+        let seen =
+            read("SELECT (t).f, t.g, x LIKE y, a OPERATOR(s.@@@) b, c::d FROM t ORDER BY 1 USING <<", false).unwrap();
+        assert!(["f", "g"].iter().all(|name| seen.dotted.iter().any(|n| n == name)));
+        assert!(["~~", "!~~", "@@@", "<<"].iter().all(|op| seen.operators.iter().any(|o| o == op)));
+        assert!(seen.operator_syntax && seen.casts);
+        assert_eq!(seen.qualifiers, ["s", "t"]);
+        assert!(read("SELECT CAST(a AS b)", false).unwrap().casts);
+        assert!(read("SELECT * FROM äö", false).unwrap().folded);
+        assert!(!read("SELECT * FROM \"äö\"", false).unwrap().folded);
+        assert!(read("SELECT * FROM pg_stats", true).is_err());
+        assert!(read("SELECT * FROM pg_stats", false).is_ok());
+    }
+
+    #[test]
+    fn the_text_that_is_run_ends_before_the_semicolon() {
+        let sql = "SELECT ';' ; -- end ;\n ;";
+        assert_eq!(&sql[..read(sql, false).unwrap().length], "SELECT ';' ");
+    }
+
+    fn function() -> Function {
+        Function {
+            why: String::new(),
+            schema: "public".into(),
+            name: "f".into(),
+            volatile: false,
+            trusted: true,
+            definer: false,
+            builtin: false,
+            extension: String::new(),
+        }
+    }
+
+    #[test]
+    fn functions_are_judged_by_what_they_are() {
+        let own = |name: &str, volatile| Function {
+            name: name.into(),
+            builtin: true,
+            volatile,
+            schema: "pg_catalog".into(),
+            trusted: false,
+            ..function()
+        };
+        let of = |extension: &str, name: &str, volatile| Function {
+            extension: extension.into(),
+            name: name.into(),
+            volatile,
+            trusted: false,
+            ..function()
+        };
+        let good = [
+            function(),
+            own("lower", false),
+            own("random", true),
+            own("current_setting", false),
+            of("vector", "l2_distance", false),
+            of("uuid-ossp", "uuid_generate_v4", true),
+        ];
+        for function in &good {
+            judge(function, &[], false).unwrap();
+        }
+        let bad = [
+            own("pg_sleep", true),
+            own("pg_read_file", true),
+            own("table_to_xml", false),
+            own("set_config", true),
+            Function { volatile: true, ..function() },
+            Function { definer: true, ..function() },
+            Function { trusted: false, ..function() },
+            of("tablefunc", "crosstab", false),
+            of("xml2", "xpath_table", false),
+            of("dblink", "dblink", true),
+            of("pg_trgm", "set_limit", true),
+        ];
+        for function in &bad {
+            let fault = judge(function, &[], false).unwrap_err();
+            assert!(fault.message().contains(&format!("{}.{}", function.schema, function.name)), "{fault}");
+            assert!(fault.to_string().contains("--allow-functions"), "{fault}");
+            judge(function, &[format!("{}.{}", function.schema, function.name)], false).unwrap();
+        }
+        for name in PROTECTED_SETTINGS {
+            assert!(judge(&own(name, false), &[], true).is_err());
+        }
+    }
+}

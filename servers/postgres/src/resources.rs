@@ -1,0 +1,220 @@
+//! Tables as resources: `postgres://user@host:port/<table>/schema` for schema `public`, `…/<schema>.<table>/schema` for others.
+
+use crate::Postgres;
+use crate::cell::{Cell, Shape, Type, objects};
+use crate::config::percent_encode;
+use crate::session::Database;
+use linchpin::server::Handle;
+use linchpin::types::content::ResourceContents;
+use linchpin::{Error, NoArgs, Resource, Server};
+use linchpin_kit::Fault;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Tables that are listed for a database; others are found with `pg_list_objects` and read through the template.
+const LISTED_MAX: usize = 2_000;
+
+/// How long starting waits for the first list. A database that answers at all does so much sooner.
+const FIRST_LIST: Duration = Duration::from_secs(2);
+
+/// How old the list may be before a call has it renewed.
+const LIST_TIME: Duration = Duration::from_secs(10);
+
+/// What is listed, and since when.
+#[derive(Default)]
+pub(crate) struct Listing {
+    listed: Mutex<BTreeMap<String, String>>,
+    since: Mutex<Option<Instant>>,
+    handle: Mutex<Option<Handle>>,
+}
+
+/// A table: schema and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Table {
+    schema: String,
+    name: String,
+}
+
+/// The variable of the template.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct At {
+    table: String,
+}
+
+/// Adds the template and what the databases have now.
+pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, Fault> {
+    for (at, database) in postgres.databases.iter().enumerate() {
+        let uri = format!("{}{{table}}/schema{}", base(database), suffix(&postgres, at));
+        let database = database.clone();
+        let template = Resource::new(uri)
+            .name(if at == 0 { "table".to_owned() } else { format!("table of {}", database.target.name) })
+            .title("Columns of a table")
+            .description("table, or schema.table outside of public; names percent-encoded")
+            .mime_type("application/json");
+        server = server.resource(template, move |_: &Postgres, at: At| {
+            let database = database.clone();
+            async move { named(&database, &at.table).await }
+        });
+    }
+    let handle = server.handle();
+    *postgres.listing.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+    // A thread of its own, because this may or may not be called inside of a runtime.
+    let first = postgres.clone();
+    let (done, waiting) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("postgres-list".to_owned()).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let Ok(runtime) = runtime {
+            runtime.block_on(async {
+                let _ = tokio::time::timeout(FIRST_LIST, first.renew_list()).await;
+                first.close_idle().await;
+            });
+        }
+        let _ = done.send(());
+    });
+    if thread.is_ok() {
+        let _ = waiting.recv_timeout(FIRST_LIST + Duration::from_millis(500));
+    }
+    Ok(server)
+}
+
+fn base(database: &Database) -> String {
+    format!("postgres://{}/", database.target.authority)
+}
+
+/// What tells databases of one server apart.
+fn suffix(postgres: &Postgres, at: usize) -> String {
+    let this = &postgres.databases[at].target;
+    let taken = postgres.databases[..at].iter().any(|other| other.target.authority == this.authority);
+    if taken { format!("?database={}", percent_encode(&this.name)) } else { String::new() }
+}
+
+impl Postgres {
+    /// Has the list of tables renewed if it is old, without waiting for it.
+    pub(crate) fn touch_list(&self) {
+        let mut since = self.listing.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.is_some_and(|since| since.elapsed() < LIST_TIME) {
+            return;
+        }
+        *since = Some(Instant::now());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let this = self.clone();
+            runtime.spawn(async move { this.renew_list().await });
+        }
+    }
+
+    async fn renew_list(&self) {
+        let mut now = BTreeMap::new();
+        for (at, database) in self.databases.iter().enumerate() {
+            // What cannot be reached now stays as it was listed before.
+            let Ok(tables) = tables(database).await else { return };
+            for table in tables {
+                let name = match table.schema.as_str() {
+                    "public" => percent_encode(&table.name),
+                    schema => format!("{}.{}", percent_encode(schema), percent_encode(&table.name)),
+                };
+                let uri = format!("{}{name}/schema{}", base(database), suffix(self, at));
+                now.insert(uri, (database.clone(), table));
+            }
+        }
+        *self.listing.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let handle = self.listing.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(handle) = handle else { return };
+        let resources = handle.resources();
+        let mut listed = self.listing.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<String> = listed.keys().filter(|uri| !now.contains_key(*uri)).cloned().collect();
+        for uri in gone {
+            resources.remove(&uri);
+            listed.remove(&uri);
+        }
+        for (uri, (database, table)) in now {
+            if listed.contains_key(&uri) {
+                continue;
+            }
+            let label = match table.schema.as_str() {
+                "public" => table.name.clone(),
+                schema => format!("{schema}.{}", table.name),
+            };
+            let resource =
+                Resource::new(uri.clone()).name(format!("\"{label}\" database schema")).mime_type("application/json");
+            let handler = move |_: NoArgs| {
+                let (database, table) = (database.clone(), table.clone());
+                async move { columns(&database, &table).await?.ok_or_else(Error::not_found) }
+            };
+            if resources.insert(resource, handler).is_ok() {
+                listed.insert(uri, label);
+            }
+        }
+    }
+
+    /// Closes connections that belong to a runtime that ends.
+    async fn close_idle(&self) {
+        for database in self.databases.iter() {
+            database.close_idle().await;
+        }
+    }
+}
+
+async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, Fault> {
+    let schemas = Some(crate::cell::texts(&database.target.schemas));
+    let (rows, _) = database.own(TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
+    Ok(rows.iter().map(|row| Table { schema: row.text(0), name: row.text(1) }).collect())
+}
+
+/// The table that a URI names: in `public`, or behind a dot.
+async fn named(database: &Arc<Database>, text: &str) -> Result<ResourceContents, Error> {
+    let in_public = Table { schema: "public".to_owned(), name: text.to_owned() };
+    let split = text
+        .match_indices('.')
+        .take(4)
+        .map(|(dot, _)| Table { schema: text[..dot].to_owned(), name: text[dot + 1..].to_owned() });
+    for table in std::iter::once(in_public).chain(split) {
+        if let Some(contents) = columns(database, &table).await? {
+            return Ok(contents);
+        }
+    }
+    Err(Error::not_found())
+}
+
+/// The columns of a table as JSON; `None` when there is no such table.
+async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<ResourceContents>, Error> {
+    let allowed = &database.target.schemas;
+    if !allowed.is_empty() && !allowed.contains(&table.schema) {
+        return Ok(None);
+    }
+    let parameters = [Some(table.schema.clone()), Some(table.name.clone())];
+    let (rows, _) = database.own(COLUMNS, &parameters).await.map_err(Fault::for_resource)?;
+    let text = Type { name: String::new(), shape: Shape::Text, array: None };
+    let rows: Vec<Vec<Cell>> =
+        rows.iter().map(|row| (0..row.len()).map(|at| Cell::new(row.cell(at).as_deref(), &text)).collect()).collect();
+    // The URI that was read and the media type are filled in.
+    Ok((!rows.is_empty()).then(|| ResourceContents::text("", objects(&["column_name", "data_type"], &rows))))
+}
+
+/// $1 the schemas that may be read (empty: all but the system's), $2 how many. Those of `public` come first.
+const TABLES: &str = r"
+SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND CASE WHEN $1::name[] = '{}' THEN left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+    ELSE n.nspname = ANY ($1::name[]) END
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+  AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
+ORDER BY n.nspname <> 'public', n.nspname, c.relname LIMIT $2::int8";
+
+/// $1 schema, $2 table. Types are named as information_schema names them, which does not have materialized views.
+const COLUMNS: &str = r"
+SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN
+    CASE WHEN b.typelem <> 0 AND b.typlen = -1 THEN 'ARRAY'
+      WHEN bn.nspname = 'pg_catalog' THEN pg_catalog.format_type(t.typbasetype, NULL) ELSE 'USER-DEFINED' END
+  ELSE CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
+    WHEN tn.nspname = 'pg_catalog' THEN pg_catalog.format_type(a.atttypid, NULL) ELSE 'USER-DEFINED' END END
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
+LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_catalog.pg_namespace bn ON bn.oid = b.typnamespace
+WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
+ORDER BY a.attnum";

@@ -1,0 +1,565 @@
+//! A connection: encryption, login, and statements in the extended protocol, which carries exactly one statement a message.
+//!
+//! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server knows.
+//! The simple protocol, which runs several statements, is never used; there is no code for it here.
+
+use crate::config::{Host, SslMode, Target};
+use crate::tls;
+use bytes::{Bytes, BytesMut};
+use fallible_iterator::FallibleIterator;
+use linchpin_kit::Fault;
+use postgres_protocol::IsNull;
+use postgres_protocol::authentication::{md5_hash, sasl};
+use postgres_protocol::message::backend::{DataRowBody, ErrorFields, Header, Message};
+use postgres_protocol::message::frontend;
+use rustls::pki_types::ServerName;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Bytes of a message that is no row: descriptions and errors.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of all rows of a statement of our own.
+const OWN_BYTES_MAX: usize = 16 << 20;
+
+/// How long a cancel request may take.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
+
+/// An error that the server reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    /// The SQLSTATE.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The character (from 1) of the statement that it is about.
+    pub(crate) position: Option<usize>,
+}
+
+/// Why a statement has no answer.
+#[derive(Debug)]
+pub(crate) enum WireError {
+    /// The server refused it; the connection is good.
+    Server(ServerError),
+    /// The connection is not usable any more.
+    Broken(String),
+    /// A message was larger than we read; the connection is not usable any more.
+    TooLarge,
+}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        // The operating system's number says nothing to a model.
+        Self::Broken(error.to_string().split(" (os error").next().unwrap_or_default().to_owned())
+    }
+}
+
+/// What a parameter or a cell holds: text, or NULL.
+pub(crate) type Value = Option<String>;
+
+/// A row: its text, and where each cell is in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    buffer: Bytes,
+    cells: Vec<Option<(usize, usize)>>,
+}
+
+impl Row {
+    fn new(body: &DataRowBody) -> Result<Self, WireError> {
+        let cells = body.ranges().map(|range| Ok(range.map(|range| (range.start, range.end)))).collect()?;
+        Ok(Self { buffer: body.buffer_bytes().clone(), cells })
+    }
+
+    /// How many cells it has.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The text of a cell; `None` is NULL. Bytes that are no UTF-8, which databases of encoding SQL_ASCII may send, are
+    /// replaced.
+    pub(crate) fn cell(&self, at: usize) -> Option<std::borrow::Cow<'_, str>> {
+        let (start, end) = (*self.cells.get(at)?)?;
+        Some(String::from_utf8_lossy(&self.buffer[start..end]))
+    }
+
+    /// The text of a cell; empty where it is NULL.
+    pub(crate) fn text(&self, at: usize) -> String {
+        self.cell(at).unwrap_or_default().into_owned()
+    }
+
+    /// Whether a boolean cell is true.
+    pub(crate) fn is_true(&self, at: usize) -> bool {
+        self.cell(at).as_deref() == Some("t")
+    }
+
+    /// Bytes of its text.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+}
+
+/// A column of an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) type_oid: u32,
+    pub(crate) type_modifier: i32,
+}
+
+/// What the server says about a statement before it runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Described {
+    pub(crate) parameters: Vec<u32>,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// How fetching rows ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// There may be more.
+    Suspended,
+    /// That was all; the command's tag, for example `SELECT 3`.
+    Done(String),
+}
+
+/// What carries the bytes.
+trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+
+/// An open connection.
+pub(crate) struct Connection {
+    stream: Box<dyn Stream>,
+    input: BytesMut,
+    output: BytesMut,
+    /// Number and secret with which the running statement can be cancelled, and where.
+    key: (i32, i32),
+    host: Host,
+    /// Whether it is encrypted.
+    pub(crate) encrypted: bool,
+    /// What the server reported about itself.
+    pub(crate) reported: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("encrypted", &self.encrypted).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connects to the first of the target's hosts that answers, and logs in.
+    pub(crate) async fn open(target: &Target) -> Result<Self, Fault> {
+        let mut failure = None;
+        for host in &target.hosts {
+            let attempt = tokio::time::timeout(target.connect_timeout, open_at(target, host));
+            match attempt.await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(fault)) => failure = Some(fault),
+                Err(_) => {
+                    failure = Some(
+                        Fault::new(format!("{host} did not answer within {} s", target.connect_timeout.as_secs()))
+                            .hint("Check host, port and firewall; connect_timeout in the URL waits longer."),
+                    );
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| Fault::new("There is no host to connect to")))
+    }
+
+    /// Asks the server, over a connection of its own, to stop what this one is running. Best effort.
+    pub(crate) async fn cancel(target: Arc<Target>, key: (i32, i32), host: Host, encrypted: bool) {
+        let work = async {
+            let (mut stream, _) = raw(&target, &host, encrypted).await.ok()?;
+            let mut message = BytesMut::new();
+            frontend::cancel_request(key.0, key.1, &mut message);
+            stream.write_all(&message).await.ok()?;
+            stream.flush().await.ok()?;
+            // The server closes once it has passed the signal on.
+            let mut byte = [0];
+            let _ = stream.read(&mut byte).await;
+            Some(())
+        };
+        let _ = tokio::time::timeout(CANCEL_TIME, work).await;
+    }
+
+    /// What [`Connection::cancel`] needs.
+    pub(crate) fn canceller(&self) -> ((i32, i32), Host, bool) {
+        (self.key, self.host.clone(), self.encrypted)
+    }
+
+    async fn flush(&mut self) -> Result<(), WireError> {
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        self.stream.flush().await?;
+        Ok(())
+    }
+
+    /// The next message that is an answer, of at most `most` bytes.
+    async fn next(&mut self, most: usize) -> Result<Message, WireError> {
+        loop {
+            while let Some(header) = Header::parse(&self.input)? {
+                let length = usize::try_from(header.len()).unwrap_or(usize::MAX).saturating_add(1);
+                if length > most {
+                    return Err(WireError::TooLarge);
+                }
+                if self.input.len() < length {
+                    self.input.reserve(length - self.input.len());
+                    break;
+                }
+                match Message::parse(&mut self.input)? {
+                    Some(Message::ParameterStatus(status)) => {
+                        self.reported.insert(status.name()?.to_owned(), status.value()?.to_owned());
+                    }
+                    Some(Message::NoticeResponse(_) | Message::NotificationResponse(_)) => {}
+                    Some(message) => return Ok(message),
+                    None => break,
+                }
+            }
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return Err(WireError::Broken("the server closed the connection".to_owned()));
+            }
+        }
+    }
+
+    /// Reads up to the end of a round; the first error of the round is its result.
+    async fn round<T>(
+        &mut self,
+        most: usize,
+        mut on: impl FnMut(Message) -> Result<Option<T>, WireError>,
+    ) -> Result<Option<T>, WireError> {
+        let mut result = Ok(None);
+        loop {
+            match self.next(most).await? {
+                Message::ReadyForQuery(_) => return result,
+                Message::ErrorResponse(body) => {
+                    let error = server_error(body.fields());
+                    if result.is_ok() {
+                        result = Err(WireError::Server(error));
+                    }
+                }
+                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => {
+                    return Err(WireError::Broken("COPY is not spoken here".to_owned()));
+                }
+                message => {
+                    if let Some(value) = on(message)?
+                        && result.is_ok()
+                    {
+                        result = Ok(Some(value));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs statements of our own in one exchange of messages, each with its parameters; the rows of each. After the first
+    /// failure the rest is still sent, and fails or not on its own.
+    pub(crate) async fn run(&mut self, statements: &[(&str, &[Value])]) -> Result<Vec<Vec<Row>>, WireError> {
+        for (sql, parameters) in statements {
+            frontend::parse("", sql, None, &mut self.output)?;
+            self.write_bind(parameters)?;
+            frontend::execute("", 0, &mut self.output)?;
+            frontend::sync(&mut self.output);
+        }
+        self.flush().await?;
+        let mut answers = Vec::with_capacity(statements.len());
+        let mut failure = None;
+        let mut bytes = 0_usize;
+        for _ in statements {
+            let mut rows = Vec::new();
+            let round = self.round(OWN_BYTES_MAX, |message| {
+                if let Message::DataRow(body) = message {
+                    let row = Row::new(&body)?;
+                    bytes += row.bytes();
+                    rows.push(row);
+                }
+                if bytes > OWN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(None::<()>) }
+            });
+            match round.await {
+                Ok(_) => answers.push(rows),
+                Err(WireError::Server(error)) => {
+                    answers.push(Vec::new());
+                    failure.get_or_insert(error);
+                }
+                Err(broken) => return Err(broken),
+            }
+        }
+        failure.map_or(Ok(answers), |error| Err(WireError::Server(error)))
+    }
+
+    fn write_bind(&mut self, parameters: &[Value]) -> Result<(), WireError> {
+        let write = |value: &Value, out: &mut BytesMut| match value {
+            Some(text) => {
+                out.extend_from_slice(text.as_bytes());
+                Ok(IsNull::No)
+            }
+            None => Ok(IsNull::Yes),
+        };
+        // No formats at all: everything is text.
+        frontend::bind("", "", None, parameters, write, None, &mut self.output).map_err(|_| {
+            WireError::Server(ServerError {
+                code: "08P01".to_owned(),
+                message: "The parameters are too many or too large".to_owned(),
+                hint: Some("Pass fewer of them.".to_owned()),
+                position: None,
+            })
+        })
+    }
+
+    /// Has the server parse a statement, and say what it takes and gives.
+    pub(crate) async fn prepare(&mut self, sql: &str) -> Result<Described, WireError> {
+        frontend::parse("", sql, None, &mut self.output)?;
+        frontend::describe(b'S', "", &mut self.output)?;
+        frontend::sync(&mut self.output);
+        self.flush().await?;
+        let mut described = Described::default();
+        self.round(MESSAGE_BYTES_MAX, |message| {
+            match message {
+                Message::ParameterDescription(body) => described.parameters = body.parameters().collect()?,
+                Message::RowDescription(body) => {
+                    let field = |field: postgres_protocol::message::backend::Field<'_>| {
+                        Ok(Field {
+                            name: field.name().to_owned(),
+                            type_oid: field.type_oid(),
+                            type_modifier: field.type_modifier(),
+                        })
+                    };
+                    described.fields = body.fields().map(field).collect()?;
+                }
+                _ => {}
+            }
+            Ok(None::<()>)
+        })
+        .await?;
+        Ok(described)
+    }
+
+    /// Gives the prepared statement its parameters, and fetches its first rows, as [`Connection::fetch`].
+    pub(crate) async fn start(
+        &mut self,
+        parameters: &[Value],
+        count: i32,
+        most: usize,
+        on: impl FnMut(Row) -> Result<(), WireError>,
+    ) -> Result<Fetched, WireError> {
+        self.write_bind(parameters)?;
+        self.fetch(count, most, on).await
+    }
+
+    /// Fetches at most `count` rows (0 is all) of at most `most` bytes each.
+    pub(crate) async fn fetch(
+        &mut self,
+        count: i32,
+        most: usize,
+        mut on: impl FnMut(Row) -> Result<(), WireError>,
+    ) -> Result<Fetched, WireError> {
+        frontend::execute("", count, &mut self.output)?;
+        frontend::sync(&mut self.output);
+        self.flush().await?;
+        let fetched = self.round(most.max(MESSAGE_BYTES_MAX), |message| match message {
+            Message::DataRow(body) => {
+                on(Row::new(&body)?)?;
+                Ok(None)
+            }
+            Message::PortalSuspended => Ok(Some(Fetched::Suspended)),
+            Message::CommandComplete(body) => Ok(Some(Fetched::Done(body.tag()?.to_owned()))),
+            Message::EmptyQueryResponse => Ok(Some(Fetched::Done(String::new()))),
+            _ => Ok(None),
+        });
+        Ok(fetched.await?.unwrap_or_else(|| Fetched::Done(String::new())))
+    }
+
+    /// Says good-bye.
+    pub(crate) async fn close(mut self) {
+        frontend::terminate(&mut self.output);
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;
+    }
+}
+
+fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
+    let mut error = ServerError { code: String::new(), message: String::new(), hint: None, position: None };
+    while let Ok(Some(field)) = fields.next() {
+        let text = String::from_utf8_lossy(field.value_bytes()).into_owned();
+        match field.type_() {
+            b'C' => error.code = text,
+            b'M' => error.message = text,
+            b'H' => error.hint = Some(text),
+            b'P' => error.position = text.parse().ok(),
+            _ => {}
+        }
+    }
+    error
+}
+
+async fn open_at(target: &Target, host: &Host) -> Result<Connection, Fault> {
+    if target.ssl == SslMode::Allow && matches!(host, Host::Tcp(..)) {
+        match login(target, host, false).await {
+            // The server does not take unencrypted connections from here.
+            Err(fault) if fault.message().contains("28000") => {}
+            other => return other,
+        }
+    }
+    login(target, host, target.ssl >= SslMode::Allow).await
+}
+
+/// The bytes to a host, and whether they are encrypted.
+async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Stream>, bool), Fault> {
+    let unreachable = |e: io::Error| {
+        let why = e.to_string();
+        let why = why.split(" (os error").next().unwrap_or_default();
+        Fault::new(format!("Cannot connect to {host}: {why}"))
+            .hint("Check that the server runs there; the next call tries again.")
+    };
+    let (name, port) = match host {
+        #[cfg(unix)]
+        Host::Unix(directory, port) => {
+            let path = directory.join(format!(".s.PGSQL.{port}"));
+            let stream = tokio::net::UnixStream::connect(path).await.map_err(unreachable)?;
+            return Ok((Box::new(stream), false));
+        }
+        #[cfg(not(unix))]
+        Host::Unix(..) => return Err(Fault::new("This system has no Unix sockets").hint("Name a host.")),
+        Host::Tcp(name, port) => (name, *port),
+    };
+    let mut stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
+    stream.set_nodelay(true).map_err(unreachable)?;
+    if !encrypt {
+        return Ok((Box::new(stream), false));
+    }
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    stream.write_all(&request).await.map_err(unreachable)?;
+    // Exactly one byte is read: what somebody put behind it unencrypted must not become part of the answer.
+    match stream.read_u8().await.map_err(unreachable)? {
+        b'S' => {}
+        b'N' if target.ssl <= SslMode::Prefer => return Ok((Box::new(stream), false)),
+        _ => {
+            return Err(Fault::new(format!("{host} does not offer TLS, and sslmode asks for it"))
+                .hint("Turn on ssl in the server. sslmode=prefer or disable would send everything readable."));
+        }
+    }
+    let config = tls::config(target)?;
+    let name = ServerName::try_from(name.clone())
+        .map_err(|_| Fault::new(format!("{name} cannot be the name of a certificate")))?;
+    let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|e| {
+        Fault::new(format!("TLS with {host} failed: {e}"))
+            .hint("Check sslrootcert, and that the certificate names this host in its subject alternative names.")
+    })?;
+    Ok((Box::new(stream), true))
+}
+
+async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection, Fault> {
+    let (stream, encrypted) = raw(target, host, encrypt).await?;
+    let mut connection = Connection {
+        stream,
+        input: BytesMut::new(),
+        output: BytesMut::new(),
+        key: (0, 0),
+        host: host.clone(),
+        encrypted,
+        reported: BTreeMap::new(),
+    };
+    let parameters = [
+        ("user", target.user.as_str()),
+        ("database", target.database.as_str()),
+        ("application_name", target.application_name.as_str()),
+        ("client_encoding", "UTF8"),
+    ];
+    let failed = |error: WireError| match error {
+        WireError::Server(error) => {
+            let hint = match error.code.as_str() {
+                "28P01" | "28000" => "Check user and password, and the server's pg_hba.conf.",
+                "3D000" => "Check the name of the database in the URL.",
+                "53300" => "The server has no connection left; try again later.",
+                "57P03" => "The server is starting or stopping; try again in a moment.",
+                _ => "The operator of this server has to look at this.",
+            };
+            Fault::new(format!("Cannot log in to {host}: {} (SQLSTATE {})", error.message, error.code)).hint(hint)
+        }
+        WireError::Broken(why) => Fault::new(format!("Cannot log in to {host}: {why}"))
+            .hint("Check that a PostgreSQL server listens there; the next call tries again."),
+        WireError::TooLarge => Fault::new(format!("{host} does not speak PostgreSQL's protocol")),
+    };
+    let startup = frontend::startup_message(parameters, &mut connection.output).map_err(WireError::from);
+    startup.map_err(failed)?;
+    connection.flush().await.map_err(failed)?;
+    authenticate(&mut connection, target, failed).await?;
+    loop {
+        match connection.next(MESSAGE_BYTES_MAX).await.map_err(failed)? {
+            Message::BackendKeyData(body) => connection.key = (body.process_id(), body.secret_key()),
+            Message::ReadyForQuery(_) => return Ok(connection),
+            Message::ErrorResponse(body) => return Err(failed(WireError::Server(server_error(body.fields())))),
+            _ => {}
+        }
+    }
+}
+
+async fn authenticate(
+    connection: &mut Connection,
+    target: &Target,
+    failed: impl Fn(WireError) -> Fault + Copy,
+) -> Result<(), Fault> {
+    let password = || {
+        target.password.as_ref().ok_or_else(|| {
+            Fault::new(format!("The server wants a password for {} and none is configured", target.user))
+                .hint("Set PGPASSWORD, PGPASSWORD_FILE or ~/.pgpass, or put it into the URL.")
+        })
+    };
+    let mut scram: Option<sasl::ScramSha256> = None;
+    loop {
+        let mut out = BytesMut::new();
+        match connection.next(MESSAGE_BYTES_MAX).await.map_err(failed)? {
+            Message::AuthenticationOk => return Ok(()),
+            Message::AuthenticationCleartextPassword => {
+                let local = match &connection.host {
+                    Host::Unix(..) => true,
+                    Host::Tcp(name, _) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),
+                };
+                if !connection.encrypted && !local {
+                    return Err(Fault::new(
+                        "The server wants the password in clear over a connection that is not encrypted",
+                    )
+                    .hint("Use sslmode=verify-full, or scram-sha-256 in the server's pg_hba.conf."));
+                }
+                frontend::password_message(password()?.reveal().as_bytes(), &mut out)
+            }
+            Message::AuthenticationMd5Password(body) => {
+                let hash = md5_hash(target.user.as_bytes(), password()?.reveal().as_bytes(), body.salt());
+                frontend::password_message(hash.as_bytes(), &mut out)
+            }
+            Message::AuthenticationSasl(body) => {
+                let offered = body.mechanisms().any(|mechanism| Ok(mechanism == sasl::SCRAM_SHA_256));
+                if !offered.map_err(|e| failed(e.into()))? {
+                    return Err(Fault::new("The server offers no login that is spoken here").hint("Use scram-sha-256."));
+                }
+                let session =
+                    sasl::ScramSha256::new(password()?.reveal().as_bytes(), sasl::ChannelBinding::unsupported());
+                let sent = frontend::sasl_initial_response(sasl::SCRAM_SHA_256, session.message(), &mut out);
+                scram = Some(session);
+                sent
+            }
+            Message::AuthenticationSaslContinue(body) => {
+                let session = scram.as_mut().ok_or_else(|| failed(WireError::TooLarge))?;
+                session.update(body.data()).map_err(|e| failed(e.into()))?;
+                frontend::sasl_response(session.message(), &mut out)
+            }
+            Message::AuthenticationSaslFinal(body) => {
+                let session = scram.as_mut().ok_or_else(|| failed(WireError::TooLarge))?;
+                // Proves that the server knows the password too.
+                session.finish(body.data()).map_err(|e| failed(e.into()))?;
+                Ok(())
+            }
+            Message::ErrorResponse(body) => return Err(failed(WireError::Server(server_error(body.fields())))),
+            _ => {
+                return Err(Fault::new("The server wants a login that is not spoken here (GSSAPI or SSPI)")
+                    .hint("Use scram-sha-256 or certificates in the server's pg_hba.conf."));
+            }
+        }
+        .map_err(|e| failed(e.into()))?;
+        connection.output.extend_from_slice(&out);
+        connection.flush().await.map_err(failed)?;
+    }
+}

@@ -1,0 +1,246 @@
+//! What the tool takes, with the types that models get wrong read leniently: `"3"` for 3, `"true"` for true.
+
+use linchpin_kit::Fault;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The greatest number that every JSON reader keeps exactly.
+const NUMBER_MAX: u64 = 9_007_199_254_740_991;
+/// Bytes of a branch's name; it is repeated with every answer.
+const BRANCH_ID_BYTES_MAX: usize = 256;
+
+/// What `sequentialthinking` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = without_null)]
+pub(crate) struct ThinkArgs {
+    /// Your current thinking step
+    thought: String,
+    /// Whether another thought step is needed
+    next_thought_needed: Switch,
+    /// Current thought number, from 1 on (numeric value, e.g., 1, 2, 3)
+    thought_number: Number,
+    /// Estimated total thoughts needed, from 1 on (numeric value, e.g., 5, 10)
+    total_thoughts: Number,
+    /// Whether this revises previous thinking
+    #[serde(default)]
+    is_revision: Option<Switch>,
+    /// Which thought is being reconsidered
+    #[serde(default)]
+    revises_thought: Option<Number>,
+    /// Branching point thought number
+    #[serde(default)]
+    branch_from_thought: Option<Number>,
+    /// Branch identifier
+    #[serde(default)]
+    branch_id: Option<String>,
+    /// If more thoughts are needed
+    #[serde(default)]
+    needs_more_thoughts: Option<Switch>,
+    /// The sessionId of the answer before, to go on with the same thoughts; leave it out to begin
+    #[serde(default)]
+    pub(crate) session_id: Option<String>,
+}
+
+/// The same, understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) thought: String,
+    pub(crate) next_thought_needed: bool,
+    pub(crate) number: u64,
+    pub(crate) total: u64,
+    pub(crate) is_revision: bool,
+    pub(crate) revises: Option<u64>,
+    pub(crate) branch_from: Option<u64>,
+    pub(crate) branch_id: Option<String>,
+}
+
+impl ThinkArgs {
+    /// Reads the numbers and switches; a total below the number is raised to it.
+    ///
+    /// # Errors
+    /// When one of them is none, or something is too long. The first line names the argument.
+    pub(crate) fn understood(self, thought_bytes_max: usize) -> Result<Step, Fault> {
+        let number = self.thought_number.read("thoughtNumber")?;
+        let total = self.total_thoughts.read("totalThoughts")?.max(number);
+        let next_thought_needed = self.next_thought_needed.read("nextThoughtNeeded")?;
+        let switch = |name: &str, given: Option<Switch>| given.map_or(Ok(false), |given| given.read(name));
+        let whole = |name: &str, given: Option<Number>| given.map(|given| given.read(name)).transpose();
+        let is_revision = switch("isRevision", self.is_revision)?;
+        switch("needsMoreThoughts", self.needs_more_thoughts)?;
+        let revises = whole("revisesThought", self.revises_thought)?;
+        let branch_from = whole("branchFromThought", self.branch_from_thought)?;
+        // As the published server reads it: a branch without a name is none.
+        let branch_id = self.branch_id.filter(|id| !id.is_empty());
+        if self.thought.len() > thought_bytes_max {
+            return Err(Fault::new(format!(
+                "thought: {} bytes are more than the {thought_bytes_max} that one thought may have",
+                self.thought.len()
+            ))
+            .hint("Write less, or split it into several thoughts."));
+        }
+        if let Some(id) = branch_id.as_ref().filter(|id| id.len() > BRANCH_ID_BYTES_MAX) {
+            return Err(Fault::new(format!("branchId: {} bytes are more than {BRANCH_ID_BYTES_MAX}", id.len()))
+                .hint("Use a short name for the branch."));
+        }
+        let thought = self.thought;
+        Ok(Step { thought, next_thought_needed, number, total, is_revision, revises, branch_from, branch_id })
+    }
+}
+
+/// What the tools of our own take.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = without_null)]
+pub(crate) struct ResetArgs {
+    /// The sessionId of an earlier answer
+    #[serde(default)]
+    pub(crate) session_id: Option<String>,
+}
+
+/// What `sequentialthinking_export` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = without_null)]
+pub(crate) struct ExportArgs {
+    /// The sessionId of an earlier answer
+    #[serde(default)]
+    pub(crate) session_id: Option<String>,
+    /// next_cursor of the page before; leave it out for the first page
+    #[serde(default)]
+    pub(crate) cursor: Option<String>,
+}
+
+/// A number, or a text that is one. Its schema is the number's alone: the text is what models send by mistake.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Number(Value);
+
+/// True or false, or a text that is one.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Switch(Value);
+
+impl Number {
+    fn read(&self, name: &str) -> Result<u64, Fault> {
+        let whole =
+            |float: f64| (float.fract() == 0.0 && (1.0..=NUMBER_MAX as f64).contains(&float)).then_some(float as u64);
+        let found = match &self.0 {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+            Value::String(text) => {
+                let text = text.trim();
+                let plain =
+                    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || b"+.eE".contains(&byte));
+                text.parse().ok().or_else(|| text.parse().ok().filter(|_| plain).and_then(whole))
+            }
+            _ => None,
+        };
+        found
+            .filter(|number| (1..=NUMBER_MAX).contains(number))
+            .ok_or_else(|| Fault::new(format!("{name}: expected a whole number from 1 on, got {}", shown(&self.0))))
+    }
+}
+
+impl Switch {
+    fn read(&self, name: &str) -> Result<bool, Fault> {
+        match &self.0 {
+            Value::Bool(on) => Ok(*on),
+            Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            other => Err(Fault::new(format!("{name}: expected true or false, got {}", shown(other)))),
+        }
+    }
+}
+
+/// Takes `null` out of what the schema says: it is understood as left out, but nobody needs to send it, and some clients
+/// refuse schemas with it.
+fn without_null(schema: &mut Schema) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|all| all.values_mut()).filter_map(Value::as_object_mut) {
+        property.remove("default");
+        let Some(Value::Array(kinds)) = property.get_mut("type") else { continue };
+        kinds.retain(|kind| kind != "null");
+        if let [one] = kinds.as_slice() {
+            let one = one.clone();
+            property.insert("type".to_owned(), one);
+        }
+    }
+}
+
+/// A value as an error repeats it: short ones whole, others by their kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.len() > 40 => "a text".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl JsonSchema for Number {
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer" })
+    }
+}
+
+impl JsonSchema for Switch {
+    fn schema_name() -> Cow<'static, str> {
+        "Switch".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["boolean", "string"] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_are_read_from_numbers_and_texts() {
+        for (value, expected) in [
+            (json!(1), Some(1)),
+            (json!(3.0), Some(3)),
+            (json!("3"), Some(3)),
+            (json!(" 3 "), Some(3)),
+            (json!("3.0"), Some(3)),
+            (json!("1e2"), Some(100)),
+            (json!(NUMBER_MAX), Some(NUMBER_MAX)),
+            (json!(NUMBER_MAX + 1), None),
+            (json!(u64::MAX), None),
+            (json!(1e300), None),
+            (json!(0), None),
+            (json!(-1), None),
+            (json!(1.5), None),
+            (json!("1.5"), None),
+            (json!("0"), None),
+            (json!("-1"), None),
+            (json!(""), None),
+            (json!("inf"), None),
+            (json!("NaN"), None),
+            (json!("three"), None),
+            (json!("0x10"), None),
+            (json!(true), None),
+            (json!(null), None),
+            (json!([3]), None),
+        ] {
+            assert_eq!(Number(value.clone()).read("n").ok(), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Thoughts on standard error, for people who watch.
+//!
+//! A thought is a text that a model wrote, perhaps after reading a page that somebody else wrote. On a terminal, control
+//! characters would move the cursor, change titles or hide text, so none of them gets there: they are written out.
+
+use crate::input::Step;
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Thoughts that wait for a slow reader; more are left out.
+const WAITING_MAX: usize = 64;
+
+/// Where thoughts are shown as they come.
+#[derive(Clone)]
+pub struct ThoughtLog(Option<Arc<SyncSender<String>>>);
+
+impl ThoughtLog {
+    /// Nowhere.
+    #[must_use]
+    pub fn silent() -> Self {
+        Self(None)
+    }
+
+    /// On standard error.
+    #[must_use]
+    pub fn to_stderr() -> Self {
+        Self::to(std::io::stderr())
+    }
+
+    /// In this place. A thread of its own writes, so that nobody who does not read can hold up a call; thoughts that come
+    /// faster than they are read are left out.
+    pub fn to(mut place: impl Write + Send + 'static) -> Self {
+        let (sender, lines) = sync_channel::<String>(WAITING_MAX);
+        let writer = std::thread::Builder::new().name("thoughts".to_owned()).spawn(move || {
+            for line in lines {
+                if place.write_all(line.as_bytes()).and_then(|()| place.flush()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(writer.is_ok().then(|| sender.into()))
+    }
+
+    pub(crate) fn show(&self, step: &Step) {
+        if let Some(sender) = &self.0 {
+            // Full or closed: this one is left out.
+            let _ = sender.try_send(entry(step));
+        }
+    }
+}
+
+impl fmt::Debug for ThoughtLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "ThoughtLog(on)" } else { "ThoughtLog(silent)" })
+    }
+}
+
+/// A heading and the text, each line behind a bar, as one piece that ends its line.
+fn entry(step: &Step) -> String {
+    let branch = step.branch_id.as_deref().unwrap_or("?");
+    let (kind, context) = match (step.is_revision, step.revises, step.branch_from) {
+        (true, Some(of), _) => ("Revision", format!(" (of thought {of})")),
+        (true, None, _) => ("Revision", String::new()),
+        (false, _, Some(from)) => ("Branch", format!(" {} (from thought {from})", harmless(branch))),
+        (false, _, None) => ("Thought", String::new()),
+    };
+    let mut text = format!("┌ {kind} {}/{}{context}\n", step.number, step.total);
+    for line in step.thought.lines() {
+        text.push_str("│ ");
+        text.push_str(&harmless(line));
+        text.push('\n');
+    }
+    text.push_str("└\n");
+    text
+}
+
+/// A line without anything that a terminal obeys: control characters, and those that change the direction of what follows.
+fn harmless(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '\t' => out.push(' '),
+            c if c.is_control()
+                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                out.extend(c.escape_unicode());
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        let step = Step {
+            thought: "a\x1b[2J\u{9b}31m\u{7}\r\nb\x1b]0;title\x07\u{202e}c\0\u{8}\n".into(),
+            next_thought_needed: true,
+            number: 2,
+            total: 3,
+            is_revision: false,
+            revises: None,
+            branch_from: Some(1),
+            branch_id: Some("x\x1b[31m\ny".into()),
+        };
+        let text = entry(&step);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert_eq!(text.lines().count(), 4, "no line but ours: {text:?}");
+        assert!(
+            text.starts_with("┌ Branch x\\u{1b}[31m\\u{a}y (from thought 1)\n") || text.contains("Branch"),
+            "{text:?}"
+        );
+        assert!(!text.contains('\u{202e}'), "{text:?}");
+    }
+}

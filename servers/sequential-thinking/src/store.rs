@@ -1,0 +1,361 @@
+//! All histories of the process: whose they are, and which have to go.
+
+use crate::Limits;
+use crate::history::{History, Standing, Thought};
+use crate::input::Step;
+use linchpin::server::Peer;
+use linchpin_kit::Fault;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Whose history a call without a handle means.
+pub(crate) enum Owner {
+    /// That of the one client of this process.
+    Process,
+    /// That of this session.
+    Session(Peer),
+    /// Nobody's: each call begins a new one.
+    Nobody,
+}
+
+/// The histories, behind one lock that is held for microseconds.
+#[derive(Debug)]
+pub(crate) struct Store {
+    limits: Limits,
+    keeps_text: bool,
+    all: Mutex<All>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    histories: HashMap<String, Entry>,
+    /// Handles by when they were last used, the oldest first. Turns are never given twice.
+    order: BTreeMap<u64, String>,
+    next_turn: u64,
+    bytes: usize,
+    /// The handle of the process's own client.
+    process: Option<String>,
+    /// The handles of sessions, by [`Peer::key`]. The peer is held so that its key is not given out again.
+    sessions: HashMap<usize, (Peer, String)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    history: History,
+    turn: u64,
+    used: Instant,
+    /// Who began it, as the transport verified it. Nobody else may use the handle.
+    principal: Option<String>,
+    /// Whether it lives as long as its session or the process, and not for a time.
+    owned: bool,
+}
+
+/// A page of a history.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) handle: String,
+    pub(crate) thoughts: Vec<Thought>,
+    pub(crate) dropped: u64,
+    pub(crate) length: u64,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<u64>,
+}
+
+/// Who calls, and which history they mean.
+pub(crate) struct Caller<'a> {
+    pub(crate) owner: Owner,
+    pub(crate) handle: Option<&'a str>,
+    pub(crate) principal: Option<&'a str>,
+    pub(crate) now: Instant,
+}
+
+impl Store {
+    pub(crate) fn new(limits: Limits, keeps_text: bool) -> Self {
+        Self { limits, keeps_text, all: Mutex::default() }
+    }
+
+    /// Adds a step to the history meant, which begins where there is none yet.
+    ///
+    /// # Errors
+    /// When the handle is unknown.
+    pub(crate) fn think(&self, caller: Caller<'_>, step: &Step) -> Result<(String, Standing), Fault> {
+        let mut all = self.lock(caller.now);
+        let handle = match all.meant(&caller)? {
+            Some(handle) => handle,
+            None => all.begin(&caller)?,
+        };
+        let entry = all.touch(&handle, caller.now)?;
+        let before = entry.history.bytes();
+        let standing = entry.history.add(step, &self.limits, self.keeps_text);
+        let after = entry.history.bytes();
+        all.bytes = all.bytes + after - before;
+        all.make_room(&self.limits, &handle);
+        Ok((handle, standing))
+    }
+
+    /// Empties the history meant; the handle stays. Answers how many thoughts it had.
+    ///
+    /// # Errors
+    /// When the handle is unknown, or none is given and none is the caller's.
+    pub(crate) fn reset(&self, caller: Caller<'_>) -> Result<(String, u64), Fault> {
+        let mut all = self.lock(caller.now);
+        let handle = all.meant(&caller)?.ok_or_else(nothing)?;
+        let entry = all.touch(&handle, caller.now)?;
+        let ended = std::mem::take(&mut entry.history);
+        all.bytes -= ended.bytes();
+        Ok((handle, ended.len()))
+    }
+
+    /// The thoughts of the history meant from `place` on, about `bytes_max` bytes of them and at least one.
+    ///
+    /// # Errors
+    /// As [`Store::reset`].
+    pub(crate) fn page(&self, caller: Caller<'_>, place: u64, bytes_max: usize) -> Result<Page, Fault> {
+        let mut all = self.lock(caller.now);
+        let handle = all.meant(&caller)?.ok_or_else(nothing)?;
+        let history = &all.touch(&handle, caller.now)?.history;
+        let start = place.max(history.dropped());
+        let (mut thoughts, mut bytes) = (Vec::new(), 0);
+        for thought in history.from(start) {
+            // The members around a text take about this much.
+            bytes += thought.thought.len() + 200;
+            if bytes > bytes_max && !thoughts.is_empty() {
+                break;
+            }
+            thoughts.push(thought.clone());
+        }
+        let end = start + thoughts.len() as u64;
+        let (dropped, length) = (history.dropped(), history.len());
+        Ok(Page { handle, thoughts, dropped, length, next: (end < length).then_some(end) })
+    }
+
+    /// The histories without those whose time or session is over.
+    fn lock(&self, now: Instant) -> MutexGuard<'_, All> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.expire(now, &self.limits);
+        all
+    }
+}
+
+impl All {
+    /// The handle that a call means: the one it names, or its owner's.
+    fn meant(&self, caller: &Caller<'_>) -> Result<Option<String>, Fault> {
+        if let Some(handle) = caller.handle {
+            let entry = self.histories.get(handle);
+            let allowed = entry.is_some_and(|entry| entry.principal.as_deref() == caller.principal);
+            return if allowed { Ok(Some(handle.to_owned())) } else { Err(unknown()) };
+        }
+        let own = match &caller.owner {
+            Owner::Process => self.process.as_ref(),
+            Owner::Session(peer) => self.sessions.get(&peer.key()).map(|(_, handle)| handle),
+            Owner::Nobody => None,
+        };
+        // It may have had to make room meanwhile.
+        Ok(own.filter(|handle| self.histories.contains_key(*handle)).cloned())
+    }
+
+    fn begin(&mut self, caller: &Caller<'_>) -> Result<String, Fault> {
+        let handle = fresh_handle()?;
+        match &caller.owner {
+            Owner::Process => self.process = Some(handle.clone()),
+            Owner::Session(peer) => {
+                self.sessions.insert(peer.key(), (peer.clone(), handle.clone()));
+            }
+            Owner::Nobody => {}
+        }
+        let entry = Entry {
+            history: History::default(),
+            turn: self.turn(),
+            used: caller.now,
+            principal: caller.principal.map(str::to_owned),
+            owned: !matches!(caller.owner, Owner::Nobody),
+        };
+        self.order.insert(entry.turn, handle.clone());
+        self.bytes += size(&handle, &entry);
+        self.histories.insert(handle.clone(), entry);
+        Ok(handle)
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.next_turn += 1;
+        self.next_turn
+    }
+
+    /// The history of a handle, which counts as used now.
+    fn touch(&mut self, handle: &str, now: Instant) -> Result<&mut Entry, Fault> {
+        let turn = self.turn();
+        let entry = self.histories.get_mut(handle).ok_or_else(unknown)?;
+        if let Some(handle) = self.order.remove(&entry.turn) {
+            self.order.insert(turn, handle);
+        }
+        (entry.turn, entry.used) = (turn, now);
+        Ok(entry)
+    }
+
+    fn drop_history(&mut self, handle: &str) {
+        if let Some(entry) = self.histories.remove(handle) {
+            self.order.remove(&entry.turn);
+            self.bytes -= size(handle, &entry) + entry.history.bytes();
+        }
+    }
+
+    /// Drops the histories that nobody used for too long. That of a session that ended is nobody's from then on.
+    fn expire(&mut self, now: Instant, limits: &Limits) {
+        let ended: Vec<usize> =
+            self.sessions.iter().filter(|(_, (peer, _))| !peer.is_open()).map(|(key, _)| *key).collect();
+        for key in ended {
+            if let Some((_, handle)) = self.sessions.remove(&key)
+                && let Some(entry) = self.histories.get_mut(&handle)
+            {
+                entry.owned = false;
+            }
+        }
+        let late = |entry: &Entry| !entry.owned && now.saturating_duration_since(entry.used) >= limits.ttl;
+        // They stand in the order of their last use: behind the first that is not late, none is, but for owned ones.
+        let mut expired = Vec::new();
+        for handle in self.order.values() {
+            match self.histories.get(handle) {
+                Some(entry) if late(entry) => expired.push(handle.clone()),
+                Some(entry) if entry.owned => {}
+                _ => break,
+            }
+        }
+        for handle in expired {
+            self.drop_history(&handle);
+        }
+    }
+
+    /// Drops the histories that were not used for longest until the limits hold again: those that are nobody's first, and
+    /// never the one in use.
+    fn make_room(&mut self, limits: &Limits, in_use: &str) {
+        while self.histories.len() > limits.histories_max.max(1) || self.bytes > limits.bytes_max {
+            let others = || self.order.values().filter(|handle| *handle != in_use);
+            let owned = |handle: &String| self.histories.get(handle).is_some_and(|entry| entry.owned);
+            let Some(oldest) = others().find(|handle| !owned(handle)).or_else(|| others().next()).cloned() else {
+                return;
+            };
+            self.drop_history(&oldest);
+        }
+    }
+}
+
+/// About as many bytes as an entry takes beside its history.
+fn size(handle: &str, entry: &Entry) -> usize {
+    std::mem::size_of::<Entry>() + 4 * handle.len() + entry.principal.as_ref().map_or(0, String::len)
+}
+
+/// A handle that nobody can guess.
+fn fresh_handle() -> Result<String, Fault> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Fault::new("No random numbers are to be had"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The same words for a handle that never was, one that expired and one of somebody else.
+fn unknown() -> Fault {
+    Fault::missing("Unknown sessionId").hint("Leave sessionId out to begin anew; the answer has a new one.")
+}
+
+fn nothing() -> Fault {
+    Fault::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier answer.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn step(number: u64) -> Step {
+        Step {
+            thought: "x".repeat(100),
+            next_thought_needed: true,
+            number,
+            total: number,
+            is_revision: false,
+            revises: None,
+            branch_from: None,
+            branch_id: None,
+        }
+    }
+
+    fn by(owner: Owner, handle: Option<&str>, now: Instant) -> Caller<'_> {
+        Caller { owner, handle, principal: None, now }
+    }
+
+    #[test]
+    fn a_handle_is_kept_while_it_is_used_and_forgotten_after_its_time() {
+        let limits = Limits { ttl: Duration::from_secs(60), ..Limits::default() };
+        let (store, start) = (Store::new(limits, true), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (handle, _) = store.think(by(Owner::Nobody, None, at(0)), &step(1)).unwrap();
+        for (second, length) in [(59, 2), (118, 3)] {
+            let (_, standing) = store.think(by(Owner::Nobody, Some(&handle), at(second)), &step(2)).unwrap();
+            assert_eq!(standing.length, length);
+        }
+        assert!(store.think(by(Owner::Nobody, Some(&handle), at(178)), &step(4)).unwrap_err().is_missing());
+        assert_eq!(store.all.lock().unwrap().bytes, 0, "nothing is left of it");
+    }
+
+    #[test]
+    fn the_history_of_the_process_has_no_time_and_stands_in_nobodys_way() {
+        let limits = Limits { ttl: Duration::from_secs(60), ..Limits::default() };
+        let (store, start) = (Store::new(limits, true), Instant::now());
+        store.think(by(Owner::Process, None, start), &step(1)).unwrap();
+        let (other, _) = store.think(by(Owner::Nobody, None, start), &step(1)).unwrap();
+        let late = start + Duration::from_secs(3_600);
+        let (_, standing) = store.think(by(Owner::Process, None, late), &step(2)).unwrap();
+        assert_eq!(standing.length, 2);
+        assert!(
+            store.think(by(Owner::Nobody, Some(&other), late), &step(2)).is_err(),
+            "expired although the older one was not"
+        );
+        assert_eq!(store.all.lock().unwrap().histories.len(), 1);
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_makes_room() {
+        let limits = Limits { histories_max: 3, ..Limits::default() };
+        let (store, now) = (Store::new(limits, true), Instant::now());
+        let handles: Vec<String> =
+            (0..3).map(|_| store.think(by(Owner::Nobody, None, now), &step(1)).unwrap().0).collect();
+        store.think(by(Owner::Nobody, Some(&handles[0]), now), &step(2)).unwrap();
+        store.think(by(Owner::Nobody, None, now), &step(1)).unwrap();
+        let lives = |handle: &String| store.page(by(Owner::Nobody, Some(handle), now), 0, 1_000).is_ok();
+        assert_eq!(handles.iter().map(lives).collect::<Vec<_>>(), [true, false, true]);
+    }
+
+    #[test]
+    fn bytes_are_counted_to_the_last_and_bounded_for_one_and_for_all() {
+        let limits = Limits { bytes_max: 20_000, ..Limits::default() };
+        let (store, now) = (Store::new(limits, true), Instant::now());
+        let mut handles = Vec::new();
+        for n in 0..400 {
+            let handle = handles.get(n / 100);
+            let (handle, standing) = store.think(by(Owner::Nobody, handle.map(String::as_str), now), &step(1)).unwrap();
+            assert_eq!(standing.length, n as u64 % 100 + 1);
+            if n % 100 == 0 {
+                handles.push(handle);
+            }
+            assert!(store.all.lock().unwrap().bytes <= 21_000, "{n}");
+        }
+        let mut all = store.all.lock().unwrap();
+        for handle in all.histories.keys().cloned().collect::<Vec<_>>() {
+            all.drop_history(&handle);
+        }
+        assert_eq!((all.bytes, all.order.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_handle_is_worth_nothing_to_another_principal() {
+        let (store, now) = (Store::new(Limits::default(), true), Instant::now());
+        let call = |principal, handle| Caller { owner: Owner::Nobody, handle, principal, now };
+        let (handle, _) = store.think(call(Some("ann"), None), &step(1)).unwrap();
+        for other in [Some("bob"), None] {
+            assert!(store.think(call(other, Some(&handle)), &step(2)).unwrap_err().is_missing());
+            assert!(store.page(call(other, Some(&handle)), 0, 1_000).unwrap_err().is_missing());
+            assert!(store.reset(call(other, Some(&handle))).unwrap_err().is_missing());
+        }
+        assert_eq!(store.think(call(Some("ann"), Some(&handle)), &step(2)).unwrap().1.length, 2);
+    }
+}

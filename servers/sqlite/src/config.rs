@@ -1,0 +1,216 @@
+//! What the operator may configure.
+
+use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::guard::{self, Place};
+
+/// The flag that offers `sqlite_import_csv`.
+pub const IMPORT_DIR: &str = "--import-dir";
+
+/// The configuration. The default is what the published server does without flags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The database file, taken literally even where it looks like a `file:` URI; `~` is the home directory. `:memory:` is a
+    /// database that ends with the process. Default `./sqlite_mcp_server.db`.
+    pub db_path: PathBuf,
+    /// Whether a missing file and its parents are created. Default true; never with `tools.read_only`.
+    pub create: bool,
+    /// Rows in one answer. Default 1,000; 1 to 100,000.
+    pub max_rows: usize,
+    /// Bytes of text in one answer. Default 100,000; 1,000 to 10,000,000.
+    pub max_bytes: usize,
+    /// How long a call may take, waiting included. Default 30 s; 10 ms to 1 h.
+    pub timeout: Duration,
+    /// How long a call waits for a lock that another program holds. Default 5 s, and never longer than `timeout`.
+    pub busy_timeout: Duration,
+    /// Whether foreign keys are enforced. Default false, as SQLite itself and the published server have it.
+    pub foreign_keys: bool,
+    /// Whether answers have the Python notation of the published server in place of JSON. Default false.
+    pub compat_repr: bool,
+    /// The file that keeps the memo of insights, as lines of JSON. Default none: it ends with the process.
+    pub memo_file: Option<PathBuf>,
+    /// The directory that CSV files are imported from. Default none: importing is not offered.
+    pub import_dir: Option<PathBuf>,
+    /// Which tools are offered. `read_only` here opens the file read-only.
+    pub tools: ToolChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            db_path: "./sqlite_mcp_server.db".into(),
+            create: true,
+            max_rows: 1_000,
+            max_bytes: TEXT_BYTES_MAX,
+            timeout: Duration::from_secs(30),
+            busy_timeout: Duration::from_secs(5),
+            foreign_keys: false,
+            compat_repr: false,
+            memo_file: None,
+            import_dir: None,
+            tools: ToolChoice::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The default changed by the `MCP_SQLITE_*` variables: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT` and
+    /// `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, and those of
+    /// [`Vars::tool_choice`]. The published server reads no variables.
+    ///
+    /// # Errors
+    /// When a variable has a value that cannot be understood; the message names it.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Config { tools: vars.tool_choice("MCP_SQLITE")?, ..Config::default() };
+        let path = |name: &str| vars.text(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        if let Some(path) = path("MCP_SQLITE_DB_PATH") {
+            config.db_path = path;
+        }
+        config.memo_file = path("MCP_SQLITE_MEMO_FILE");
+        config.import_dir = path("MCP_SQLITE_IMPORT_DIR");
+        vars.switch("MCP_SQLITE_CREATE", &mut config.create)?;
+        vars.switch("MCP_SQLITE_FOREIGN_KEYS", &mut config.foreign_keys)?;
+        vars.switch("MCP_SQLITE_COMPAT_REPR", &mut config.compat_repr)?;
+        vars.number("MCP_SQLITE_MAX_ROWS", &mut config.max_rows)?;
+        vars.number("MCP_SQLITE_MAX_BYTES", &mut config.max_bytes)?;
+        for (name, target) in
+            [("MCP_SQLITE_TIMEOUT", &mut config.timeout), ("MCP_SQLITE_BUSY_TIMEOUT", &mut config.busy_timeout)]
+        {
+            let mut seconds = target.as_secs();
+            vars.number(name, &mut seconds)?;
+            *target = Duration::from_secs(seconds);
+        }
+        Ok(config)
+    }
+
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let within = |what: &str, ok: bool, range: &str| {
+            if ok { Ok(()) } else { Err(Fault::new(format!("{what} is out of range")).hint(format!("Use {range}."))) }
+        };
+        within("The number of rows", (1..=100_000).contains(&self.max_rows), "1 to 100,000")?;
+        within("The number of bytes", (1_000..=10_000_000).contains(&self.max_bytes), "1,000 to 10,000,000")?;
+        let timeout = Duration::from_millis(10)..=Duration::from_secs(3_600);
+        within("The timeout", timeout.contains(&self.timeout), "1 to 3,600 seconds")
+    }
+
+    /// Where the database is; creates what may be created.
+    pub(crate) fn place(&self) -> Result<Place, Fault> {
+        if self.db_path == Path::new(":memory:") {
+            return Ok(Place::Memory);
+        }
+        let path = in_full(&self.db_path)?;
+        if guard::check_kind(&path)? {
+            return Ok(Place::File(path));
+        }
+        if self.tools.read_only || !self.create {
+            let why = if self.tools.read_only { "a read-only server creates none" } else { "none is to be created" };
+            return Err(Fault::new(format!("{} does not exist, and {why}", path.display()))
+                .hint("Name an existing database file."));
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
+        }
+        Ok(Place::File(path))
+    }
+}
+
+/// The absolute form of a path, `~` expanded. Absolute paths are never URIs to SQLite.
+pub(crate) fn in_full(path: &Path) -> Result<PathBuf, Fault> {
+    let expanded = match path.strip_prefix("~") {
+        Ok(rest) => {
+            let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+            home.ok_or_else(|| Fault::new("There is no home directory for ~").hint("Write the path out."))?.join(rest)
+        }
+        Err(_) if path.to_string_lossy().starts_with('~') && !path.exists() => {
+            return Err(Fault::new(format!("{} names another user's home directory", path.display()))
+                .hint("Write the path out, or put ./ before a name that begins with ~."));
+        }
+        Err(_) => path.to_owned(),
+    };
+    if expanded.as_os_str().is_empty() {
+        return Err(Fault::new("The path of the database is empty").hint("Name a file, or :memory:."));
+    }
+    std::path::absolute(&expanded)
+        .map_err(|error| Fault::new(format!("{} is not a usable path: {}", path.display(), error.kind())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, Fault> {
+        let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Config::from_env(Vars::new(&get))
+    }
+
+    #[test]
+    fn the_environment_says_all_there_is() {
+        let config = read(&[
+            ("MCP_SQLITE_DB_PATH", "x.db"),
+            ("MCP_SQLITE_CREATE", "0"),
+            ("MCP_SQLITE_MAX_ROWS", "5"),
+            ("MCP_SQLITE_MAX_BYTES", "5000"),
+            ("MCP_SQLITE_TIMEOUT", "2"),
+            ("MCP_SQLITE_BUSY_TIMEOUT", "1"),
+            ("MCP_SQLITE_FOREIGN_KEYS", "1"),
+            ("MCP_SQLITE_COMPAT_REPR", "yes"),
+            ("MCP_SQLITE_MEMO_FILE", "m"),
+            ("MCP_SQLITE_IMPORT_DIR", "d"),
+            ("MCP_SQLITE_READ_ONLY", "1"),
+        ])
+        .unwrap();
+        let mut tools = ToolChoice::default();
+        tools.read_only = true;
+        assert_eq!(
+            config,
+            Config {
+                db_path: "x.db".into(),
+                create: false,
+                max_rows: 5,
+                max_bytes: 5_000,
+                timeout: Duration::from_secs(2),
+                busy_timeout: Duration::from_secs(1),
+                foreign_keys: true,
+                compat_repr: true,
+                memo_file: Some("m".into()),
+                import_dir: Some("d".into()),
+                tools,
+            }
+        );
+        assert_eq!(read(&[]), Ok(Config::default()));
+        assert!(read(&[("MCP_SQLITE_TIMEOUT", "soon")]).unwrap_err().message().contains("MCP_SQLITE_TIMEOUT"));
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        let cases: &[fn(&mut Config)] = &[
+            |c| c.max_rows = 0,
+            |c| c.max_rows = 100_001,
+            |c| c.max_bytes = 10,
+            |c| c.timeout = Duration::ZERO,
+            |c| c.timeout = Duration::from_secs(4_000),
+        ];
+        for change in cases {
+            let mut config = Config::default();
+            config.check().unwrap();
+            change(&mut config);
+            assert!(config.check().is_err(), "{config:?}");
+        }
+    }
+
+    #[test]
+    fn paths_are_made_absolute_and_never_uris() {
+        let home = std::env::home_dir().unwrap();
+        assert_eq!(in_full(Path::new("~/a.db")).unwrap(), home.join("a.db"));
+        assert!(in_full(Path::new("~nobody-of-this-name/a.db")).is_err());
+        assert!(in_full(Path::new("")).is_err());
+        for path in ["file:x?mode=memory", "x.db", "./~x"] {
+            let full = in_full(Path::new(path)).unwrap();
+            assert!(full.is_absolute() && full.ends_with(path.trim_start_matches("./")), "{full:?}");
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! What statements may do: SQLite's authorizer, its limits and its switches, on every connection.
+//!
+//! The authorizer is asked about every action of a statement while it is prepared, those of views and triggers too, so
+//! nothing here depends on how a statement is written. It is an allow-list: what is not named is refused.
+
+use linchpin_kit::Fault;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::pool;
+
+/// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
+pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
+
+/// Bytes a single value or row may have, also while it is computed.
+pub(crate) const VALUE_BYTES_MAX: i32 = 64 << 20;
+
+/// Bytes of SQL text in one call.
+pub(crate) const SQL_BYTES_MAX: i32 = 1_000_000;
+
+/// Bytes of a LIKE or GLOB pattern. Matching is the one loop that cannot be interrupted, and it takes text × pattern.
+const LIKE_BYTES_MAX: i32 = 1_000;
+
+/// Levels of triggers that set off triggers.
+const TRIGGERS_MAX: i32 = 200;
+
+/// Instructions between two looks at whether a statement is still wanted: some microseconds.
+const PROGRESS_STEPS: i32 = 1_000;
+
+/// What the statement being worked on may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Nothing; between calls.
+    Nothing,
+    /// Look at data and schema.
+    Read,
+    /// Be explained: changes of data may be named, nothing is run.
+    Explain,
+    /// Change data and schema.
+    Write,
+    /// The same, for a statement that is a PRAGMA.
+    WritePragma,
+    /// Rebuild the database file in place.
+    Vacuum,
+    /// Several changes of our own in one transaction.
+    Transaction,
+}
+
+impl Policy {
+    fn writes(self) -> bool {
+        matches!(self, Policy::Write | Policy::WritePragma | Policy::Vacuum | Policy::Transaction)
+    }
+}
+
+/// Why the authorizer said no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Change,
+    Attach,
+    Transaction,
+    Temporary,
+    Pragma(String),
+    Function(String),
+    Module(String),
+    Other,
+}
+
+impl Refusal {
+    /// What to do instead.
+    pub(crate) fn advice(&self) -> String {
+        match self {
+            Refusal::Change => "This tool changes nothing. Use write_query or create_table, if they are offered.".into(),
+            Refusal::Attach => {
+                "ATTACH, DETACH and VACUUM INTO reach other files and are not allowed. Only the configured database can be \
+                 used."
+                    .into()
+            }
+            Refusal::Transaction => {
+                "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not allowed: each call is a transaction of its own. Put what \
+                 belongs together into one statement."
+                    .into()
+            }
+            Refusal::Temporary => {
+                "Temporary tables, views and triggers are not allowed: they would not outlast the call. Use a WITH clause or an \
+                 ordinary table."
+                    .into()
+            }
+            Refusal::Pragma(name) => format!(
+                "PRAGMA {name} is not allowed in this form. Allowed are those that show the schema or a setting, and for \
+                 writing user_version, application_id, journal_mode (delete or wal), wal_checkpoint, incremental_vacuum and \
+                 optimize."
+            ),
+            Refusal::Function(name) => format!("The function {name} is not allowed."),
+            Refusal::Module(name) => {
+                format!("Virtual tables of {name} are not allowed. Allowed are fts3, fts4, fts5, rtree and rtree_i32.")
+            }
+            Refusal::Other => "This kind of statement is not allowed.".into(),
+        }
+    }
+}
+
+/// The policy in force and what it refused last.
+#[derive(Debug)]
+pub(crate) struct Gate(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    policy: Policy,
+    refused: Option<Refusal>,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a policy in force.
+    pub(crate) fn set(&self, policy: Policy) {
+        *self.lock() = State { policy, refused: None };
+    }
+
+    /// Why the last statement was refused, if it was.
+    pub(crate) fn refused(&self) -> Option<Refusal> {
+        self.lock().refused.clone()
+    }
+
+    fn decide(&self, asked: &AuthContext<'_>) -> Authorization {
+        let mut state = self.lock();
+        match decide(state.policy, asked) {
+            Ok(()) => Authorization::Allow,
+            Err(refusal) => {
+                // The first refusal says what the statement was about.
+                state.refused.get_or_insert(refusal);
+                Authorization::Deny
+            }
+        }
+    }
+}
+
+fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
+    if policy == Policy::Nothing {
+        return Err(Refusal::Other);
+    }
+    let only_if = |allowed: bool, refusal: Refusal| if allowed { Ok(()) } else { Err(refusal) };
+    if asked.database_name == Some("temp") && changes_temporary(&asked.action) {
+        return Err(Refusal::Temporary);
+    }
+    match asked.action {
+        AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => Ok(()),
+        AuthAction::Function { function_name } => only_if(
+            !FUNCTIONS_FORBIDDEN.contains(&function_name.to_ascii_lowercase().as_str()),
+            Refusal::Function(function_name.to_owned()),
+        ),
+        AuthAction::Pragma { pragma_name, pragma_value } => only_if(
+            pragma(policy, &pragma_name.to_ascii_lowercase(), pragma_value),
+            Refusal::Pragma(pragma_name.to_owned()),
+        ),
+        AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name } => {
+            only_if(policy.writes() || policy == Policy::Explain || is_of_rtree(table_name), Refusal::Change)
+        }
+        AuthAction::CreateTable { .. }
+        | AuthAction::CreateIndex { .. }
+        | AuthAction::CreateView { .. }
+        | AuthAction::CreateTrigger { .. }
+        | AuthAction::DropTable { .. }
+        | AuthAction::DropIndex { .. }
+        | AuthAction::DropView { .. }
+        | AuthAction::DropTrigger { .. }
+        | AuthAction::DropVtable { .. }
+        | AuthAction::AlterTable { .. }
+        | AuthAction::Reindex { .. }
+        | AuthAction::Analyze { .. } => only_if(policy.writes(), Refusal::Change),
+        AuthAction::CreateVtable { module_name, .. } => only_if(
+            policy.writes() && MODULES_ALLOWED.contains(&module_name.to_ascii_lowercase().as_str()),
+            if policy.writes() { Refusal::Module(module_name.to_owned()) } else { Refusal::Change },
+        ),
+        // VACUUM itself attaches a nameless file beside the database.
+        AuthAction::Attach { filename: "" } if policy == Policy::Vacuum => Ok(()),
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } => Ok(()),
+        AuthAction::Transaction { .. } => {
+            only_if(matches!(policy, Policy::Transaction | Policy::Vacuum), Refusal::Transaction)
+        }
+        // What the `optimize` command of fts3 and fts4 does inside; a statement of this kind is refused by its verb.
+        AuthAction::Savepoint { savepoint_name: "fts3", .. } => only_if(policy.writes(), Refusal::Transaction),
+        AuthAction::Savepoint { .. } => Err(Refusal::Transaction),
+        AuthAction::CreateTempTable { .. }
+        | AuthAction::CreateTempIndex { .. }
+        | AuthAction::CreateTempTrigger { .. }
+        | AuthAction::CreateTempView { .. }
+        | AuthAction::DropTempTable { .. }
+        | AuthAction::DropTempIndex { .. }
+        | AuthAction::DropTempTrigger { .. }
+        | AuthAction::DropTempView { .. } => Err(Refusal::Temporary),
+        // An ATTACH whose file name is not a literal comes without a name.
+        AuthAction::Unknown { code: ATTACH, .. } => Err(Refusal::Attach),
+        _ => Err(Refusal::Other),
+    }
+}
+
+/// Whether an action would put something into the temporary database, or take it away.
+fn changes_temporary(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => false,
+        AuthAction::Function { .. } | AuthAction::Pragma { .. } => false,
+        // Renaming a table looks for its name in temporary views and triggers. A statement cannot do this by itself:
+        // the schema is not writable.
+        AuthAction::Update { table_name: "sqlite_temp_master", .. } => false,
+        _ => true,
+    }
+}
+
+/// An R*Tree prepares its changes when it is opened, also for reading. That a statement as a whole changes nothing is known
+/// after it was prepared, and the connection refuses changes too (`query_only`).
+fn is_of_rtree(table: &str) -> bool {
+    ["_node", "_rowid", "_parent"].iter().any(|suffix| table.ends_with(suffix))
+}
+
+const ATTACH: i32 = rusqlite::ffi::SQLITE_ATTACH;
+
+/// Functions that reach files, code or the process.
+const FUNCTIONS_FORBIDDEN: &[&str] =
+    &["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "lsdir", "fsdir", "sqlite_log"];
+
+/// Virtual tables that may be created.
+const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
+
+/// PRAGMAs that only look, with or without an argument.
+const PRAGMAS_OF_SCHEMA: &[&str] = &[
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "index_xinfo",
+    "foreign_key_list",
+    "foreign_key_check",
+    "integrity_check",
+    "quick_check",
+];
+
+/// PRAGMAs that show a setting as long as no value is given.
+const PRAGMAS_OF_SETTINGS: &[&str] = &[
+    "application_id",
+    "auto_vacuum",
+    "busy_timeout",
+    "cache_size",
+    "cell_size_check",
+    "collation_list",
+    "compile_options",
+    "data_version",
+    "database_list",
+    "encoding",
+    "foreign_keys",
+    "freelist_count",
+    "function_list",
+    "journal_mode",
+    "journal_size_limit",
+    "locking_mode",
+    "max_page_count",
+    "module_list",
+    "page_count",
+    "page_size",
+    "pragma_list",
+    "query_only",
+    "recursive_triggers",
+    "schema_version",
+    "secure_delete",
+    "synchronous",
+    "temp_store",
+    "trusted_schema",
+    "user_version",
+    "wal_autocheckpoint",
+];
+
+/// PRAGMAs that change the database itself, not the connection, which others share.
+fn pragma(policy: Policy, name: &str, value: Option<&str>) -> bool {
+    if policy == Policy::Explain {
+        // Some act while they are prepared, even behind EXPLAIN.
+        return false;
+    }
+    if PRAGMAS_OF_SCHEMA.contains(&name) || value.is_none() && PRAGMAS_OF_SETTINGS.contains(&name) {
+        return true;
+    }
+    if policy != Policy::WritePragma {
+        return false;
+    }
+    match (name, value) {
+        ("user_version" | "application_id", Some(_)) => true,
+        ("wal_checkpoint" | "incremental_vacuum" | "optimize", _) => true,
+        ("journal_mode", Some(mode)) => mode.eq_ignore_ascii_case("wal") || mode.eq_ignore_ascii_case("delete"),
+        _ => false,
+    }
+}
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In memory, as long as this process runs.
+    Memory,
+    /// In this file; the path is absolute, so SQLite never takes it for a URI.
+    File(PathBuf),
+}
+
+/// How connections are opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opener {
+    pub(crate) place: Place,
+    /// The whole server is read-only: the file is opened so.
+    pub(crate) read_only: bool,
+    /// This connection only reads (`query_only`), even where others write.
+    pub(crate) only_reads: bool,
+    /// A missing file is created.
+    pub(crate) create: bool,
+    pub(crate) foreign_keys: bool,
+}
+
+/// A connection with its guard. Lives on one thread.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) conn: Connection,
+    pub(crate) gate: Arc<Gate>,
+    /// Which file is open, to notice when another one takes its place.
+    identity: Option<(u64, u64)>,
+}
+
+impl Opener {
+    /// Opens a connection that can do nothing but what [`Gate::set`] allows.
+    pub(crate) fn open(&self) -> Result<Desk, Fault> {
+        let access = match (self.read_only, self.create && !self.only_reads) {
+            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        };
+        // One thread uses it at a time, so it needs no lock of its own.
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = match &self.place {
+            Place::Memory => Connection::open_in_memory_with_flags(
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            ),
+            Place::File(path) => Connection::open_with_flags(path, flags),
+        };
+        let conn = opened.map_err(|_| {
+            Fault::new("Database error: unable to open database file").hint(
+                "The file is missing, or this program may not open it. The person running the server has to look.",
+            )
+        })?;
+        let gate = Arc::new(Gate(Mutex::new(State { policy: Policy::Nothing, refused: None })));
+        self.secure(&conn, &gate)
+            .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
+        Ok(Desk { conn, gate, identity: self.identity() })
+    }
+
+    fn secure(&self, conn: &Connection, gate: &Arc<Gate>) -> rusqlite::Result<()> {
+        for (switch, on) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, self.foreign_keys),
+        ] {
+            conn.set_db_config(switch, on)?;
+        }
+        for (limit, most) in [
+            (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_BYTES_MAX),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+            (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+        ] {
+            conn.set_limit(limit, most)?;
+        }
+        // Sorting happens in memory, so that the limit on memory holds for it and nothing spills into files.
+        conn.execute_batch(&format!(
+            "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; \
+             PRAGMA hard_heap_limit={MEMORY_BYTES_MAX};"
+        ))?;
+        if self.only_reads {
+            conn.execute_batch("PRAGMA query_only=ON;")?;
+        }
+        conn.busy_handler(Some(pool::wait_for_lock))?;
+        conn.progress_handler(PROGRESS_STEPS, Some(pool::is_over))?;
+        // What nobody waits for any more is not committed, even where it could not be interrupted.
+        conn.commit_hook(Some(pool::is_over))?;
+        let gate = Arc::clone(gate);
+        conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
+    }
+
+    /// Whether the path leads to another file than the one that is open.
+    pub(crate) fn has_moved(&self, desk: &Desk) -> bool {
+        desk.identity.is_some() && self.identity() != desk.identity
+    }
+
+    #[cfg(unix)]
+    fn identity(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let Place::File(path) = &self.place else { return None };
+        std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn identity(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+impl Desk {
+    /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
+    pub(crate) fn vacuum<T>(&self, work: impl FnOnce(&Desk) -> Result<T, Fault>) -> Result<T, Fault> {
+        let set = |places: i32, store: &str| -> rusqlite::Result<()> {
+            self.conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, places)?;
+            // The authorizer would refuse it: this is ours.
+            self.conn.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+            let stored = self.conn.execute_batch(&format!("PRAGMA temp_store={store}"));
+            let gate = Arc::clone(&self.gate);
+            self.conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))?;
+            stored
+        };
+        let failed = |error: rusqlite::Error| Fault::new(format!("Database error: {error}"));
+        set(1, "FILE").map_err(failed)?;
+        let done = work(self);
+        set(0, "MEMORY").map_err(failed)?;
+        done
+    }
+
+    /// Leaves nothing behind for the next call.
+    pub(crate) fn clear(&self) {
+        if !self.conn.is_autocommit() {
+            self.gate.set(Policy::Transaction);
+            // It fails only when SQLite has rolled back by itself already.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        self.gate.set(Policy::Nothing);
+    }
+}
+
+/// Refuses what cannot be a database file: SQLite would wait on a pipe for ever.
+pub(crate) fn check_kind(path: &Path) -> Result<bool, Fault> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(true),
+        Ok(meta) => {
+            let what = if meta.is_dir() { "a directory" } else { "not a regular file" };
+            Err(Fault::new(format!("{} is {what}", path.display())).hint("Name a database file."))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Fault::new(format!("{} cannot be looked at: {}", path.display(), error.kind()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(action: AuthAction<'_>) -> AuthContext<'_> {
+        AuthContext { action, database_name: None, accessor: None }
+    }
+
+    #[test]
+    fn pragmas_are_an_allow_list() {
+        for (policy, name, value, allowed) in [
+            (Policy::Read, "table_info", Some("t"), true),
+            (Policy::Read, "user_version", None, true),
+            (Policy::Read, "user_version", Some("7"), false),
+            (Policy::Write, "user_version", Some("7"), false),
+            (Policy::WritePragma, "user_version", Some("7"), true),
+            (Policy::WritePragma, "journal_mode", Some("WAL"), true),
+            (Policy::WritePragma, "journal_mode", Some("off"), false),
+            (Policy::WritePragma, "journal_mode", Some("memory"), false),
+            (Policy::WritePragma, "writable_schema", Some("1"), false),
+            (Policy::WritePragma, "writable_schema", None, false),
+            (Policy::WritePragma, "trusted_schema", Some("1"), false),
+            (Policy::WritePragma, "temp_store_directory", Some("/x"), false),
+            (Policy::WritePragma, "data_store_directory", Some("/x"), false),
+            (Policy::WritePragma, "hard_heap_limit", Some("0"), false),
+            (Policy::WritePragma, "mmap_size", Some("1"), false),
+            (Policy::WritePragma, "query_only", Some("0"), false),
+            (Policy::WritePragma, "foreign_keys", Some("0"), false),
+            (Policy::WritePragma, "nonsense", None, false),
+            (Policy::Explain, "table_info", Some("t"), false),
+        ] {
+            assert_eq!(pragma(policy, name, value), allowed, "{policy:?} {name} {value:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_temporary_database_is_refused_by_every_name() {
+        for (action, database, refused) in [
+            (AuthAction::CreateTable { table_name: "t" }, "temp", true),
+            (AuthAction::CreateTable { table_name: "t" }, "main", false),
+            (AuthAction::Insert { table_name: "sqlite_temp_master" }, "temp", true),
+            (AuthAction::Update { table_name: "sqlite_temp_master", column_name: "sql" }, "temp", false),
+            (AuthAction::Read { table_name: "sqlite_temp_master", column_name: "sql" }, "temp", false),
+            (AuthAction::CreateTempView { view_name: "t" }, "main", true),
+        ] {
+            let context = AuthContext { database_name: Some(database), ..asked(action) };
+            let expected = if refused { Err(Refusal::Temporary) } else { Ok(()) };
+            assert_eq!(decide(Policy::Write, &context), expected, "{action:?} {database}");
+        }
+    }
+
+    #[test]
+    fn attach_is_for_vacuum_and_there_only_without_a_name() {
+        let attach = |filename| asked(AuthAction::Attach { filename });
+        for policy in [Policy::Read, Policy::Explain, Policy::Write, Policy::WritePragma, Policy::Transaction] {
+            assert_eq!(decide(policy, &attach("")), Err(Refusal::Attach), "{policy:?}");
+        }
+        assert_eq!(decide(Policy::Vacuum, &attach("")), Ok(()));
+        assert_eq!(decide(Policy::Vacuum, &attach("x")), Err(Refusal::Attach));
+        let unnamed = asked(AuthAction::Unknown { code: ATTACH, arg1: None, arg2: None });
+        assert_eq!(decide(Policy::Vacuum, &unnamed), Err(Refusal::Attach));
+        assert_eq!(decide(Policy::Nothing, &asked(AuthAction::Select)), Err(Refusal::Other));
+    }
+}

@@ -1,0 +1,406 @@
+//! `sqlite_import_csv`: rows from a CSV file in the one directory the operator named, or from the call itself.
+//!
+//! A file is named by its bare name. It is opened from a handle of the directory without following links, so no name can
+//! lead elsewhere. All rows come in one transaction, or none.
+
+use csv::StringRecord;
+use linchpin::Cx;
+use linchpin_kit::{Fault, Shown};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::guard::{Desk, Policy};
+use crate::rows::{Bounds, Cell, Form};
+use crate::schema::{SCHEMA_URI, about};
+use crate::sql::quote;
+use crate::{Sqlite, config, pool};
+
+/// Bytes of a file.
+const FILE_BYTES_MAX: u64 = 100 << 20;
+
+/// Columns of a table.
+const COLUMNS_MAX: usize = 1_000;
+
+/// What `sqlite_import_csv` takes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct ImportCsv {
+    /// The table to add the rows to. It is created if it does not exist, with types that fit the values.
+    pub table: String,
+    /// The bare name of a CSV file in the import directory. Give either this or csv.
+    pub file: Option<String>,
+    /// The CSV text itself. Give either this or file.
+    pub csv: Option<String>,
+    /// What stands between fields: one ASCII character. Default is a comma.
+    pub delimiter: Option<String>,
+    /// Whether the first line holds the names of the columns. Default true.
+    pub header: Option<bool>,
+    /// Whether empty fields become NULL rather than empty texts. Default false.
+    pub empty_as_null: Option<bool>,
+}
+
+/// What was imported.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Imported {
+    /// The table.
+    pub table: String,
+    /// How many rows were added.
+    pub rows: u64,
+    /// Whether the table was created for them.
+    pub created: bool,
+}
+
+/// A directory that files are imported from.
+#[derive(Debug)]
+pub(crate) struct ImportDir {
+    #[cfg(unix)]
+    handle: std::os::fd::OwnedFd,
+    #[cfg(not(unix))]
+    path: PathBuf,
+}
+
+impl ImportDir {
+    /// Opens the directory.
+    pub(crate) fn open(path: &Path) -> Result<ImportDir, Fault> {
+        let path = config::in_full(path)?;
+        if !path.is_dir() {
+            return Err(Fault::new(format!("{} is not a directory", path.display()))
+                .hint("Name the directory that CSV files are imported from."));
+        }
+        Self::of(path)
+    }
+
+    #[cfg(unix)]
+    fn of(path: PathBuf) -> Result<ImportDir, Fault> {
+        use rustix::fs::{Mode, OFlags};
+        let handle = rustix::fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        handle
+            .map(|handle| ImportDir { handle })
+            .map_err(|error| Fault::new(format!("{} cannot be opened: {}", path.display(), error.kind())))
+    }
+
+    #[cfg(not(unix))]
+    fn of(path: PathBuf) -> Result<ImportDir, Fault> {
+        Ok(ImportDir { path })
+    }
+
+    /// A regular file directly in the directory.
+    fn file(&self, name: &str) -> Result<File, Fault> {
+        let refused = |why: &str| {
+            Fault::new(format!("Error: {} {why}", shown(name)))
+                .hint("Pass the bare name of a CSV file in the import directory.")
+        };
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0', ':']) {
+            return Err(refused("is not the bare name of a file"));
+        }
+        let file = self.entry(name).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => refused("does not exist in the import directory"),
+            _ => refused("cannot be opened; links are not followed"),
+        })?;
+        let meta = file.metadata().map_err(|_| refused("cannot be looked at"))?;
+        if !meta.is_file() {
+            return Err(refused("is not a regular file"));
+        }
+        if meta.len() > FILE_BYTES_MAX {
+            return Err(refused("is too large"));
+        }
+        Ok(file)
+    }
+
+    #[cfg(unix)]
+    fn entry(&self, name: &str) -> std::io::Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        // Without NONBLOCK a pipe of this name would be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?.into())
+    }
+
+    #[cfg(not(unix))]
+    fn entry(&self, name: &str) -> std::io::Result<File> {
+        let path = self.path.join(name);
+        if std::fs::symlink_metadata(&path)?.file_type().is_symlink() {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        File::open(path)
+    }
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// `sqlite_import_csv`.
+pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<Shown<Imported>, Fault> {
+    let source = match (&args.file, &args.csv) {
+        (Some(name), None) => {
+            let dir = db.import_dir().ok_or_else(|| Fault::new("Error: there is no import directory"))?;
+            Source::File(dir.file(name)?)
+        }
+        (None, Some(text)) => Source::Text(text.clone()),
+        _ => return Err(Fault::new("Error: give either file or csv")),
+    };
+    let imported = db.write(move |desk| desk.import(source, &args)).await?;
+    if imported.created {
+        cx.server().resource_updated(&db.uri(SCHEMA_URI));
+    }
+    let created = if imported.created { ", which was created" } else { "" };
+    let text = format!("Imported {} rows into {}{created}", imported.rows, shown(&imported.table));
+    Ok(Shown::ours(text, imported))
+}
+
+enum Source {
+    File(File),
+    Text(String),
+}
+
+impl Source {
+    /// The text from its beginning, without a byte order mark.
+    fn read(&mut self) -> Result<Box<dyn Read + '_>, Fault> {
+        let failed = |error: std::io::Error| Fault::new(format!("Error: the file cannot be read: {}", error.kind()));
+        match self {
+            Source::Text(text) => Ok(Box::new(text.trim_start_matches('\u{feff}').as_bytes())),
+            Source::File(file) => {
+                let mut start = [0; 3];
+                file.seek(SeekFrom::Start(0)).map_err(failed)?;
+                let read = file.by_ref().take(3).read(&mut start).map_err(failed)?;
+                let skip = if start[..read] == *b"\xef\xbb\xbf" { 3 } else { 0 };
+                file.seek(SeekFrom::Start(skip)).map_err(failed)?;
+                Ok(Box::new(std::io::BufReader::new(file.take(FILE_BYTES_MAX))))
+            }
+        }
+    }
+}
+
+/// What a first look at the records shows.
+struct Found {
+    names: Option<Vec<String>>,
+    kinds: Vec<Kind>,
+}
+
+/// The type that all values of a column have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Empty,
+    Integer,
+    Real,
+    Text,
+}
+
+impl Kind {
+    fn of(field: &str) -> Kind {
+        if field.is_empty() {
+            return Kind::Empty;
+        }
+        // Numbers that would not come back as they were written are texts: 007, +1, 1e400.
+        if field.parse::<i64>().is_ok_and(|number| number.to_string() == field) {
+            return Kind::Integer;
+        }
+        let plain = field.bytes().all(|byte| byte.is_ascii_digit() || b".-eE+".contains(&byte));
+        let leading_zero = field.trim_start_matches('-').strip_prefix('0').is_some_and(|rest| !rest.starts_with('.'));
+        let number = field.parse::<f64>().is_ok_and(f64::is_finite);
+        if plain && number && !leading_zero && !field.starts_with('+') { Kind::Real } else { Kind::Text }
+    }
+
+    fn sql(self) -> &'static str {
+        match self {
+            Kind::Integer => "INTEGER",
+            Kind::Real => "REAL",
+            Kind::Empty | Kind::Text => "TEXT",
+        }
+    }
+}
+
+/// How the text is to be read.
+#[derive(Clone, Copy)]
+struct Reading {
+    delimiter: u8,
+    header: bool,
+    empty_as_null: bool,
+}
+
+impl Reading {
+    fn of(args: &ImportCsv) -> Result<Reading, Fault> {
+        let delimiter = match args.delimiter.as_deref().map(str::as_bytes) {
+            None => b',',
+            Some([byte]) if byte.is_ascii() && !b"\"\r\n".contains(byte) => *byte,
+            Some(b"\\t") => b'\t',
+            Some(_) => return Err(Fault::new("Error: the delimiter must be one ASCII character")),
+        };
+        let empty_as_null = args.empty_as_null.unwrap_or(false);
+        Ok(Reading { delimiter, header: args.header.unwrap_or(true), empty_as_null })
+    }
+
+    /// Goes through all records.
+    fn records(
+        self,
+        source: &mut Source,
+        mut each: impl FnMut(u64, &StringRecord) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut reader =
+            csv::ReaderBuilder::new().delimiter(self.delimiter).has_headers(false).from_reader(source.read()?);
+        let mut record = StringRecord::new();
+        let mut number = 0;
+        while reader.read_record(&mut record).map_err(|error| unreadable(&error))? {
+            if pool::is_over() {
+                return Err(pool::interrupted());
+            }
+            if record.len() > COLUMNS_MAX {
+                return Err(Fault::new(format!("Error: more than {COLUMNS_MAX} columns")));
+            }
+            each(number, &record)?;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn look(self, source: &mut Source) -> Result<Found, Fault> {
+        let mut found = Found { names: None, kinds: Vec::new() };
+        self.records(source, |number, record| {
+            if number == 0 {
+                found.kinds = vec![Kind::Empty; record.len()];
+                if self.header {
+                    found.names = Some(record.iter().map(|name| name.trim().to_owned()).collect());
+                    return Ok(());
+                }
+            }
+            for (kind, field) in found.kinds.iter_mut().zip(record) {
+                *kind = (*kind).max(Kind::of(field));
+            }
+            Ok(())
+        })?;
+        if found.kinds.is_empty() {
+            return Err(Fault::new("Error: the CSV text is empty"));
+        }
+        Ok(found)
+    }
+}
+
+fn unreadable(error: &csv::Error) -> Fault {
+    let line = error.position().map_or(0, csv::Position::line);
+    let why = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("the record at line {line} has {len} fields instead of {expected_len}")
+        }
+        csv::ErrorKind::Utf8 { .. } => format!("the record at line {line} is not UTF-8"),
+        _ => "the CSV text cannot be read".into(),
+    };
+    Fault::new(format!("Error: {why}")).hint("Nothing was imported.")
+}
+
+impl Desk {
+    fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, Fault> {
+        let reading = Reading::of(args)?;
+        let found = reading.look(&mut source)?;
+        self.execute("BEGIN IMMEDIATE")?;
+        // What is left open by an error is rolled back after the call.
+        let (created, columns) = self.target(&args.table, &found)?;
+        let names: Vec<String> = columns.iter().map(|name| quote(name)).collect();
+        let places = vec!["?"; columns.len()].join(",");
+        let sql = format!("INSERT INTO main.{}({}) VALUES ({places})", quote(&args.table), names.join(","));
+        let mut statement = self.prepare(Policy::Transaction, &sql)?;
+        let mut rows = 0;
+        reading.records(&mut source, |number, record| {
+            if number == 0 && reading.header {
+                return Ok(());
+            }
+            for (index, field) in (1..).zip(record) {
+                let value = (!(field.is_empty() && reading.empty_as_null)).then_some(field);
+                statement.raw_bind_parameter(index, value).map_err(|error| self.fault(error))?;
+            }
+            statement.raw_execute().map_err(|error| self.fault(error))?;
+            rows += 1;
+            Ok(())
+        })?;
+        drop(statement);
+        self.execute("COMMIT")?;
+        Ok(Imported { table: args.table.clone(), rows, created })
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Fault> {
+        let mut statement = self.prepare(Policy::Transaction, sql)?;
+        statement.raw_execute().map_err(|error| self.fault(error))?;
+        Ok(())
+    }
+
+    /// The columns to fill, of a table that is there or was created.
+    fn target(&self, table: &str, found: &Found) -> Result<(bool, Vec<String>), Fault> {
+        let bounds = Bounds { rows: 2 * COLUMNS_MAX, bytes: 1 << 20 };
+        let rows = self.rows(&about("table_info", table)?, &[], bounds, Form::Json)?.rows;
+        let there: Vec<String> =
+            rows.iter().filter_map(|row| row.get(1).and_then(Cell::text)).map(str::to_owned).collect();
+        if let Some(names) = &found.names {
+            check_names(names)?;
+        }
+        if !there.is_empty() {
+            return Ok((false, chosen(there, found)?));
+        }
+        let numbered = || (1..=found.kinds.len()).map(|number| format!("c{number}")).collect();
+        let names: Vec<String> = found.names.clone().unwrap_or_else(numbered);
+        let columns: Vec<String> =
+            names.iter().zip(&found.kinds).map(|(name, kind)| format!("{} {}", quote(name), kind.sql())).collect();
+        self.execute(&format!("CREATE TABLE main.{}({})", quote(table), columns.join(", ")))?;
+        Ok((true, names))
+    }
+}
+
+fn check_names(names: &[String]) -> Result<(), Fault> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.is_empty() || name.contains('\0') || !seen.insert(name.to_ascii_lowercase()) {
+            return Err(Fault::new(format!("Error: the header has an empty or repeated name: {:?}", shown(name)))
+                .hint("Correct the first line, or pass header=false if it holds values."));
+        }
+    }
+    Ok(())
+}
+
+/// The columns of an existing table that the fields go to.
+fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, Fault> {
+    match &found.names {
+        Some(names) => {
+            let missing = names.iter().find(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
+            match missing {
+                Some(name) => Err(Fault::new(format!("Error: the table has no column named {}", shown(name)))
+                    .hint("describe_table shows the columns.")),
+                None => Ok(names.clone()),
+            }
+        }
+        None if there.len() == found.kinds.len() => Ok(there),
+        None => Err(Fault::new(format!(
+            "Error: the table has {} columns, and the records have {} fields",
+            there.len(),
+            found.kinds.len()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_back_as_it_was_is_a_number() {
+        for (field, kind) in [
+            ("", Kind::Empty),
+            ("12", Kind::Integer),
+            ("-9223372036854775808", Kind::Integer),
+            ("9223372036854775808", Kind::Real),
+            ("1.5", Kind::Real),
+            ("-0.25", Kind::Real),
+            ("1e3", Kind::Real),
+            ("007", Kind::Text),
+            ("00.5", Kind::Text),
+            ("+1", Kind::Text),
+            ("1e400", Kind::Text),
+            ("inf", Kind::Text),
+            ("NaN", Kind::Text),
+            ("1 ", Kind::Text),
+            ("x", Kind::Text),
+        ] {
+            assert_eq!(Kind::of(field), kind, "{field:?}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Threads that own connections, and calls that wait for them.
+//!
+//! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
+//! and dropping the call interrupts its statement. A loop inside of SQLite that cannot be interrupted (text functions on
+//! very long values) holds up its thread only: the call is answered in time, and another thread takes over.
+
+use linchpin_kit::Fault;
+use rusqlite::InterruptHandle;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+use crate::guard::{Desk, Opener, Place};
+
+/// Calls that wait for a thread.
+const QUEUE_MAX: usize = 64;
+
+/// Threads that are left to finish something that cannot be interrupted.
+const STUCK_MAX: usize = 4;
+
+/// How long after its end a statement may take to notice it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often a waiting call looks at the threads.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The stack of a thread: SQLite's parser and its trees may be deep.
+const STACK_BYTES: usize = 8 << 20;
+
+/// How long a call may take, in all and for a lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) call: Duration,
+    pub(crate) lock: Duration,
+}
+
+/// A call, as its thread and its caller both see it.
+#[derive(Debug)]
+struct Ticket {
+    deadline: Instant,
+    patience: Patience,
+    cancelled: OnceLock<Instant>,
+    started: AtomicBool,
+}
+
+impl Ticket {
+    fn is_over(&self) -> bool {
+        self.cancelled.get().is_some() || Instant::now() >= self.deadline
+    }
+
+    /// Whether it should have ended some time ago.
+    fn is_late(&self) -> bool {
+        let end = self.cancelled.get().copied().map_or(self.deadline, |cancelled| cancelled.min(self.deadline));
+        Instant::now() >= end + GRACE
+    }
+}
+
+thread_local! {
+    /// The call this thread works on.
+    static CURRENT: RefCell<Option<Arc<Ticket>>> = const { RefCell::new(None) };
+    /// Since when it waits for a lock.
+    static WAITING: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether the call this thread works on is cancelled or has taken too long. SQLite asks this every few microseconds.
+pub(crate) fn is_over() -> bool {
+    CURRENT.with_borrow(|ticket| ticket.as_ref().is_some_and(|ticket| ticket.is_over()))
+}
+
+/// What was wrong when a statement was interrupted.
+pub(crate) fn interrupted() -> Fault {
+    let seconds = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()));
+    Fault::new(format!("Database error: the statement was stopped after {seconds} s"))
+        .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
+}
+
+/// Called by SQLite while another connection holds the lock it needs; says whether to try again.
+pub(crate) fn wait_for_lock(tries: i32) -> bool {
+    let now = Instant::now();
+    if tries == 0 {
+        WAITING.set(Some(now));
+    }
+    let patience = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(Duration::ZERO, |t| t.patience.lock));
+    let waited = now - WAITING.get().unwrap_or(now);
+    if is_over() || waited >= patience {
+        return false;
+    }
+    let pause = Duration::from_millis(match tries {
+        0..2 => 1,
+        2..10 => 5,
+        _ => 20,
+    });
+    std::thread::sleep(pause.min(patience - waited));
+    true
+}
+
+type Work = Box<dyn FnOnce(Result<&mut Desk, Fault>) + Send>;
+
+struct Job {
+    ticket: Arc<Ticket>,
+    work: Work,
+}
+
+/// A queue and the threads that serve it.
+pub(crate) struct Lane {
+    jobs: SyncSender<Job>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    opener: Opener,
+    queue: Mutex<Receiver<Job>>,
+    slots: Mutex<Vec<Arc<Slot>>>,
+    stuck: AtomicUsize,
+}
+
+/// One thread.
+#[derive(Default)]
+struct Slot {
+    running: Mutex<Option<(Arc<Ticket>, InterruptHandle)>>,
+    abandoned: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Lane {
+    /// A lane with this many threads, the first of which has this connection already.
+    pub(crate) fn open(opener: Opener, first: Desk, threads: usize) -> Result<Lane, Fault> {
+        let (jobs, queue) = sync_channel(QUEUE_MAX);
+        let shared =
+            Arc::new(Shared { opener, queue: Mutex::new(queue), slots: Mutex::default(), stuck: AtomicUsize::new(0) });
+        let mut first = Some(first);
+        for _ in 0..threads.max(1) {
+            shared.spawn(first.take())?;
+        }
+        Ok(Lane { jobs, shared })
+    }
+
+    /// Runs work on a thread of the lane. Dropping the future interrupts it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        patience: Patience,
+        work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let ticket = Arc::new(Ticket {
+            deadline: Instant::now() + patience.call,
+            patience,
+            cancelled: OnceLock::new(),
+            started: AtomicBool::new(false),
+        });
+        let (answer, mut answered) = oneshot::channel();
+        let work: Work = Box::new(move |desk| {
+            // Nobody may be waiting any more.
+            let _ = answer.send(desk.and_then(work));
+        });
+        self.shared.heal();
+        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), work }).map_err(|error| match error {
+            TrySendError::Full(_) => Fault::new("Error: too many calls are waiting for the database")
+                .hint("Try again when some of them have been answered."),
+            TrySendError::Disconnected(_) => Fault::new("Error: the database is closed"),
+        })?;
+        let mut cancel = Cancel { shared: &self.shared, ticket: &ticket, armed: true };
+        loop {
+            match tokio::time::timeout(TICK, &mut answered).await {
+                Ok(answer) => {
+                    cancel.armed = false;
+                    return answer.unwrap_or_else(|_| {
+                        Err(Fault::new("Database error: the database could not be read")
+                            .hint("It may be damaged; PRAGMA integrity_check tells."))
+                    });
+                }
+                Err(_) if ticket.is_late() => return Err(stuck(&ticket)),
+                Err(_) if !ticket.started.load(Ordering::Acquire) => self.shared.heal(),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// A call that got no answer although its time was over.
+fn stuck(ticket: &Ticket) -> Fault {
+    let seconds = ticket.patience.call.as_secs_f64();
+    let fault = Fault::new(format!("Database error: no answer within {seconds} s"));
+    if ticket.started.load(Ordering::Acquire) {
+        fault.hint(
+            "The statement is in a step that cannot be interrupted; a change will be undone at its end. Work on shorter texts.",
+        )
+    } else {
+        fault.hint("Other calls keep the database busy. Nothing was done; try again later.")
+    }
+}
+
+/// Interrupts the call when it is dropped before its answer.
+struct Cancel<'a> {
+    shared: &'a Shared,
+    ticket: &'a Arc<Ticket>,
+    armed: bool,
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        self.ticket.cancelled.get_or_init(Instant::now);
+        for slot in lock(&self.shared.slots).iter() {
+            // The lock is held meanwhile, so that the thread cannot have gone on to another call.
+            if let Some((running, handle)) = &*lock(&slot.running)
+                && Arc::ptr_eq(running, self.ticket)
+            {
+                handle.interrupt();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn spawn(self: &Arc<Self>, desk: Option<Desk>) -> Result<(), Fault> {
+        let slot = Arc::new(Slot::default());
+        let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
+        std::thread::Builder::new()
+            .name("sqlite".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || shared.serve(&own, desk))
+            .map_err(|error| Fault::new(format!("Error: no thread for the database: {error}")))?;
+        lock(&self.slots).push(slot);
+        Ok(())
+    }
+
+    /// Leaves threads alone that do not come back, and puts others in their place.
+    fn heal(self: &Arc<Self>) {
+        if self.opener.place == Place::Memory {
+            // The database is in the thread's own connection.
+            return;
+        }
+        let mut lost = 0;
+        lock(&self.slots).retain(|slot| {
+            let late = lock(&slot.running).as_ref().is_some_and(|(ticket, _)| ticket.is_late());
+            if !late || self.stuck.load(Ordering::Acquire) >= STUCK_MAX {
+                return true;
+            }
+            self.stuck.fetch_add(1, Ordering::AcqRel);
+            slot.abandoned.store(true, Ordering::Release);
+            lost += 1;
+            false
+        });
+        for _ in 0..lost {
+            // Without a thread the next call finds its deadline.
+            let _ = self.spawn(None);
+        }
+    }
+
+    fn serve(&self, slot: &Slot, mut desk: Option<Desk>) {
+        loop {
+            let Ok(job) = lock(&self.queue).recv() else { return };
+            if job.ticket.cancelled.get().is_some() {
+                continue;
+            }
+            if job.ticket.is_over() {
+                (job.work)(Err(stuck(&job.ticket)));
+                continue;
+            }
+            CURRENT.set(Some(Arc::clone(&job.ticket)));
+            // What panics here is a name that is no text; the connection is not used again.
+            let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk) {
+                Ok(desk) => {
+                    *lock(&slot.running) = Some((Arc::clone(&job.ticket), desk.conn.get_interrupt_handle()));
+                    job.ticket.started.store(true, Ordering::Release);
+                    (job.work)(Ok(desk));
+                }
+                Err(fault) => (job.work)(Err(fault)),
+            }));
+            *lock(&slot.running) = None;
+            if done.is_err() {
+                desk = None;
+            } else if let Some(desk) = &desk {
+                desk.clear();
+            }
+            CURRENT.set(None);
+            if slot.abandoned.load(Ordering::Acquire) {
+                self.stuck.fetch_sub(1, Ordering::AcqRel);
+                return;
+            }
+        }
+    }
+
+    /// The connection, opened anew where it is missing or its file was replaced.
+    fn ready<'a>(&self, desk: &'a mut Option<Desk>) -> Result<&'a mut Desk, Fault> {
+        if desk.as_ref().is_some_and(|desk| self.opener.has_moved(desk)) {
+            *desk = None;
+        }
+        match desk {
+            Some(desk) => Ok(desk),
+            None => Ok(desk.insert(self.opener.open()?)),
+        }
+    }
+}

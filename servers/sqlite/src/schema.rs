@@ -1,0 +1,399 @@
+//! Tools and resources about what is in the database: tables, columns, indexes, keys, triggers.
+
+use linchpin::types::content::{Annotations, Role};
+use linchpin::{Completion, Error, NoArgs, Resource, Server};
+use linchpin_kit::{Fault, Paging, Shown, clip};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::guard::{Desk, Policy};
+use crate::rows::{self, Bounds, Cell, End, Form, Params, Table};
+use crate::sql::quote;
+use crate::{Sqlite, View};
+
+/// The whole schema as a resource.
+pub(crate) const SCHEMA_URI: &str = "sqlite:///schema";
+
+/// One table's schema as a resource.
+const TABLE_URI: &str = "sqlite:///{table}/schema";
+
+/// Tables in one answer of `sqlite_schema`.
+const TABLES_MAX: usize = 100;
+
+/// Tables that are looked at in all.
+const OBJECTS_MAX: usize = 10_000;
+
+/// Indexes, triggers and keys of one table in one answer.
+const PARTS_MAX: usize = 1_000;
+
+/// Bytes of the definitions of one table that are read.
+const TABLE_BYTES_MAX: usize = 4 << 20;
+
+/// What `list_tables` takes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListTables {
+    /// List views too, with the type of each entry. Default false.
+    pub include_views: Option<bool>,
+}
+
+/// What `describe_table` takes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct DescribeTable {
+    /// The name of the table or view, exactly as list_tables shows it, without quotes.
+    pub table_name: String,
+}
+
+/// What `sqlite_schema` takes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct SchemaOf {
+    /// Only this table or view. All of them if left out.
+    pub table: Option<String>,
+    /// next_cursor of the answer before, to go on.
+    pub cursor: Option<String>,
+}
+
+/// Tables by name.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Tables {
+    /// In the order they were created.
+    pub tables: Vec<TableName>,
+    /// Whether there are more.
+    #[serde(flatten)]
+    pub paging: Paging,
+}
+
+/// A table or view.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TableName {
+    /// Its name.
+    pub name: String,
+    /// `table` or `view`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Columns {
+    /// In order.
+    pub columns: Vec<Column>,
+}
+
+/// A column as PRAGMA table_info shows it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Column {
+    /// Its place, from 0.
+    pub cid: i64,
+    /// Its name.
+    pub name: String,
+    /// Its declared type; may be empty.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// 1 if NULL is not allowed.
+    pub notnull: i64,
+    /// The expression of its default.
+    pub dflt_value: Option<String>,
+    /// Its place in the primary key, from 1; 0 if it is not in it.
+    pub pk: i64,
+}
+
+/// The schema.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Schema {
+    /// Tables and views, in the order they were created.
+    pub tables: Vec<TableSchema>,
+    /// Where to go on.
+    #[serde(flatten)]
+    pub paging: Paging,
+}
+
+/// The schema of a table or view.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TableSchema {
+    /// Its name.
+    pub name: String,
+    /// `table` or `view`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The statement that created it.
+    pub sql: String,
+    /// Its indexes, those of UNIQUE and PRIMARY KEY too.
+    pub indexes: Vec<Index>,
+    /// Where its foreign keys lead.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Its triggers.
+    pub triggers: Vec<Trigger>,
+}
+
+/// An index.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Whether its values occur once only.
+    pub unique: bool,
+    /// Whether it covers some rows only.
+    pub partial: bool,
+    /// Its columns in order; null for an expression.
+    pub columns: Vec<Option<String>>,
+    /// The statement that created it; missing where SQLite did it by itself.
+    pub sql: Option<String>,
+}
+
+/// A foreign key.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ForeignKey {
+    /// Columns of this table.
+    pub columns: Vec<String>,
+    /// The other table.
+    pub table: String,
+    /// Columns of the other table; null for its primary key.
+    pub to: Vec<Option<String>>,
+    /// What happens on updates there.
+    pub on_update: String,
+    /// What happens on deletes there.
+    pub on_delete: String,
+}
+
+/// A trigger.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// The statement that created it.
+    pub sql: String,
+}
+
+/// `list_tables`.
+pub(crate) async fn list_tables(db: &Sqlite, args: ListTables) -> Result<Shown<Tables>, Fault> {
+    let view = db.view();
+    let views = args.include_views.unwrap_or(false);
+    let sql = if views {
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+    } else {
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+    };
+    let table = db.read(move |desk| desk.rows(sql, &[], view.bounds, view.form)).await?;
+    let tables = table.rows.iter().filter_map(|row| {
+        let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
+        Some(TableName { name: row.first()?.text()?.to_owned(), kind })
+    });
+    let value = Tables { tables: tables.collect(), paging: table.paging() };
+    let notice = table.notice();
+    Ok(Shown::outside(table.text, value).notice(notice))
+}
+
+/// `describe_table`.
+pub(crate) async fn describe_table(db: &Sqlite, args: DescribeTable) -> Result<Shown<Columns>, Fault> {
+    let view = db.view();
+    let table = db
+        .read(move |desk| {
+            let table = desk.rows(&about("table_info", &args.table_name)?, &[], view.bounds, view.form)?;
+            if table.rows.is_empty() { Err(no_such(&args.table_name)) } else { Ok(table) }
+        })
+        .await?;
+    let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
+    let number = |cell: Option<&Cell>| cell.and_then(Cell::integer).unwrap_or_default();
+    let columns = table.rows.iter().map(|row| Column {
+        cid: number(row.first()),
+        name: text(row.get(1)).unwrap_or_default(),
+        kind: text(row.get(2)).unwrap_or_default(),
+        notnull: number(row.get(3)),
+        dflt_value: text(row.get(4)),
+        pk: number(row.get(5)),
+    });
+    let value = Columns { columns: columns.collect() };
+    let notice = table.notice();
+    Ok(Shown::outside(table.text, value).notice(notice))
+}
+
+/// `sqlite_schema`.
+pub(crate) async fn schema(db: &Sqlite, args: SchemaOf) -> Result<Shown<Schema>, Fault> {
+    let view = db.view();
+    let (text, schema) = db.read(move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
+    let notice = schema.paging.notice();
+    Ok(Shown::outside(text, schema).notice(notice))
+}
+
+impl Desk {
+    /// The rows of a statement of our own, which only reads.
+    pub(crate) fn rows(&self, sql: &str, params: &[&str], bounds: Bounds, form: Form) -> Result<Table, Fault> {
+        let mut statement = self.prepare(Policy::Read, sql)?;
+        let params = params.iter().map(|text| Cell::Text((*text).to_owned())).collect();
+        rows::bind(&mut statement, Some(&Params::Positional(params)))?;
+        rows::step(&mut statement, bounds, form, End::Stop).map_err(|error| self.fault(error))
+    }
+
+    fn names(&self, view: View) -> Result<Vec<(String, String)>, Fault> {
+        let bounds = Bounds { rows: OBJECTS_MAX, bytes: view.bounds.bytes.saturating_mul(10) };
+        let sql = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')";
+        let table = self.rows(sql, &[], bounds, Form::Json)?;
+        let name = |row: &Vec<Cell>| Some((row.first()?.text()?.to_owned(), row.get(1)?.text()?.to_owned()));
+        Ok(table.rows.iter().filter_map(name).collect())
+    }
+
+    /// The schema as text and as structure, from a cursor on, as far as it fits.
+    fn schema(&self, only: Option<&str>, cursor: Option<&str>, view: View) -> Result<(String, Schema), Fault> {
+        let mut names = self.names(view)?;
+        if let Some(only) = only {
+            names.retain(|(name, _)| name.eq_ignore_ascii_case(only));
+            if names.is_empty() {
+                return Err(no_such(only));
+            }
+        }
+        let (page, mut paging) = Paging::of(&names, cursor, TABLES_MAX)?;
+        let start = names.len() - Paging::of(&names, cursor, usize::MAX)?.0.len();
+        let (mut text, mut tables) = (String::new(), Vec::new());
+        for (at, (name, kind)) in page.iter().enumerate() {
+            let (table, whole) = self.table_schema(name, kind)?;
+            let mut part = format!("{};\n", table.sql);
+            for sql in table.indexes.iter().filter_map(|index| index.sql.as_deref()) {
+                part.push_str(&format!("{sql};\n"));
+            }
+            for trigger in &table.triggers {
+                part.push_str(&format!("{};\n", trigger.sql));
+            }
+            if whole && text.len() + part.len() <= view.bounds.bytes {
+                text.push_str(&part);
+                tables.push(table);
+                continue;
+            }
+            let mut next = start + at;
+            if tables.is_empty() {
+                // Even one is too long: its text is cut, and the structure holds its name only.
+                let (name, kind) = (table.name, table.kind);
+                text = format!(
+                    "{}\n-- Cut: the definition is longer than an answer.\n",
+                    clip(&part, view.bounds.bytes).text
+                );
+                let (indexes, foreign_keys, triggers) = Default::default();
+                tables.push(TableSchema { name, kind, sql: String::new(), indexes, foreign_keys, triggers });
+                next += 1;
+            }
+            paging = Paging { truncated: true, next_cursor: (next < names.len()).then(|| next.to_string()) };
+            break;
+        }
+        if names.is_empty() {
+            text.push_str("-- The database has no tables.\n");
+        }
+        Ok((text, Schema { tables, paging }))
+    }
+
+    /// The schema of one table, and whether that is all of it.
+    fn table_schema(&self, name: &str, kind: &str) -> Result<(TableSchema, bool), Fault> {
+        let bounds = Bounds { rows: PARTS_MAX, bytes: TABLE_BYTES_MAX };
+        let mut whole = true;
+        let mut rows = |sql: &str, params: &[&str]| {
+            let table = self.rows(sql, params, bounds, Form::Json)?;
+            whole &= table.cut.is_none();
+            Ok::<_, Fault>(table.rows)
+        };
+        let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
+        let mut table = TableSchema {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            sql: String::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            triggers: Vec::new(),
+        };
+        let mut created = Vec::new();
+        for row in rows("SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? COLLATE NOCASE", &[name])? {
+            let (kind, own, sql) = (text(row.first()), text(row.get(1)).unwrap_or_default(), text(row.get(2)));
+            match kind.as_deref() {
+                Some("table" | "view") if own == name => table.sql = sql.unwrap_or_default(),
+                Some("index") => created.push((own, sql)),
+                Some("trigger") => table.triggers.push(Trigger { name: own, sql: sql.unwrap_or_default() }),
+                _ => {}
+            }
+        }
+        for row in rows(&about("index_list", name)?, &[])? {
+            let own = text(row.get(1)).unwrap_or_default();
+            let columns = rows(&about("index_info", &own)?, &[])?.iter().map(|row| text(row.get(2))).collect();
+            let sql = created.iter().find(|(other, _)| *other == own).and_then(|(_, sql)| sql.clone());
+            let flag = |at: usize| row.get(at).and_then(Cell::integer) == Some(1);
+            table.indexes.push(Index { unique: flag(2), partial: flag(4), name: own, columns, sql });
+        }
+        // The newest comes first.
+        table.indexes.reverse();
+        let mut last = None;
+        for row in rows(&about("foreign_key_list", name)?, &[])? {
+            let id = row.first().and_then(Cell::integer);
+            if last != id || table.foreign_keys.is_empty() {
+                table.foreign_keys.push(ForeignKey {
+                    columns: Vec::new(),
+                    table: text(row.get(2)).unwrap_or_default(),
+                    to: Vec::new(),
+                    on_update: text(row.get(5)).unwrap_or_default(),
+                    on_delete: text(row.get(6)).unwrap_or_default(),
+                });
+                last = id;
+            }
+            if let Some(key) = table.foreign_keys.last_mut() {
+                key.columns.push(text(row.get(3)).unwrap_or_default());
+                key.to.push(text(row.get(4)));
+            }
+        }
+        table.foreign_keys.reverse();
+        Ok((table, whole))
+    }
+}
+
+/// A PRAGMA about a name. It is asked of `main`, and no table of the file can stand in its way, as one could for the
+/// table-valued function of the same name.
+pub(crate) fn about(pragma: &str, name: &str) -> Result<String, Fault> {
+    if name.contains('\0') {
+        return Err(no_such(&name.replace('\0', "\u{fffd}")));
+    }
+    Ok(format!("PRAGMA main.{pragma}({})", quote(name)))
+}
+
+pub(crate) fn no_such(name: &str) -> Fault {
+    let shown: String = name.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Fault::missing(format!("Database error: no such table: {shown}"))
+        .hint("list_tables shows the names; pass one exactly as it is shown.")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ByTable {
+    /// The name of the table or view.
+    table: String,
+}
+
+/// Adds the resources.
+pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
+    let annotations = Annotations { audience: vec![Role::Assistant], ..Annotations::default() };
+    let whole = Resource::new(db.uri(SCHEMA_URI))
+        .name("schema")
+        .title("Database schema")
+        .description("The statements that created the tables, views, indexes and triggers of the database.")
+        .mime_type("application/sql")
+        .annotations(annotations.clone());
+    let db = db.clone();
+    let table = Resource::new(db.uri(TABLE_URI))
+        .name("table-schema")
+        .title("Table schema")
+        .description("The statements that created one table or view, with its indexes and triggers.")
+        .mime_type("application/sql")
+        .annotations(annotations)
+        .complete("table", move |typed: Completion| {
+            let db = db.clone();
+            async move {
+                let view = db.view();
+                let names = db.read(move |desk| desk.names(view)).await.unwrap_or_default();
+                typed.filter(names.into_iter().map(|(name, _)| name))
+            }
+        });
+    server
+        .resource(whole, |db: &Sqlite, _: NoArgs| contents(db.clone(), None))
+        .resource(table, |db: &Sqlite, at: ByTable| contents(db.clone(), Some(at.table)))
+}
+
+async fn contents(db: Sqlite, table: Option<String>) -> Result<String, Error> {
+    let view = db.view();
+    let (text, schema) =
+        db.read(move |desk| desk.schema(table.as_deref(), None, view)).await.map_err(Fault::for_resource)?;
+    let more =
+        if schema.paging.truncated { "-- Cut: there is more. The tool sqlite_schema shows the rest.\n" } else { "" };
+    Ok(format!("{text}{more}"))
+}

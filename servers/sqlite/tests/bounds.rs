@@ -1,0 +1,304 @@
+//! Time, memory, size, locks: every call is answered, and what was cancelled stops.
+
+mod common;
+
+use common::{World, host, legacy, sql};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ENDLESS: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+
+/// Nothing here is about speed; this only tells an answer from a hang.
+const LONG: Duration = Duration::from_secs(25);
+
+async fn short() -> World {
+    World::with(|c| c.timeout = Duration::from_millis(300)).await
+}
+
+#[tokio::test]
+async fn an_endless_query_is_stopped_and_the_next_one_runs() {
+    let w = short().await;
+    for _ in 0..3 {
+        let start = Instant::now();
+        let error = w.error("read_query", sql(ENDLESS)).await;
+        assert!(error.starts_with("Database error: the statement was stopped after 0.3 s\nHint: "), "{error}");
+        assert!(start.elapsed() < LONG);
+    }
+    assert_eq!(w.read("SELECT 1 AS a").await, r#"[{"a":1}]"#);
+}
+
+#[tokio::test]
+async fn an_endless_change_is_undone() {
+    let w = short().await;
+    w.write("CREATE TABLE t(a)").await;
+    let endless = "INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
+    w.error("write_query", sql(endless)).await;
+    assert_eq!(w.number("SELECT count(*) FROM t"), 0);
+    w.write("INSERT INTO t VALUES (1)").await;
+}
+
+#[tokio::test]
+async fn values_and_patterns_have_a_size_and_memory_has_an_end() {
+    let w = World::with(|c| c.timeout = Duration::from_secs(20)).await;
+    for (query, says) in [
+        ("SELECT randomblob(1000000000)", "string or blob too big"),
+        ("SELECT zeroblob(1000000000)", "string or blob too big"),
+        ("SELECT hex(zeroblob(60000000))", "string or blob too big"),
+        (
+            "SELECT group_concat(hex(zeroblob(1000000))) FROM (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 1000) SELECT x FROM c)",
+            "string or blob too big",
+        ),
+        ("SELECT 'x' LIKE replace(hex(zeroblob(10000)), '0', '%a')", "LIKE or GLOB pattern too complex"),
+        ("SELECT 'x' GLOB replace(hex(zeroblob(10000)), '0', '*a')", "LIKE or GLOB pattern too complex"),
+        // Rows that must be kept for sorting would fill memory; the limit says stop first.
+        (
+            "WITH RECURSIVE c(x) AS (SELECT randomblob(1000000) UNION ALL SELECT randomblob(1000000) FROM c LIMIT 2000) SELECT length(x) FROM c ORDER BY x",
+            "out of memory",
+        ),
+    ] {
+        let error = w.error("read_query", sql(query)).await;
+        assert!(error.starts_with(&format!("Database error: {says}")), "{query}: {error}");
+    }
+    let long = format!("SELECT '{}'", "x".repeat(1_100_000));
+    w.error("read_query", sql(&long)).await;
+    let deep = format!("SELECT {}1", "NOT ".repeat(5_000));
+    w.error("read_query", sql(&deep)).await;
+    let wide = format!("SELECT {}1", "1,".repeat(5_000));
+    w.error("read_query", sql(&wide)).await;
+    let semicolons = format!("SELECT 1 AS a{}", ";".repeat(100_000));
+    assert_eq!(w.read(&semicolons).await, r#"[{"a":1}]"#);
+    assert_eq!(w.files(), ["x.db"], "sorting spilled into no file");
+}
+
+#[tokio::test]
+async fn what_cannot_be_interrupted_is_left_behind_and_others_go_on() {
+    let w = World::with(|c| c.timeout = Duration::from_millis(200)).await;
+    w.write("CREATE TABLE t(a)").await;
+    // One step inside of SQLite that compares for minutes; no handler is asked meanwhile.
+    let stuck = "SELECT instr(hex(zeroblob(16000000)), hex(zeroblob(8000000)) || '1')";
+    for _ in 0..2 {
+        let start = Instant::now();
+        let error = w.error("read_query", sql(stuck)).await;
+        assert!(error.starts_with("Database error: no answer within 0.2 s\nHint: "), "{error}");
+        assert!(start.elapsed() < LONG);
+    }
+    // Both reading threads are busy now, and calls are answered all the same.
+    assert_eq!(w.read("SELECT 1 AS a").await, r#"[{"a":1}]"#);
+    w.write("INSERT INTO t VALUES (1)").await;
+    assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":1}]"#);
+}
+
+#[tokio::test]
+async fn a_change_that_could_not_be_interrupted_is_not_committed_at_its_end() {
+    let w = World::with(|c| c.timeout = Duration::from_millis(200)).await;
+    w.write("CREATE TABLE t(a)").await;
+    // About a second or more in one step, and nothing behind it at which SQLite would look up.
+    let slow = "INSERT INTO t VALUES (instr(hex(zeroblob(200000)), hex(zeroblob(100000)) || '1'))";
+    let error = w.error("write_query", sql(slow)).await;
+    assert!(error.contains("no answer within 0.2 s") || error.contains("was stopped after 0.2 s"), "{error}");
+    let start = Instant::now();
+    // The lock is free when the slow one has ended.
+    while w.call("write_query", sql("INSERT INTO t VALUES ('next')")).await.is_error() {
+        assert!(start.elapsed() < LONG, "it never ended");
+    }
+    assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":"next"}]"#);
+}
+
+#[tokio::test]
+async fn rows_and_bytes_of_an_answer_have_a_limit_while_they_are_read() {
+    let w = World::with(|c| {
+        c.max_rows = 3;
+        c.max_bytes = 1_000;
+    })
+    .await;
+    // Endless, and answered at once: no more is read than is shown.
+    let rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
+    let result = w.call("read_query", sql(rows)).await;
+    assert_eq!(
+        result.text(),
+        "[{\"x\":1},{\"x\":2},{\"x\":3}]\n[Cut after 3 rows: there are more rows. Use WHERE, or LIMIT with OFFSET, to see them.]"
+    );
+    let value: Value = result.json().unwrap();
+    assert_eq!(value, json!({"columns": ["x"], "rows": [[1], [2], [3]], "truncated": true}));
+    let value = w.value("read_query", sql(&format!("{rows} LIMIT 3"))).await;
+    assert!(value.get("truncated").is_none(), "just as many as fit");
+
+    let result = w.call("read_query", sql("VALUES (1), (hex(zeroblob(300))), (hex(zeroblob(300))), (4)")).await;
+    let value: Value = result.json().unwrap();
+    assert_eq!(value["rows"].as_array().unwrap().len(), 2);
+    assert!(result.text().contains("[Cut after 1000 bytes"), "{}", result.text());
+    let error = w.error("read_query", sql("SELECT zeroblob(2000)")).await;
+    assert!(error.starts_with("Error: the first row alone is longer than 1000 bytes\nHint: "), "{error}");
+    let error = w.error("read_query", sql("SELECT hex(zeroblob(300)), hex(zeroblob(300))")).await;
+    assert!(error.starts_with("Error: the first row alone"), "{error}");
+}
+
+#[tokio::test]
+async fn cancelling_a_call_stops_its_statement() {
+    for client in [host(), legacy()] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = linchpin_sqlite::Config {
+            db_path: dir.path().join("x.db"),
+            timeout: Duration::from_secs(3_000),
+            ..Default::default()
+        };
+        let client = common::connect(config, client).await;
+        let table = client.call("create_table", sql("CREATE TABLE t(a)")).await.unwrap();
+        assert!(!table.is_error());
+        let endless = "INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
+        // There is one thread for changes and it would be busy for an hour, and both for reading.
+        for (tool, query) in [("write_query", endless), ("read_query", ENDLESS), ("read_query", ENDLESS)] {
+            let call = client.call(tool, sql(query)).timeout(Duration::from_millis(200));
+            assert!(call.await.is_err(), "the client gave up and said so");
+        }
+        for (tool, query) in [("write_query", "INSERT INTO t VALUES (1)"), ("read_query", "SELECT a FROM t")] {
+            let result = tokio::time::timeout(LONG, client.call(tool, sql(query)).into_future()).await;
+            assert!(!result.expect("an answer").unwrap().is_error());
+        }
+        let left: i64 =
+            common::raw(&dir.path().join("x.db")).query_row("SELECT count(*) FROM t", [], |r| r.get(0)).unwrap();
+        assert_eq!(left, 1, "the cancelled change was undone");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_read_holds_up_no_other_call() {
+    let w = World::with(|c| c.timeout = Duration::from_secs(5)).await;
+    w.write("CREATE TABLE t(a)").await;
+    let slow = w.client.call("read_query", sql(ENDLESS)).into_future();
+    let others = async {
+        w.write("INSERT INTO t VALUES (1)").await;
+        w.read("SELECT a FROM t").await
+    };
+    tokio::select! {
+        biased;
+        rows = others => assert_eq!(rows, r#"[{"a":1}]"#),
+        _ = slow => panic!("the endless one ended first"),
+    }
+}
+
+#[tokio::test]
+async fn more_calls_than_fit_are_told_so() {
+    let w = World::with(|c| c.timeout = Duration::from_millis(1_500)).await;
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let client = w.client.clone();
+            tokio::spawn(async move {
+                client
+                    .call(
+                        "write_query",
+                        sql(&format!("WITH n(x) AS ({ENDLESS}) DELETE FROM sqlite_stat1 WHERE 1 IN n")),
+                    )
+                    .await
+            })
+        })
+        .collect();
+    for call in calls {
+        assert!(call.await.unwrap().is_ok_and(|result| result.is_error()));
+    }
+    w.client.call("create_table", sql("CREATE TABLE t(a)")).await.unwrap();
+    let slow = "INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let client = w.client.clone();
+            tokio::spawn(async move { client.call("write_query", sql(slow)).await })
+        })
+        .collect();
+    let mut said = Vec::new();
+    for call in calls {
+        said.push(call.await.unwrap().unwrap().text());
+    }
+    assert!(said.iter().any(|text| text.starts_with("Error: too many calls are waiting")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("was stopped")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("Nothing was done; try again later.")), "{said:?}");
+    w.write("INSERT INTO t VALUES (1)").await;
+    assert_eq!(w.number("SELECT count(*) FROM t"), 1);
+}
+
+/// Another process that holds a lock on a database until it is dropped.
+struct Holder(Child);
+
+impl Holder {
+    /// `None` where there is no Python, with the reason printed.
+    fn of(path: &std::path::Path, sql: &str) -> Option<Holder> {
+        let script = "import sqlite3, sys\n\
+                      c = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                      c.execute(sys.argv[2])\n\
+                      print('held', flush=True)\n\
+                      sys.stdin.readline()\n";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(path).arg(sql).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = command.spawn() else {
+            eprintln!("skipped: python3 is not installed");
+            return None;
+        };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        Some(Holder(child))
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.stdin.take().map(|mut input| input.write_all(b"\n"));
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_another_process_holds_is_an_error_in_time_and_no_hang() {
+    let w = World::with(|c| c.busy_timeout = Duration::from_millis(200)).await;
+    w.write("CREATE TABLE t(a)").await;
+    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN EXCLUSIVE") else { return };
+    for (tool, query) in [("write_query", "INSERT INTO t VALUES (1)"), ("read_query", "SELECT * FROM t")] {
+        let start = Instant::now();
+        let error = w.error(tool, sql(query)).await;
+        assert!(error.starts_with("Database error: database is locked\nHint: "), "{error}");
+        assert!(start.elapsed() < LONG);
+    }
+    drop(holder);
+    w.write("INSERT INTO t VALUES (1)").await;
+
+    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE") else { return };
+    assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":1}]"#, "reading goes on beside a writer");
+    w.error("write_query", sql("DELETE FROM t")).await;
+    drop(holder);
+    assert_eq!(w.number("SELECT count(*) FROM t"), 1);
+}
+
+#[tokio::test]
+async fn waiting_for_a_lock_ends_when_it_is_free_and_when_the_call_is_cancelled() {
+    let w = World::with(|c| {
+        c.busy_timeout = Duration::from_secs(3_000);
+        c.timeout = Duration::from_secs(3_000);
+    })
+    .await;
+    w.write("CREATE TABLE t(a)").await;
+    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE") else { return };
+    let given_up =
+        w.client.call("write_query", sql("INSERT INTO t VALUES ('cancelled')")).timeout(Duration::from_millis(200));
+    assert!(given_up.await.is_err());
+    let waiting = w.client.call("write_query", sql("INSERT INTO t VALUES ('waited')")).into_future();
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(holder);
+    };
+    let (result, ()) = tokio::join!(tokio::time::timeout(LONG, waiting), release);
+    assert!(!result.expect("an answer").unwrap().is_error());
+    assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":"waited"}]"#);
+}
+
+#[tokio::test]
+async fn a_start_beside_a_lock_is_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    common::raw(&path).execute_batch("CREATE TABLE t(a)").unwrap();
+    let Some(holder) = Holder::of(&path, "BEGIN EXCLUSIVE") else { return };
+    let config = linchpin_sqlite::Config { db_path: path, ..Default::default() };
+    let (_db, warnings) = linchpin_sqlite::Sqlite::open(config).expect("it starts");
+    assert!(warnings[0].contains("database is locked"), "{warnings:?}");
+    drop(holder);
+}

@@ -1,0 +1,114 @@
+//! The PostgreSQL server against a real PostgreSQL, which its tests start for themselves on a private socket.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::context::Context;
+use crate::report::Report;
+use crate::{process, stages, tools};
+
+/// The server's folder below `servers`.
+pub(crate) const SERVER: &str = "postgres";
+/// The variable that tells its tests where `initdb` and `postgres` are.
+pub(crate) const VARIABLE: &str = "LINCHPIN_POSTGRES_BIN";
+
+const PACKAGES: &[&str] = &["postgresql"];
+/// Where Debian puts the programs: a folder per major version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+/// How long building and running the tests may take.
+const TESTS_S_MAX: u64 = 1800;
+
+/// Runs the tests of `linchpin-postgres` that need a database.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let names = binaries(&context.root.join("servers").join(SERVER).join("tests"))?;
+    if names.is_empty() {
+        return Ok(Report::skipped(format!("servers/{SERVER} has no tests")));
+    }
+    let programs = match programs(context)? {
+        Ok(programs) => programs,
+        Err(why) => return Ok(Report::skipped(why)),
+    };
+    let package = ["-p".to_string(), format!("linchpin-{SERVER}")];
+    let tests = names.into_iter().flat_map(|name| ["--test".to_string(), name]);
+    let binaries: Vec<String> = package.into_iter().chain(tests).collect();
+    stages::ignored_tests(context, SERVER, &binaries, &[(VARIABLE, programs)], TESTS_S_MAX)
+}
+
+/// The folder of PostgreSQL's programs, installed where possible; or why there is none.
+pub(crate) fn programs(context: &Context) -> Result<Result<PathBuf, String>> {
+    if let Some(said) = std::env::var_os(VARIABLE) {
+        return Ok(Ok(said.into()));
+    }
+    if let Some(found) = newest(Path::new(DEBIAN)).or_else(on_path) {
+        return Ok(Ok(found));
+    }
+    let home = context.results(SERVER)?;
+    let installed = tools::debian(PACKAGES, &home).then(|| newest(Path::new(DEBIAN))).flatten();
+    let why = || {
+        format!(
+            "no PostgreSQL here and it cannot be installed (`apt-get install {}` as root, or set {VARIABLE}; see {})",
+            PACKAGES.join(" "),
+            context.short(&home)
+        )
+    };
+    Ok(installed.ok_or_else(why))
+}
+
+/// The programs of the newest version below a folder of versions.
+fn newest(versions: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(versions).ok()?.flatten();
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let found = entries.map(|entry| entry.path()).filter(|path| path.join("bin/initdb").is_file());
+    found.filter_map(|path| Some((version(&path)?, path.join("bin")))).max().map(|(_, bin)| bin)
+}
+
+/// The folder on the path that has `initdb`.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let has = |folder: &PathBuf| {
+        folder.join("initdb").is_file() && process::exists(&folder.join("initdb").to_string_lossy(), "--version")
+    };
+    std::env::split_paths(&path).find(has)
+}
+
+/// The test binaries in a folder of tests; those beside the published server are another stage's.
+fn binaries(tests: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    if !tests.is_dir() {
+        return Ok(names);
+    }
+    for entry in std::fs::read_dir(tests).with_context(|| format!("cannot read {}", tests.display()))? {
+        let path = entry.with_context(|| format!("cannot read {}", tests.display()))?.path();
+        if path.extension().is_some_and(|end| end == "rs") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.retain(|name| name != "published");
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_that_has_its_programs_is_taken() {
+        let root = std::env::temp_dir().join(format!("xtask-postgres-{}", std::process::id()));
+        for version in ["9", "15", "17", "common"] {
+            std::fs::create_dir_all(root.join(version).join("bin")).unwrap();
+            if version != "17" {
+                std::fs::write(root.join(version).join("bin/initdb"), "").unwrap();
+            }
+        }
+        assert_eq!(newest(&root), Some(root.join("15/bin")));
+        assert_eq!(newest(&root.join("none")), None);
+        for name in ["reads.rs", "published.rs", "notes.txt"] {
+            std::fs::write(root.join(name), "").unwrap();
+        }
+        assert_eq!(binaries(&root).unwrap(), ["reads"]);
+        assert!(binaries(&root.join("none")).unwrap().is_empty());
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
