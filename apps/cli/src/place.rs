@@ -21,8 +21,8 @@ pub(crate) struct PlaceArgs {
     sse: bool,
 
     /// Accept requests to this host name too. Needed behind a proxy. May be repeated.
-    #[arg(long, value_name = "NAME", requires = "http")]
-    allow_host: Vec<String>,
+    #[arg(long, value_name = "NAME", requires = "http", alias = "allow-host")]
+    accept_host: Vec<String>,
 
     /// Let pages of this origin call, for example https://app.example. May be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
@@ -32,6 +32,11 @@ pub(crate) struct PlaceArgs {
     #[cfg(unix)]
     #[arg(long, value_name = "PATH")]
     unix: Option<std::path::PathBuf>,
+}
+
+/// Without the other name of `--accept-host`, which is a flag of `fetch` and could be meant for it.
+pub(crate) fn without_alias(command: clap::Command) -> clap::Command {
+    command.mut_arg("accept_host", |arg| arg.alias(None::<&str>))
 }
 
 /// How a client gets at the server: its name, and the command that starts it on stdio.
@@ -85,7 +90,7 @@ impl PlaceArgs {
         if self.sse {
             place = place.with_sse();
         }
-        for host in &self.allow_host {
+        for host in &self.accept_host {
             place = place.allow_host(host);
         }
         for origin in &self.allow_origin {

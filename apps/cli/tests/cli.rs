@@ -45,6 +45,15 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
             "hint: Use inside or never.",
         ),
         (&["serve", "filesystem", ".", "--enable-tools", "read_fil"], 1, "error: ", "read_fil"),
+        // Both are for --http; where fetch may be meant, only one of them.
+        (&["serve", "everything", "--accept-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
+        (&["serve", "everything", "--allow-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
+        (
+            &["serve", "everything", "filesystem:.", "--allow-host", "x"],
+            2,
+            "unexpected argument '--allow-host'",
+            "its word",
+        ),
         (&["serve", "everything", "--http", "nonsense"], 1, "error: ", "hint: an address is HOST:PORT"),
         (&["serve", "everything", "--http", "192.0.2.1:1"], 1, "192.0.2.1:1", "hint: this machine has no such address"),
     ];

@@ -245,7 +245,6 @@ fn truncated(next: u64) -> String {
 
 /// What the tool is asked.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(title = "fetchArguments")]
 struct FetchArgs {
     /// The address of the page, whole: https://…
     #[schemars(url, length(min = 1))]

@@ -195,6 +195,7 @@ impl Renderer<'_> {
             "ul" | "ol" => list(node, &text, context),
             "li" => self.item(node, &text, context),
             "table" => format!("\n\n{}\n\n", text.trim()),
+            "thead" | "tbody" | "tfoot" => text,
             "tr" => self.row(node, &text),
             "td" | "th" => self.cell(node, &text),
             "caption" | "figcaption" => format!("\n\n{}\n\n", text.trim()),
@@ -515,6 +516,10 @@ mod tests {
                 "![im](http://a.test/i.png) ![d](data:…)",
             ),
             ("<dl><dt>t</dt><dd>d</dd></dl>", "t\n:   d"),
+            (
+                "<table><thead><tr><th>A</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>",
+                "| A |\n| --- |\n| 1 |",
+            ),
             ("<script>x</script><style>y</style>z", "z"),
             ("<q>x</q>", "\"x\""),
         ] {

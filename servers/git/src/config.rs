@@ -31,8 +31,6 @@ pub struct Config {
     pub remote_timeout: Duration,
     /// Bytes of text an answer holds before it is cut; default 100 000. (`--max-output-bytes`)
     pub max_output_bytes: usize,
-    /// How much the program says on stderr; the library itself says nothing. (`-v`, repeatable)
-    pub verbosity: u8,
     /// The absolute path of git; `None` looks for it in `PATH`. (`--git`)
     pub program: Option<PathBuf>,
     /// The variables of the operator's environment that git gets to see; everything else is left out.
@@ -55,7 +53,6 @@ impl Default for Config {
             timeout: Duration::from_secs(60),
             remote_timeout: Duration::from_secs(300),
             max_output_bytes: TEXT_BYTES_MAX,
-            verbosity: 0,
             program: None,
             environment: run::operators(&|name| std::env::var(name).ok()),
             tools: ToolChoice::default(),
@@ -71,8 +68,11 @@ impl Config {
     /// # Errors
     /// When a variable cannot be understood; the message names it.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
-        let mut config =
-            Self { environment: run::operators(&|name| vars.text(name)), tools: vars.tool_choice("MCP_GIT")?, ..Self::default() };
+        let mut config = Self {
+            environment: run::operators(&|name| vars.text(name)),
+            tools: vars.tool_choice("MCP_GIT")?,
+            ..Self::default()
+        };
         config.repositories =
             vars.list("MCP_GIT_REPOSITORIES", '\n').unwrap_or_default().into_iter().map(PathBuf::from).collect();
         for (name, target) in [
@@ -117,9 +117,7 @@ impl FromStr for RootsPolicy {
             "ignore" => Ok(Self::Ignore),
             "narrow" => Ok(Self::Narrow),
             "use" => Ok(Self::Use),
-            other => {
-                Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore, narrow or use."))
-            }
+            other => Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore, narrow or use.")),
         }
     }
 }

@@ -89,12 +89,7 @@ impl Reader<'_> {
     }
 
     /// The entries of these files and what they include, in files that git itself does not change by the way.
-    async fn entries(
-        self,
-        place: &Place,
-        files: Vec<PathBuf>,
-        worktree: bool,
-    ) -> Result<Vec<(String, String)>, Fault> {
+    async fn entries(self, place: &Place, files: Vec<PathBuf>, worktree: bool) -> Result<Vec<(String, String)>, Fault> {
         let mut queue: VecDeque<(PathBuf, usize)> = files.into_iter().map(|file| (file, 0)).collect();
         let mut found = Vec::new();
         let mut read = BTreeSet::new();

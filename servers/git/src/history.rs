@@ -37,7 +37,7 @@ pub(crate) struct Joined {
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
     /// Paths with conflicts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
     /// What happened.
     message: String,
@@ -141,8 +141,16 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
 
 /// `git merge` with everything off that we did not ask for.
 pub(crate) fn merge_command(repo: &Repo, flag: &str) -> Vec<std::ffi::OsString> {
-    let mut command =
-        args(&["merge", "--quiet", "--no-edit", "--no-stat", "--no-autostash", "--no-verify-signatures", repo.sign(), flag]);
+    let mut command = args(&[
+        "merge",
+        "--quiet",
+        "--no-edit",
+        "--no-stat",
+        "--no-autostash",
+        "--no-verify-signatures",
+        repo.sign(),
+        flag,
+    ]);
     if !repo.config().trust_repo_config {
         command.push("--no-verify".into());
     }
@@ -227,8 +235,12 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     if !q.confirm {
         let count = repo.must(&["rev-list", "--count", &format!("{upstream_id}..HEAD")]).await?.text();
         let branch = repo.current().await?.unwrap_or_else(|| "HEAD".to_owned());
-        let fault = Fault::new(format!("Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"));
-        return Err(fault.hint("Pass confirm: true if that is wanted. Commits that others already have should stay.").into());
+        let fault = Fault::new(format!(
+            "Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"
+        ));
+        return Err(fault
+            .hint("Pass confirm: true if that is wanted. Commits that others already have should stay.")
+            .into());
     }
     let mut command = args(&[
         "rebase",
@@ -336,7 +348,8 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
             Some((from, to)) if !to.starts_with('.') => {
                 no_dash("revision", to)?;
                 let (from, to) = (repo.commit(from).await?, repo.commit(to).await?);
-                let list = repo.must(&["rev-list", "--reverse", "--max-count=101", &format!("{from}..{to}")]).await?.text();
+                let list =
+                    repo.must(&["rev-list", "--reverse", "--max-count=101", &format!("{from}..{to}")]).await?.text();
                 hashes.extend(list.lines().map(str::to_owned));
             }
             _ => hashes.push(repo.commit(revision).await?),
@@ -537,16 +550,44 @@ async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, Fault> {
 
 /// What a plan may say: everything but `exec`.
 const STEPS: &[&str] = &[
-    "pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d", "label", "l", "reset", "t", "merge",
-    "m", "break", "b", "noop", "update-ref", "u", "revert",
+    "pick",
+    "p",
+    "reword",
+    "r",
+    "edit",
+    "e",
+    "squash",
+    "s",
+    "fixup",
+    "f",
+    "drop",
+    "d",
+    "label",
+    "l",
+    "reset",
+    "t",
+    "merge",
+    "m",
+    "break",
+    "b",
+    "noop",
+    "update-ref",
+    "u",
+    "revert",
 ];
 
 /// Strategies that are part of git. Another name would be looked up as a program.
 const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// How git says that something else has to be finished first.
-const IN_THE_WAY: &[&str] =
-    &["unmerged files", "not concluded", "needs merge", "must edit all merge conflicts", "already in progress", "already a rebase"];
+const IN_THE_WAY: &[&str] = &[
+    "unmerged files",
+    "not concluded",
+    "needs merge",
+    "must edit all merge conflicts",
+    "already in progress",
+    "already a rebase",
+];
 
 const PLAN_MAX: u64 = 4 * 1024 * 1024;
 const PICKS_MAX: usize = 100;

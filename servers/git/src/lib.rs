@@ -304,7 +304,7 @@ impl Git {
             .tool(&LOG, read::log)
             .tool(&CREATE_BRANCH, write::create_branch)
             .tool(&CHECKOUT, write::checkout)
-            .tool(&SHOW, read::show)
+            .tool(&SHOW, look::show)
             .tool(&BRANCH, read::branch)
             .tool(&BLAME, look::blame)
             .tool(&GREP, look::grep)
@@ -417,7 +417,8 @@ impl Git {
                 timeout: self.inner.config.timeout,
             };
             let text = self.inner.program.run(job).await?.text();
-            let mut numbers = text.trim_start_matches("git version ").split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+            let mut numbers =
+                text.trim_start_matches("git version ").split('.').map(|part| part.parse::<u32>().unwrap_or(0));
             let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             if version >= VERSION_MIN {
                 return Ok(());
@@ -512,7 +513,11 @@ impl Repo {
 
     /// The object that a revision names, as a full id; `kind` for example `commit` or `object`.
     async fn resolve(&self, revision: &str, kind: &str) -> Result<Option<String>, Fault> {
-        if revision.is_empty() || revision.contains(['\0', '\n']) || revision.starts_with('-') || revision.len() > REV_MAX {
+        if revision.is_empty()
+            || revision.contains(['\0', '\n'])
+            || revision.starts_with('-')
+            || revision.len() > REV_MAX
+        {
             return Ok(None);
         }
         // After a colon comes a path or a text, which would swallow the suffix that asks for a kind.
@@ -554,7 +559,9 @@ impl Repo {
     /// Whether the work tree is needed and there is none.
     fn needs_worktree(&self) -> Result<(), Fault> {
         if self.place.bare {
-            return Err(Fault::new("This repository is bare: it has no work tree").hint("Use git_log, git_show or git_diff."));
+            return Err(
+                Fault::new("This repository is bare: it has no work tree").hint("Use git_log, git_show or git_diff.")
+            );
         }
         Ok(())
     }
@@ -624,20 +631,32 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
 
 /// What to do about complaints that are common.
 const HINTS: &[(&str, &str)] = &[
-    ("tell me who you are", "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin."),
+    (
+        "tell me who you are",
+        "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
+    ),
     ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
     ("would be overwritten", "Commit the changes, or put them aside with git_stash."),
     ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
     ("ignored by one of your .gitignore", "Ignored files are not staged."),
-    ("dubious ownership", "The repository belongs to another user. The person running the server can trust it with \
-      git config --global --add safe.directory DIR."),
+    (
+        "dubious ownership",
+        "The repository belongs to another user. The person running the server can trust it with \
+      git config --global --add safe.directory DIR.",
+    ),
     ("index.lock", "Another git is at work in this repository; try again when it is done."),
     ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
     ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
-    ("Authentication failed", "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
-      the user's own configuration can provide one."),
-    ("could not read Username", "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
-      user's own configuration can provide one."),
+    (
+        "Authentication failed",
+        "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
+      the user's own configuration can provide one.",
+    ),
+    (
+        "could not read Username",
+        "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
+      user's own configuration can provide one.",
+    ),
     ("Permission denied", "The server's user may not do this there; an ssh agent must hold a key that may."),
     ("transport 'file' not allowed", "A remote on this machine must be inside the allowed repositories."),
 ];

@@ -1,13 +1,299 @@
-//! Tools of our own that only read: blame and grep.
+//! Tools that look into one commit or file: show, and of our own blame and grep.
 
 use crate::guard::Mode;
+use crate::read::{COMMIT_FORMAT, Commit, ENTRY_BYTES_MAX, commits, cut_notice, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
-use crate::{Git, no_dash, unresolved};
+use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, Paging, Shown, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ShowArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// A commit, branch or tag; or <revision>:<path> for a file or directory as of then.
+    revision: String,
+}
+
+/// What a revision names.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Object {
+    /// `commit`, `file` or `directory`.
+    kind: &'static str,
+    hash: String,
+    /// The commit, with its changes against its first parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<Commit>,
+    /// The changes of a commit, or the content of a file; cut when too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The names in a directory, directories with a slash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    /// The length of a file in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object>, Error> {
+    no_dash("revision", &q.revision)?;
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let Some(hash) = repo.resolve(&q.revision, "object").await? else {
+        return Err(match q.revision.split_once(':') {
+            Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
+                Fault::new(format!("Blob or Tree named '{path}' not found"))
+                    .hint(format!("git_show {before}: lists the names at the top."))
+                    .into()
+            }
+            _ => unresolved(&q.revision).into(),
+        });
+    };
+    let kind = repo.must(&["cat-file", "-t", &hash]).await?.text();
+    match kind.as_str() {
+        "blob" => Ok(show_file(&repo, hash).await?),
+        "tree" => Ok(show_directory(&repo, hash).await?),
+        _ => {
+            let hash = repo.commit(&q.revision).await?;
+            Ok(show_commit(&repo, hash).await?)
+        }
+    }
+}
+
+async fn show_file(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let size = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().ok();
+    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::Upto(repo.max), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let text = lossy(&done.out);
+    let text = if done.cut { clip(&text, repo.max).text.trim_end_matches('\u{fffd}').to_owned() } else { text };
+    let notice = done.cut.then(|| {
+        format!(
+            "[Cut: the file has {} bytes. git_grep finds lines in it.]",
+            size.map_or("more".to_owned(), |n: u64| n.to_string())
+        )
+    });
+    let paging = Paging { truncated: done.cut, next_cursor: None };
+    let value = Object { kind: "file", hash, commit: None, content: Some(text.clone()), names: None, size, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+async fn show_directory(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let name = |record: String| {
+        let (meta, name) = record.split_once('\t')?;
+        Some(if meta.contains(" tree ") { format!("{name}/") } else { name.to_owned() })
+    };
+    let mut names: Vec<String> = fields(&done.out).into_iter().filter_map(name).collect();
+    let mut paging = Paging { truncated: done.cut, next_cursor: None };
+    if names.len() > NAMES_MAX {
+        names.truncate(NAMES_MAX);
+        paging.truncated = true;
+    }
+    let notice = paging.truncated.then(|| format!("[Cut: more than {} names.]", names.len()));
+    let text = names.join("\n");
+    let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+async fn show_commit(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+    let head = [
+        "log",
+        "-1",
+        "-z",
+        COMMIT_FORMAT,
+        "--no-show-signature",
+        "--no-notes",
+        "--no-decorate",
+        "--no-patch",
+        &hash,
+        "--",
+    ];
+    let head = repo.run(args(&head), Keep::Head(repo.max), Vec::new()).await?;
+    if !head.good() {
+        return Err(repo.failed(&head));
+    }
+    let Some(mut commit) = commits(&head.out).into_iter().next() else {
+        return Err(Fault::new("The commit's header is too large to show"));
+    };
+    let mut text =
+        format!("commit {}\nAuthor: {} <{}>\nDate:   {}\n\n", commit.hash, commit.author, commit.email, commit.date);
+    for line in commit.message.trim_end_matches('\n').split('\n') {
+        text.push_str("    ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    let empty = if hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
+    let parent = commit.parents.first().cloned().unwrap_or_else(|| empty.to_owned());
+    let mut command = args(&["diff", "--full-index", "-M", "-p", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/"]);
+    command.extend(args(repo.plain_diff()));
+    command.extend(args(&[&parent, &hash, "--"]));
+    let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
+    let patch = lossy(&patches(&done.out));
+    text.push_str(&patch);
+    let mut notice = None;
+    if done.cut {
+        let sides = [parent, hash.clone()];
+        let numbers = repo
+            .run(
+                args(&["diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", &sides[0], &sides[1], "--"]),
+                Keep::Upto(ENTRY_BYTES_MAX),
+                Vec::new(),
+            )
+            .await;
+        let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+        notice = Some(cut_notice(&files, files.len()).replace(
+            "To see the rest, name",
+            &format!("To see the rest, call git_diff with target {}..{} and name", &sides[0][..12], &sides[1][..12]),
+        ));
+    }
+    commit.date = iso_date(&commit.date);
+    let paging = Paging { truncated: done.cut, next_cursor: None };
+    let value =
+        Object { kind: "commit", hash, commit: Some(commit), content: Some(patch), names: None, size: None, paging };
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+/// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`, and
+/// then the hunks as they are.
+fn patches(out: &[u8]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(out.len());
+    let mut header: Option<Header> = None;
+    for line in out.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"diff --git ") {
+            if let Some(done) = header.take() {
+                done.write(&mut shown);
+            }
+            header = Some(Header::of(rest));
+            continue;
+        }
+        if header.as_mut().is_some_and(|open| open.take(line)) {
+            continue;
+        }
+        if let Some(done) = header.take() {
+            done.write(&mut shown);
+        }
+        shown.extend_from_slice(line);
+    }
+    if let Some(done) = header {
+        done.write(&mut shown);
+    }
+    shown
+}
+
+/// What git says about a file before its hunks.
+#[derive(Default)]
+struct Header {
+    old: Vec<u8>,
+    new: Vec<u8>,
+    added: bool,
+    deleted: bool,
+}
+
+impl Header {
+    /// From `a/path b/path`; where the two are equal, which is the only case that needs them, the middle is known.
+    fn of(names: &[u8]) -> Self {
+        let names = names.strip_suffix(b"\n").unwrap_or(names);
+        let path = if names.first() == Some(&b'"') {
+            let end =
+                (1..names.len()).find(|at| names[*at] == b'"' && names[*at - 1] != b'\\').unwrap_or(names.len() - 1);
+            unquoted(&names[..=end])
+        } else {
+            names[..names.len() / 2].to_vec()
+        };
+        let path = path.get(2..).unwrap_or_default().to_vec();
+        Self { old: path.clone(), new: path, added: false, deleted: false }
+    }
+
+    /// Takes a line of the header; `false` when the line is not one.
+    fn take(&mut self, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let name =
+            |prefix: &[u8]| line.strip_prefix(prefix).map(|name| unquoted(name.strip_suffix(b"\t").unwrap_or(name)));
+        if line.starts_with(b"new file mode ") {
+            self.added = true;
+        } else if line.starts_with(b"deleted file mode ") {
+            self.deleted = true;
+        } else if let Some(path) = name(b"rename from ") {
+            self.old = path;
+        } else if let Some(path) = name(b"rename to ") {
+            self.new = path;
+        } else if let Some(path) = name(b"--- ") {
+            if path != b"/dev/null" {
+                self.old = path.get(2..).unwrap_or_default().to_vec();
+            }
+        } else if let Some(path) = name(b"+++ ") {
+            if path != b"/dev/null" {
+                self.new = path.get(2..).unwrap_or_default().to_vec();
+            }
+        } else {
+            let known: [&[u8]; 5] =
+                [b"old mode ", b"new mode ", b"similarity index ", b"dissimilarity index ", b"index "];
+            return known.iter().any(|known| line.starts_with(known));
+        }
+        true
+    }
+
+    fn write(&self, shown: &mut Vec<u8>) {
+        let mut side = |mark: &[u8], absent: bool, prefix: &[u8], path: &[u8]| {
+            shown.extend_from_slice(mark);
+            if absent {
+                shown.extend_from_slice(b"/dev/null");
+            } else {
+                shown.extend_from_slice(prefix);
+                shown.extend_from_slice(path);
+            }
+        };
+        side(b"\n--- ", self.added, b"a/", &self.old);
+        side(b"\n+++ ", self.deleted, b"b/", &self.new);
+        shown.push(b'\n');
+    }
+}
+
+/// A name as git quotes it, in quotes with escapes when it holds anything unusual.
+fn unquoted(name: &[u8]) -> Vec<u8> {
+    let Some(inner) = name.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return name.to_vec() };
+    let mut plain = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\\' {
+            plain.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(digit @ b'0'..=b'7') => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    if let Some(digit) = bytes.next_if(|byte| (b'0'..=b'7').contains(byte)) {
+                        value = value * 8 + u32::from(digit - b'0');
+                    }
+                }
+                plain.push(u8::try_from(value & 0xff).unwrap_or(b'?'));
+            }
+            Some(b'n') => plain.push(b'\n'),
+            Some(b't') => plain.push(b'\t'),
+            Some(b'r') => plain.push(b'\r'),
+            Some(b'a') => plain.push(7),
+            Some(b'b') => plain.push(8),
+            Some(b'f') => plain.push(12),
+            Some(b'v') => plain.push(11),
+            Some(other) => plain.push(other),
+            None => {}
+        }
+    }
+    plain
+}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BlameArgs {
@@ -118,9 +404,10 @@ fn parse_blame(path: String, out: &[u8], max: usize, cut: bool) -> (Blame, Strin
                 return (blame, text);
             }
             text.push_str(&shown);
-            let joins = blame.hunks.last().is_some_and(|hunk| {
-                hunk.hash == hash && hunk.start_line + hunk.lines.len() as u64 == line
-            });
+            let joins = blame
+                .hunks
+                .last()
+                .is_some_and(|hunk| hunk.hash == hash && hunk.start_line + hunk.lines.len() as u64 == line);
             match blame.hunks.last_mut().filter(|_| joins) {
                 Some(hunk) => hunk.lines.push(content.to_owned()),
                 None => blame.hunks.push(Hunk {
@@ -226,7 +513,8 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
         return Err(fault.hint("Search for one line's text.").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    let mut command = vec!["grep", "-I", "-n", "--column", "-z", "--no-color", "--full-name", "--no-recurse-submodules"];
+    let mut command =
+        vec!["grep", "-I", "-n", "--column", "-z", "--no-color", "--full-name", "--no-recurse-submodules"];
     command.push(if q.fixed { "-F" } else { "-E" });
     if !repo.config().trust_repo_config {
         command.push("--no-textconv");
@@ -290,7 +578,8 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
     let mut rest = out;
     while !rest.is_empty() {
         let mut parts = rest.splitn(4, |byte| *byte == 0);
-        let (Some(path), Some(line), Some(column), Some(tail)) = (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(path), Some(line), Some(column), Some(tail)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             break;
         };
@@ -310,6 +599,10 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
     found
 }
 
+/// The tree without entries: always known to git, whether stored or not.
+const EMPTY_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
+const NAMES_MAX: usize = 10_000;
 const PATTERN_MAX: usize = 10_000;
 const GREP_BYTES_MAX: usize = 8 * 1024 * 1024;
 const GREP_DEFAULT: usize = 200;
@@ -319,6 +612,17 @@ const LINE_MAX: usize = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_in_patches_are_unquoted() {
+        for (quoted, plain) in [
+            (&br#""a/caf\303\251""#[..], "a/café".as_bytes()),
+            (br#""a\tb\"c\\""#, b"a\tb\"c\\"),
+            (b"plain name", b"plain name"),
+        ] {
+            assert_eq!(unquoted(quoted), plain);
+        }
+    }
 
     #[test]
     fn days_are_those_of_the_calendar() {

@@ -28,9 +28,10 @@ impl Bounds {
         if self.any {
             return Self { any: false, dirs: other.to_vec() };
         }
-        let inner = other.iter().filter(|dir| self.hold(dir)).chain(
-            self.dirs.iter().filter(|dir| other.iter().any(|outer| dir.starts_with(outer))),
-        );
+        let inner = other
+            .iter()
+            .filter(|dir| self.hold(dir))
+            .chain(self.dirs.iter().filter(|dir| other.iter().any(|outer| dir.starts_with(outer))));
         let dirs: BTreeSet<PathBuf> = inner.cloned().collect();
         Self { any: false, dirs: dirs.into_iter().collect() }
     }
@@ -65,7 +66,8 @@ pub(crate) struct Place {
 impl Place {
     /// The configuration files it brings along that exist.
     pub(crate) fn configs(&self) -> Vec<PathBuf> {
-        let all = [self.common.join("config"), self.git_dir.join("config.worktree"), self.common.join("config.worktree")];
+        let all =
+            [self.common.join("config"), self.git_dir.join("config.worktree"), self.common.join("config.worktree")];
         let mut found: Vec<PathBuf> = all.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect();
         found.dedup();
         found
@@ -91,7 +93,9 @@ impl Place {
             });
         }
         if !path.exists() {
-            return Err(Fault::missing(format!("'{given}' does not exist")).hint("Pass the absolute path of a repository."));
+            return Err(
+                Fault::missing(format!("'{given}' does not exist")).hint("Pass the absolute path of a repository.")
+            );
         }
         let Some(place) = Self::above(bounds, &path)? else {
             return Err(Fault::missing(format!("'{given}' is not in a git repository"))
@@ -233,8 +237,9 @@ impl Place {
 /// The top level of the repository that `given` is in, for the operator's own paths.
 pub(crate) fn top_of(given: &Path) -> Result<PathBuf, Fault> {
     let shown = given.display();
-    let path = fs::canonicalize(given)
-        .map_err(|_| Fault::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository."))?;
+    let path = fs::canonicalize(given).map_err(|_| {
+        Fault::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository.")
+    })?;
     let everything = Bounds { any: true, dirs: Vec::new() };
     let found = Place::above(&everything, &path)?;
     found.map(|place| place.top).ok_or_else(|| {

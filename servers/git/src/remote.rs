@@ -45,7 +45,7 @@ pub(crate) struct Fetched {
     /// Branches and tags that are new, moved or gone.
     updated: Vec<Update>,
     /// Whether more were updated than are named.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
 
@@ -106,7 +106,8 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
 }
 
 async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<(), Fault> {
-    let mut command = args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
+    let mut command =
+        args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
     command.push(format!("--upload-pack={}", way.program("upload-pack")).into());
     command.extend(more.iter().map(OsString::from));
     let done = way.run(repo, command).await?;
@@ -119,7 +120,11 @@ async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Fau
         .must(&["for-each-ref", "--format=%(objectname) %(refname)", &format!("refs/remotes/{remote}/"), "refs/tags/"])
         .await?;
     let text = done.text();
-    Ok(text.lines().filter_map(|line| line.split_once(' ')).map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(id, name)| (name.to_owned(), id.to_owned()))
+        .collect())
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -147,7 +152,8 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
         Fault::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
     })?;
     let full = format!("refs/heads/{current}");
-    let followed = repo.must(&["for-each-ref", "--format=%(upstream:remotename)%00%(upstream:remoteref)", &full]).await?.text();
+    let followed =
+        repo.must(&["for-each-ref", "--format=%(upstream:remotename)%00%(upstream:remoteref)", &full]).await?.text();
     let (followed_remote, followed_ref) = followed.split_once('\0').unwrap_or_default();
     let asked = |given: &Option<String>, followed: &str, other: &str| {
         let given = given.clone().filter(|given| !given.is_empty());
@@ -228,11 +234,14 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let full = format!("refs/{space}/{name}");
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-            return Err(Fault::missing(format!("There is no {what} '{name}' here")).hint("git_branch and git_tag list them.").into());
+            return Err(Fault::missing(format!("There is no {what} '{name}' here"))
+                .hint("git_branch and git_tag list them.")
+                .into());
         }
         sent.push(format!("{full}:{full}"));
     }
-    let mut command = args(&["push", "--porcelain", "--no-progress", "--no-signed", "--no-follow-tags", "--recurse-submodules=no"]);
+    let mut command =
+        args(&["push", "--porcelain", "--no-progress", "--no-signed", "--no-follow-tags", "--recurse-submodules=no"]);
     if !repo.config().trust_repo_config {
         command.push("--no-verify".into());
     }
@@ -254,7 +263,9 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let arrived: Vec<&str> = refs.iter().filter(|r| r.status != "rejected").map(|r| r.name.as_str()).collect();
         let also = if arrived.is_empty() { String::new() } else { format!("; sent: {}", arrived.join(", ")) };
         let fault = Fault::new(format!("{} refused: {}{also}", way.remote, words.join("; ")));
-        return Err(fault.hint("git_pull (or git_fetch and git_merge) first when the remote has newer commits.").into());
+        return Err(fault
+            .hint("git_pull (or git_fetch and git_merge) first when the remote has newer commits.")
+            .into());
     }
     if !done.good() {
         return Err(repo.failed(&done).into());
@@ -346,15 +357,21 @@ impl Way {
                 let hazards = repo.git.reader(&repo.bounds).hazards(&place).await?;
                 if !repo.config().trust_repo_config && !hazards.is_empty() {
                     let names: Vec<&str> = hazards.iter().map(String::as_str).collect();
-                    return Err(refused(format!("a directory whose configuration names programs: {}", names.join(", "))));
+                    return Err(refused(format!(
+                        "a directory whose configuration names programs: {}",
+                        names.join(", ")
+                    )));
                 }
                 let program = repo.git.inner.program.path().to_string_lossy().replace('\'', r"'\''");
                 self.local = Some(format!("'{program}'"));
                 "file"
             }
             Kind::Unknown => {
-                return Err(Fault::new(format!("The remote '{}' has a URL of a kind that is not allowed", self.remote))
-                    .hint("https, http, ssh and git are."));
+                return Err(Fault::new(format!(
+                    "The remote '{}' has a URL of a kind that is not allowed",
+                    self.remote
+                ))
+                .hint("https, http, ssh and git are."));
             }
         };
         self.protocols.insert(protocol);

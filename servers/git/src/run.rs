@@ -118,7 +118,8 @@ impl Program {
             None => dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file()),
         };
         let path = found.ok_or_else(|| {
-            Fault::new("git was not found").hint("Install git, or name its absolute path with --git or MCP_GIT_PROGRAM.")
+            Fault::new("git was not found")
+                .hint("Install git, or name its absolute path with --git or MCP_GIT_PROGRAM.")
         })?;
         let (mut base, mut network) = (Vec::new(), Vec::new());
         for (name, value) in environment {
@@ -144,8 +145,12 @@ impl Program {
         let timeout = job.timeout;
         match tokio::time::timeout(timeout, self.run_unbounded(job)).await {
             Ok(done) => done,
-            Err(_) => Err(Fault::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
-                .hint("Narrow the request, or raise the limit with --timeout. Check git_status before trying again.")),
+            Err(_) => {
+                Err(Fault::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
+                    .hint(
+                        "Narrow the request, or raise the limit with --timeout. Check git_status before trying again.",
+                    ))
+            }
         }
     }
 
@@ -153,7 +158,8 @@ impl Program {
         let Ok(_slot) = self.slots.acquire().await else { return Err(Fault::new("The server is shutting down")) };
         let mut command = self.command(&job);
         let mut child = command.spawn().map_err(|error| {
-            Fault::new(format!("git could not be started: {}", error.kind())).hint("See whether the repository still exists.")
+            Fault::new(format!("git could not be started: {}", error.kind()))
+                .hint("See whether the repository still exists.")
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut group = Group { child: Some(child) };

@@ -58,8 +58,15 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         )
         .into());
     }
-    let mut command =
-        args(&["commit", "--quiet", "--cleanup=verbatim", "--allow-empty-message", "--no-status", repo.sign(), "--file=-"]);
+    let mut command = args(&[
+        "commit",
+        "--quiet",
+        "--cleanup=verbatim",
+        "--allow-empty-message",
+        "--no-status",
+        repo.sign(),
+        "--file=-",
+    ]);
     if !repo.config().trust_repo_config {
         command.push("--no-verify".into());
     }
@@ -254,14 +261,17 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
         direct
     } else {
         // `HEAD` and `@{-1}` stand for branches too.
-        repo.ask(&["rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", &q.branch_name]).await?.text()
+        repo.ask(&["rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", &q.branch_name])
+            .await?
+            .text()
     };
     let mut command = vec!["checkout", "--quiet", "--no-guess", "--no-recurse-submodules"];
     match full.strip_prefix("refs/heads/") {
         // A branch that another program put there under such a name.
         Some(branch) if branch.starts_with('-') => return Err(no_dash("branch name", branch).unwrap_err().into()),
         Some(branch) => command.push(branch),
-        None => command.extend(["--detach", &hash]),
+        // By its name, which git then remembers as where HEAD is detached; a name does not begin with `-` here.
+        None => command.extend(["--detach", &q.branch_name]),
     }
     command.push("--");
     repo.must(&command).await?;
@@ -361,7 +371,9 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
         return Ok(Shown::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
     }
     if known.is_some() {
-        return Err(Fault::new(format!("Tag '{name}' already exists")).hint("Choose another name, or delete it first.").into());
+        return Err(Fault::new(format!("Tag '{name}' already exists"))
+            .hint("Choose another name, or delete it first.")
+            .into());
     }
     let hash = repo.commit(q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD")).await?;
     let message = q.message.filter(|message| !message.is_empty());
@@ -434,7 +446,7 @@ pub(crate) struct Stashes {
     /// All that is put aside, the newest first.
     stashes: Vec<Stash>,
     /// Paths that could not be put together when it was brought back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
     /// For show: the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -461,7 +473,9 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     let name = format!("stash@{{{}}}", q.index);
     let chosen = usize::try_from(q.index).ok().and_then(|index| before.get(index));
     if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
-        return Err(Fault::missing(format!("{name} does not exist")).hint("git_stash with action list shows what there is.").into());
+        return Err(Fault::missing(format!("{name} does not exist"))
+            .hint("git_stash with action list shows what there is.")
+            .into());
     }
     let mut conflicts = Vec::new();
     let message = match q.action {
@@ -522,10 +536,22 @@ async fn stashes(repo: &Repo) -> Result<Vec<Stash>, Fault> {
     if repo.resolve("refs/stash", "commit").await?.is_none() {
         return Ok(Vec::new());
     }
-    let format = "--format=%H%x00%ai%x00%gs";
+    let format = "--format=%H%x00%aI%x00%gs";
     let most = format!("--max-count={PAGE_ITEMS_MAX}");
     let done = repo
-        .must(&["log", "-g", "-z", "--no-show-signature", "--no-notes", "--no-decorate", "--no-patch", format, &most, "refs/stash", "--"])
+        .must(&[
+            "log",
+            "-g",
+            "-z",
+            "--no-show-signature",
+            "--no-notes",
+            "--no-decorate",
+            "--no-patch",
+            format,
+            &most,
+            "refs/stash",
+            "--",
+        ])
         .await?;
     let fields = fields(&done.out);
     let stash = |(index, record): (usize, &[String])| Stash {

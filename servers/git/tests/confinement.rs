@@ -75,7 +75,11 @@ async fn every_part_of_a_repository_must_be_inside() {
             ".git",
         ),
         ("commondir", |w| w.put("r/.git/commondir", format!("{}\n", w.at("out/.git"))), "commondir"),
-        ("alternates", |w| w.put("r/.git/objects/info/alternates", format!("{}\n", w.at("out/.git/objects"))), "alternates"),
+        (
+            "alternates",
+            |w| w.put("r/.git/objects/info/alternates", format!("{}\n", w.at("out/.git/objects"))),
+            "alternates",
+        ),
         (
             "alternates of alternates",
             |w| {
@@ -223,9 +227,18 @@ async fn only_files_of_the_work_tree_are_staged() {
     let secret = w.git("r", &["hash-object", "../home/.kube/config"]);
     let s = w.open().await;
     let r = w.at("r");
-    for path in
-        ["../home/.kube/config", "d/../../home/.kube/config", &w.at("home/.kube/config"), "secret", "kube/config", "kube", "dangling", "/etc/passwd", ".git/config", ".git"]
-    {
+    for path in [
+        "../home/.kube/config",
+        "d/../../home/.kube/config",
+        &w.at("home/.kube/config"),
+        "secret",
+        "kube/config",
+        "kube",
+        "dangling",
+        "/etc/passwd",
+        ".git/config",
+        ".git",
+    ] {
         let text = s.bad("git_add", on(&r, json!({"files": ["f.txt", path]}))).await;
         assert!(text.starts_with(&format!("Path '{path}' is outside the repository '{r}'")), "{path}: {text}");
     }
@@ -321,7 +334,8 @@ async fn values_that_look_like_options_are_refused_by_every_argument() {
     let s = Session::of(config).await;
     let r = w.at("r");
     let output = format!("--output={}", w.at("mark"));
-    let values = [output.as_str(), "-f", "-", "--", "--exec=touch mark", "--upload-pack=touch mark", "-O/tmp/x", "--help"];
+    let values =
+        [output.as_str(), "-f", "-", "--", "--exec=touch mark", "--upload-pack=touch mark", "-O/tmp/x", "--help"];
     let full: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
     // Real refs of these names: resolving them is not enough.
     for space in ["heads", "tags"] {
@@ -376,7 +390,10 @@ async fn without_a_repository_nothing_is_allowed_unless_said() {
     let w = World::new();
     let s = Session::of(w.config_of(&[])).await;
     let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
-    assert!(text.starts_with("No repository may be used on this server\nHint: ") && text.contains("--allow-any"), "{text}");
+    assert!(
+        text.starts_with("No repository may be used on this server\nHint: ") && text.contains("--allow-any"),
+        "{text}"
+    );
     let mut config = w.config_of(&[]);
     config.allow_any = true;
     let s = Session::of(config).await;
@@ -428,9 +445,8 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
     use linchpin_git::RootsPolicy;
     let w = World::new();
     w.init("r2");
-    let root = |name: &str| -> Root {
-        serde_json::from_value(json!({"uri": format!("file://{}", w.at(name))})).unwrap()
-    };
+    let root =
+        |name: &str| -> Root { serde_json::from_value(json!({"uri": format!("file://{}", w.at(name))})).unwrap() };
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let cases: &[(&[&str], Option<RootsPolicy>, &[&str], &str)] = &[
             (&[], None, &["r"], "r"),
@@ -454,7 +470,12 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
             for name in ["r", "r2"] {
                 let result = client.call("git_status", json!({"repo_path": w.at(name)})).await.unwrap();
                 let expected = allowed.split(' ').any(|allowed| allowed == name);
-                assert_eq!(!result.is_error(), expected, "{configured:?} {policy:?} {roots:?} {name}: {}", result.text());
+                assert_eq!(
+                    !result.is_error(),
+                    expected,
+                    "{configured:?} {policy:?} {roots:?} {name}: {}",
+                    result.text()
+                );
             }
         }
     }

@@ -70,7 +70,10 @@ async fn a_huge_diff_is_cut_and_says_what_it_is_about() {
     let value: Value = serde_json::from_str(result.as_json()).unwrap();
     let (text, notice) = (value["content"][0]["text"].as_str().unwrap(), value["content"][1]["text"].as_str().unwrap());
     assert!(text.len() <= 100_100 && text.starts_with("Staged changes:\ndiff --git"), "{}", text.len());
-    assert!(notice.contains("3 files changed, 1500002 lines added") && notice.contains("huge.txt +1500000 -0"), "{notice}");
+    assert!(
+        notice.contains("3 files changed, 1500002 lines added") && notice.contains("huge.txt +1500000 -0"),
+        "{notice}"
+    );
     assert!(notice.contains("paths") && notice.contains("stat_only"), "{notice}");
     let structured = &value["structuredContent"];
     assert_eq!((&structured["truncated"], structured["files"].as_array().unwrap().len()), (&json!(true), 3));
@@ -143,7 +146,7 @@ fn hanging(w: &World) -> linchpin_git::Config {
     w.put(
         "git",
         format!(
-            "#!/bin/sh\ncase \"$*\" in *' add '*)\n sh -c 'trap \"\" TERM; echo $$ > {0}/child; sleep 600 & wait; sleep 600' &\n echo $$ > {0}/leader\n wait;;\n\
+            "#!/bin/sh\ncase \"$*\" in *' add '*)\n echo $$ > {0}/leader\n sh -c 'trap \"\" TERM; echo $$ > {0}/child; sleep 600 & wait; sleep 600' &\n wait;;\n\
              *) exec '{1}' \"$@\";; esac\n",
             w.at(""),
             real.display()

@@ -37,10 +37,19 @@ const CONFIG: &[Trap] = &[
     trap("core.pager", &[("core.pager", "EVIL"), ("pager.log", "EVIL")], ""),
     trap("core.editor", &[("core.editor", "EVIL")], "!commit --allow-empty"),
     trap("sequence.editor", &[("sequence.editor", "EVIL")], "stash -q -u; rebase -q -i HEAD~1"),
-    trap("gpg.program", &[("gpg.program", "EVIL"), ("commit.gpgSign", "true"), ("tag.gpgSign", "true")], "!commit -q --allow-empty -m x"),
+    trap(
+        "gpg.program",
+        &[("gpg.program", "EVIL"), ("commit.gpgSign", "true"), ("tag.gpgSign", "true")],
+        "!commit -q --allow-empty -m x",
+    ),
     trap(
         "gpg.ssh.program",
-        &[("gpg.ssh.program", "EVIL"), ("gpg.format", "ssh"), ("user.signingKey", "key::ssh-ed25519 AAAA"), ("commit.gpgSign", "true")],
+        &[
+            ("gpg.ssh.program", "EVIL"),
+            ("gpg.format", "ssh"),
+            ("user.signingKey", "key::ssh-ed25519 AAAA"),
+            ("commit.gpgSign", "true"),
+        ],
         "!commit -q --allow-empty -m x",
     ),
     trap(
@@ -49,8 +58,16 @@ const CONFIG: &[Trap] = &[
         "!commit -q --allow-empty -m x",
     ),
     trap("merge.*.driver", &[("merge.evil.driver", "EVIL")], "merge -q feat"),
-    trap("merge.verifySignatures", &[("merge.verifySignatures", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true")], "!log -1 signed"),
-    trap("branch.*.mergeOptions", &[("branch.main.mergeOptions", "-S --no-ff"), ("gpg.program", "EVIL")], "!merge -m m side"),
+    trap(
+        "merge.verifySignatures",
+        &[("merge.verifySignatures", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true")],
+        "!log -1 signed",
+    ),
+    trap(
+        "branch.*.mergeOptions",
+        &[("branch.main.mergeOptions", "-S --no-ff"), ("gpg.program", "EVIL")],
+        "!merge -m m side",
+    ),
     trap("pull.twohead", &[("pull.twohead", "evil")], ""),
     trap("trailer.*.command", &[("trailer.x.command", "EVIL")], "interpret-trailers f.txt"),
     trap("credential.helper", &[("credential.helper", "EVIL")], "!fetch http"),
@@ -59,7 +76,11 @@ const CONFIG: &[Trap] = &[
     trap("core.gitProxy", &[("core.gitProxy", "EVIL")], "!fetch gitproto"),
     trap("remote.*.uploadpack", &[("remote.origin.uploadpack", "EVIL")], "!fetch origin"),
     trap("remote.*.receivepack", &[("remote.origin.receivepack", "EVIL")], "!push origin main"),
-    trap("remote.*.vcs", &[("remote.origin.vcs", "ext"), ("remote.origin.url", "EVIL x"), ("protocol.ext.allow", "always")], "!fetch origin"),
+    trap(
+        "remote.*.vcs",
+        &[("remote.origin.vcs", "ext"), ("remote.origin.url", "EVIL x"), ("protocol.ext.allow", "always")],
+        "!fetch origin",
+    ),
     trap("core.alternateRefsCommand", &[("core.alternateRefsCommand", "EVIL")], "!fetch origin"),
     trap("alias", &[("alias.evil", "!EVIL"), ("alias.status", "!EVIL")], "evil"),
     trap("interactive.diffFilter", &[("interactive.diffFilter", "EVIL")], ""),
@@ -105,7 +126,10 @@ const HOOKS: &[(&str, &str)] = &[
 /// are staged and not, and a remote.
 fn world() -> World {
     let w = World::new();
-    w.put("r/.gitattributes", "*.txt diff=evil merge=evil\n*.bin filter=evil\n*.eq filter=a=b diff=a=b\n*.dot filter=x.y\n");
+    w.put(
+        "r/.gitattributes",
+        "*.txt diff=evil merge=evil\n*.bin filter=evil\n*.eq filter=a=b diff=a=b\n*.dot filter=x.y\n",
+    );
     w.put("r/a.bin", "bin\n");
     w.put("r/eq.eq", "eq\n");
     w.put("r/dot.dot", "dot\n");
@@ -131,7 +155,8 @@ fn world() -> World {
     w.script("hooks/pre-commit", "mark");
     // A signed commit, so that verifying has something to do.
     let commit = w.git("r", &["cat-file", "commit", "main"]);
-    let signed = commit.replacen("\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n", 1);
+    let signed =
+        commit.replacen("\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n", 1);
     w.put("signed", signed);
     let id = w.git("r", &["hash-object", "-t", "commit", "-w", &w.at("signed")]);
     w.git("r", &["branch", "signed", &id]);
@@ -169,9 +194,7 @@ fn dirty(w: &World) {
 
 fn arm(w: &World, trap: &Trap) {
     for (name, value) in trap.config {
-        let value = value
-            .replace("EVIL", &w.at("evil"))
-            .replace("HOOKS", &w.at("hooks"));
+        let value = value.replace("EVIL", &w.at("evil")).replace("HOOKS", &w.at("hooks"));
         w.git("r", &["config", name, &value]);
     }
     if trap.name.contains("alternateRefs") {
@@ -328,8 +351,26 @@ async fn no_hook_runs() {
     let failed = parade(&session(&w, false).await, &w).await;
     assert!(!w.has("mark"));
     // With nothing but hooks in the way, everything but the traps of the parade itself works.
-    let unexpected: Vec<&String> =
-        failed.iter().filter(|text| !["rebase", "cherry_pick", "\"http\"", "\"ssh\"", "gitproto", "1234567890", "abort", "git_push", "git_pull", "git_merge", "stash"].iter().any(|known| text.contains(known))).collect();
+    let unexpected: Vec<&String> = failed
+        .iter()
+        .filter(|text| {
+            ![
+                "rebase",
+                "cherry_pick",
+                "\"http\"",
+                "\"ssh\"",
+                "gitproto",
+                "1234567890",
+                "abort",
+                "git_push",
+                "git_pull",
+                "git_merge",
+                "stash",
+            ]
+            .iter()
+            .any(|known| text.contains(known))
+        })
+        .collect();
     assert_eq!(unexpected, Vec::<&String>::new());
     for (hook, control) in HOOKS.iter().filter(|(_, control)| !control.is_empty()) {
         let w = world();

@@ -34,7 +34,8 @@ async fn blame_names_the_commit_of_each_line() {
         value["hunks"][1],
         json!({"start_line": 2, "hash": hash(2), "author": "U", "date": "2026-01-02", "summary": "c2", "lines": ["2"]})
     );
-    let (_, value) = s.good("git_blame", on(&w.at("r"), json!({"path": "f.txt", "start_line": 2, "end_line": 2}))).await;
+    let (_, value) =
+        s.good("git_blame", on(&w.at("r"), json!({"path": "f.txt", "start_line": 2, "end_line": 2}))).await;
     assert_eq!(value["hunks"][0]["hash"], "0".repeat(40), "not committed yet");
     assert_eq!(value["hunks"].as_array().unwrap().len(), 1);
     for args in [
@@ -83,8 +84,14 @@ async fn grep_finds_lines_now_and_then() {
     let s = w.open().await;
     let grep = async |args: Value| s.text("git_grep", on(&w.at("r"), args)).await;
     assert_eq!(grep(json!({"pattern": "needle"})).await, "d/a b:1.txt:3:needle two");
-    assert_eq!(grep(json!({"pattern": "NEEDLE", "ignore_case": true})).await, "d/a b:1.txt:1:Needle one\nd/a b:1.txt:3:needle two");
-    assert_eq!(grep(json!({"pattern": "^needle (two|new)$", "untracked": true})).await, "d/a b:1.txt:3:needle two\nnew.txt:1:needle new");
+    assert_eq!(
+        grep(json!({"pattern": "NEEDLE", "ignore_case": true})).await,
+        "d/a b:1.txt:1:Needle one\nd/a b:1.txt:3:needle two"
+    );
+    assert_eq!(
+        grep(json!({"pattern": "^needle (two|new)$", "untracked": true})).await,
+        "d/a b:1.txt:3:needle two\nnew.txt:1:needle new"
+    );
     assert_eq!(grep(json!({"pattern": "ne+dle", "revision": "HEAD"})).await, "d/a b:1.txt:3:needle two");
     assert_eq!(grep(json!({"pattern": "needle", "revision": "HEAD:d"})).await, "a b:1.txt:3:needle two");
     assert_eq!(grep(json!({"pattern": "ne+dle", "fixed": true})).await, "No matches");
@@ -106,7 +113,8 @@ async fn grep_goes_on_with_a_cursor() {
     let s = w.open().await;
     let (mut seen, mut cursor) = (Vec::new(), Value::Null);
     loop {
-        let (_, value) = s.good("git_grep", on(&w.at("r"), json!({"pattern": "hit", "max_count": 20, "cursor": cursor}))).await;
+        let (_, value) =
+            s.good("git_grep", on(&w.at("r"), json!({"pattern": "hit", "max_count": 20, "cursor": cursor}))).await;
         seen.extend(value["matches"].as_array().unwrap().iter().map(|m| m["line"].as_u64().unwrap()));
         cursor = value["next_cursor"].clone();
         if cursor.is_null() {
@@ -164,7 +172,10 @@ async fn changes_are_put_aside_and_brought_back() {
     let (text, _) = stash(json!({"action": "list"})).await;
     assert!(text.ends_with("stash@{1}: On main: -m first"), "{text}");
     let (text, value) = stash(json!({"action": "show", "index": 1})).await;
-    assert!(text.starts_with("stash@{1}:\ndiff --git a/f.txt") && value["changes"]["files"][0]["path"] == "f.txt", "{text}");
+    assert!(
+        text.starts_with("stash@{1}:\ndiff --git a/f.txt") && value["changes"]["files"][0]["path"] == "f.txt",
+        "{text}"
+    );
     stash(json!({"action": "pop"})).await;
     assert_eq!(w.read("r/new.txt"), "new\n");
     stash(json!({"action": "apply"})).await;
@@ -261,7 +272,8 @@ async fn a_rebase_needs_to_be_confirmed() {
     assert_eq!(value["status"], "done");
     assert_eq!(w.git("r", &["log", "-3", "--format=%s"]), "main\nside\nfeat");
     assert_eq!(w.git("r", &["symbolic-ref", "--short", "HEAD"]), "main");
-    for args in [json!({"confirm": true}), json!({"upstream": "nope", "confirm": true}), json!({"action": "continue"})] {
+    for args in [json!({"confirm": true}), json!({"upstream": "nope", "confirm": true}), json!({"action": "continue"})]
+    {
         s.bad("git_rebase", on(&r, args)).await;
     }
     let w = parted();
@@ -292,7 +304,9 @@ async fn commits_are_picked() {
     let (text, _) = pick(json!({"revisions": ["side"], "no_commit": true})).await;
     assert!(text.starts_with("Staged, not committed"), "{text}");
     w.git("r", &["reset", "-q", "--hard", "main~1"]);
-    for args in [json!({}), json!({"revisions": ["nope"]}), json!({"revisions": ["side..side"]}), json!({"action": "abort"})] {
+    for args in
+        [json!({}), json!({"revisions": ["nope"]}), json!({"revisions": ["side..side"]}), json!({"action": "abort"})]
+    {
         s.bad("git_cherry_pick", on(&r, args)).await;
     }
 }

@@ -72,7 +72,10 @@ async fn diffs_have_the_published_headings() {
     let stat = s.text("git_diff", on(&r, json!({"target": "feat", "stat_only": true}))).await;
     assert!(stat.starts_with("Diff with feat:\n f.txt | 1 +\n"), "{stat}");
     w.git("r", &["add", "."]);
-    assert_eq!(s.text("git_diff_staged", on(&r, json!({"context_lines": 3.0}))).await, format!("Staged changes:\n{patch}"));
+    assert_eq!(
+        s.text("git_diff_staged", on(&r, json!({"context_lines": 3.0}))).await,
+        format!("Staged changes:\n{patch}")
+    );
     for wrong in [json!(-1), json!(1.5), json!("x"), json!(10_000_000_000_i64)] {
         s.bad("git_diff_staged", on(&r, json!({"context_lines": wrong}))).await;
     }
@@ -102,7 +105,10 @@ async fn a_diff_takes_ranges_and_paths() {
     assert_eq!(files(json!({"target": "feat", "paths": [w.at("r/new.txt"), "m.txt"]})).await, "m.txt new.txt");
     for target in ["nosuch", "main..nosuch", "nosuch...main", "", "..--output=x"] {
         let text = s.bad("git_diff", on(&w.at("r"), json!({"target": target}))).await;
-        assert!(text.contains("did not resolve to an object") || text.contains("cannot start with"), "{target}: {text}");
+        assert!(
+            text.contains("did not resolve to an object") || text.contains("cannot start with"),
+            "{target}: {text}"
+        );
     }
 }
 
@@ -130,7 +136,11 @@ async fn the_log_has_the_published_blocks() {
     ] {
         assert_eq!(log(args.clone()).await, of(ns), "{args}");
     }
-    assert_eq!(log(json!({"start_timestamp": "yesterday", "max_count": 5})).await, "Commit history:\n", "relative dates");
+    assert_eq!(
+        log(json!({"start_timestamp": "yesterday", "max_count": 5})).await,
+        "Commit history:\n",
+        "relative dates"
+    );
     let (_, value) = s.good("git_log", on(&w.at("r"), json!({"max_count": 1}))).await;
     let commit = json!({"hash": hash(3), "author": "U", "email": "u@x", "date": "2026-01-03T10:00:00+01:00",
         "parents": [hash(2)], "message": "c3\n\nbody line\n"});
@@ -247,7 +257,11 @@ async fn staging_and_committing_answer_the_published_sentences() {
     assert_eq!(w.git("r", &["diff", "--cached", "--name-only"]), "");
     assert!(w.has("r/two.txt"), "the files stay");
     std::fs::remove_file(w.path("r/f.txt")).unwrap();
-    assert_eq!(s.text("git_add", on(&r, json!({"files": ["f.txt"]}))).await, "Files staged successfully", "also a removal");
+    assert_eq!(
+        s.text("git_add", on(&r, json!({"files": ["f.txt"]}))).await,
+        "Files staged successfully",
+        "also a removal"
+    );
 }
 
 #[tokio::test]
@@ -331,10 +345,22 @@ async fn branches_are_listed_made_and_switched_to() {
     let text = s.text("git_checkout", on(&r, json!({"branch_name": "v1"}))).await;
     assert_eq!(text, format!("HEAD is now detached at {short}"));
     let bad = [
-        ("git_create_branch", json!({"branch_name": "x"}), "HEAD is detached, so there is no current branch to branch from; pass base_branch"),
-        ("git_create_branch", json!({"branch_name": "nb", "base_branch": "main"}), "Cannot create branch 'nb': refs/heads/nb already exists"),
+        (
+            "git_create_branch",
+            json!({"branch_name": "x"}),
+            "HEAD is detached, so there is no current branch to branch from; pass base_branch",
+        ),
+        (
+            "git_create_branch",
+            json!({"branch_name": "nb", "base_branch": "main"}),
+            "Cannot create branch 'nb': refs/heads/nb already exists",
+        ),
         ("git_create_branch", json!({"branch_name": "nb3", "base_branch": "zzz"}), "No item found with id zzz"),
-        ("git_create_branch", json!({"branch_name": "bad..name", "base_branch": "main"}), "Invalid branch name: 'bad..name'"),
+        (
+            "git_create_branch",
+            json!({"branch_name": "bad..name", "base_branch": "main"}),
+            "Invalid branch name: 'bad..name'",
+        ),
         ("git_create_branch", json!({"branch_name": "nb/below", "base_branch": "main"}), "cannot lock ref"),
         ("git_create_branch", json!({"branch_name": "HEAD", "base_branch": "main"}), "Invalid branch name: 'HEAD'"),
         ("git_branch", json!({"branch_type": "bogus"}), "Invalid branch type: bogus"),
@@ -368,7 +394,10 @@ async fn a_checkout_never_touches_files_by_name_or_loses_changes() {
     s.bad("git_checkout", on(&w.at("r"), json!({"branch_name": "f.txt"}))).await;
     // A branch wins over a file of the same name.
     w.git("r", &["branch", "f.txt"]);
-    assert_eq!(s.text("git_checkout", on(&w.at("r"), json!({"branch_name": "f.txt"}))).await, "Switched to branch 'f.txt'");
+    assert_eq!(
+        s.text("git_checkout", on(&w.at("r"), json!({"branch_name": "f.txt"}))).await,
+        "Switched to branch 'f.txt'"
+    );
     assert_eq!(w.read("r/f.txt"), "precious\n");
 }
 

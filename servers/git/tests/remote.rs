@@ -117,7 +117,14 @@ async fn goes_around(w: &World, s: &Session) {
     s.text("git_fetch", on(&r, json!({"branch": "gone"}))).await;
     w.git("other", &["push", "-q", "origin", ":gone"]);
     let (_, value) = s.good("git_fetch", on(&r, json!({"prune": true}))).await;
-    assert!(value["updated"].as_array().unwrap().iter().any(|u| u["name"] == "refs/remotes/origin/gone" && u["to"].is_null()), "{value}");
+    assert!(
+        value["updated"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|u| u["name"] == "refs/remotes/origin/gone" && u["to"].is_null()),
+        "{value}"
+    );
 }
 
 #[tokio::test]
@@ -206,7 +213,12 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
     assert!(s.bad("git_fetch", on(&r, json!({"remote": "rewritten"}))).await.contains("outside what may be used"));
     assert!(s.bad("git_push", on(&r, json!({"remote": "pushes"}))).await.contains("outside what may be used"));
     s.text("git_fetch", on(&r, json!({"remote": "pushes"}))).await;
-    for remote in [w.at("remote.git"), format!("file://{}", w.at("remote.git")), "https://u:secret@127.0.0.1:9/x".into(), "nope".into()] {
+    for remote in [
+        w.at("remote.git"),
+        format!("file://{}", w.at("remote.git")),
+        "https://u:secret@127.0.0.1:9/x".into(),
+        "nope".into(),
+    ] {
         for tool in ["git_fetch", "git_pull", "git_push"] {
             let text = s.bad(tool, on(&r, json!({"remote": remote}))).await;
             assert!(text.starts_with("There is no remote") && !text.contains("secret"), "{text}");
@@ -218,7 +230,15 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
 #[tokio::test]
 async fn a_directory_that_serves_as_remote_runs_nothing() {
     let w = world();
-    for hook in ["pre-receive", "update", "post-receive", "post-update", "reference-transaction", "proc-receive", "push-to-checkout"] {
+    for hook in [
+        "pre-receive",
+        "update",
+        "post-receive",
+        "post-update",
+        "reference-transaction",
+        "proc-receive",
+        "push-to-checkout",
+    ] {
         w.script(&format!("remote.git/hooks/{hook}"), "mark");
     }
     w.git("r", &["commit", "-q", "--allow-empty", "-m", "x"]);
@@ -260,7 +280,10 @@ async fn the_repository_does_not_decide_where_traffic_goes() {
         w.git("r", &["config", key, &value]);
         for tool in ["git_fetch", "git_pull", "git_push"] {
             let text = s.bad(tool, on(&w.at("r"), json!({}))).await;
-            assert!(text.contains("decides where traffic goes") && text.to_lowercase().contains(&key.to_lowercase()), "{tool} {key}: {text}");
+            assert!(
+                text.contains("decides where traffic goes") && text.to_lowercase().contains(&key.to_lowercase()),
+                "{tool} {key}: {text}"
+            );
         }
         assert_eq!(HITS.load(Ordering::SeqCst), 0, "{key}");
         if key == "http.proxy" {
@@ -303,7 +326,9 @@ async fn helpers_of_the_users_own_configuration_still_work() {
             let known = text.contains("Authorization: Basic");
             let _ = send.send(text);
             let status = if known { "404 Not Found" } else { "401 Unauthorized" };
-            let head = format!("HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let head = format!(
+                "HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
             let _ = stream.write_all(head.as_bytes());
         }
     });
@@ -311,7 +336,8 @@ async fn helpers_of_the_users_own_configuration_still_work() {
     let url = format!("http://127.0.0.1:{port}");
     let script = w.path("home/helper");
     w.script("home/helper", "unused");
-    std::fs::write(&script, "#!/bin/sh\n[ \"$1\" = get ] && printf 'username=me\\npassword=secret\\n'\nexit 0\n").unwrap();
+    std::fs::write(&script, "#!/bin/sh\n[ \"$1\" = get ] && printf 'username=me\\npassword=secret\\n'\nexit 0\n")
+        .unwrap();
     w.git("r", &["config", "--global", &format!("credential.{url}.helper"), &w.at("home/helper")]);
     let evil = w.script("evil", "mark");
     w.git("r", &["config", "credential.helper", &evil]);

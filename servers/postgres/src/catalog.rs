@@ -47,8 +47,9 @@ pub struct Describe {
 /// Arguments of `pg_top_queries`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct TopQueries {
-    /// By what.
+    /// By what: total, mean (time), calls or rows.
     #[serde(default)]
+    #[schemars(schema_with = "top_by_schema")]
     pub sort: TopBy,
     /// How many; 10 if left out, at most 100.
     pub limit: Option<usize>,
@@ -59,7 +60,6 @@ pub struct TopQueries {
 /// By what statements are ordered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
 pub enum TopBy {
     /// Time of all calls.
     #[default]
@@ -70,6 +70,10 @@ pub enum TopBy {
     Calls,
     /// Rows.
     Rows,
+}
+
+fn top_by_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "enum": ["total", "mean", "calls", "rows"] })
 }
 
 /// Arguments of `pg_health`.
@@ -327,7 +331,7 @@ SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname
   'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END))::text
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $3::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-  AND CASE WHEN $2 IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::name END
+  AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::name END
   AND ($1::name[] = '{}' OR n.nspname = ANY ($1::name[]))
 LIMIT 1";
 

@@ -546,7 +546,7 @@ WITH RECURSIVE rel(oid, via) AS (
   ) AS part(oid)
   WHERE p.oid >= 16384 AND part.oid <> 0
 )
-SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted, p.prosecdef,
+SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted OR p.prokind = 'a', p.prosecdef,
   p.oid < 16384, coalesce(e.extname::text, '')
 FROM every
 JOIN pg_catalog.pg_proc p ON p.oid = every.oid

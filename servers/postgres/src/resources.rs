@@ -5,7 +5,6 @@ use crate::cell::{Cell, Shape, Type, objects};
 use crate::config::percent_encode;
 use crate::session::Database;
 use linchpin::server::Handle;
-use linchpin::types::content::ResourceContents;
 use linchpin::{Error, NoArgs, Resource, Server};
 use linchpin_kit::Fault;
 use schemars::JsonSchema;
@@ -165,7 +164,7 @@ async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, Fault> {
 }
 
 /// The table that a URI names: in `public`, or behind a dot.
-async fn named(database: &Arc<Database>, text: &str) -> Result<ResourceContents, Error> {
+async fn named(database: &Arc<Database>, text: &str) -> Result<String, Error> {
     let in_public = Table { schema: "public".to_owned(), name: text.to_owned() };
     let split = text
         .match_indices('.')
@@ -180,7 +179,7 @@ async fn named(database: &Arc<Database>, text: &str) -> Result<ResourceContents,
 }
 
 /// The columns of a table as JSON; `None` when there is no such table.
-async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<ResourceContents>, Error> {
+async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<String>, Error> {
     let allowed = &database.target.schemas;
     if !allowed.is_empty() && !allowed.contains(&table.schema) {
         return Ok(None);
@@ -190,8 +189,7 @@ async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<Resou
     let text = Type { name: String::new(), shape: Shape::Text, array: None };
     let rows: Vec<Vec<Cell>> =
         rows.iter().map(|row| (0..row.len()).map(|at| Cell::new(row.cell(at).as_deref(), &text)).collect()).collect();
-    // The URI that was read and the media type are filled in.
-    Ok((!rows.is_empty()).then(|| ResourceContents::text("", objects(&["column_name", "data_type"], &rows))))
+    Ok((!rows.is_empty()).then(|| objects(&["column_name", "data_type"], &rows)))
 }
 
 /// $1 the schemas that may be read (empty: all but the system's), $2 how many. Those of `public` come first.

@@ -282,6 +282,9 @@ impl Database {
             statements.push((CHECK, &check));
             statements.push((FOREIGN_SCHEMAS, &schemas));
         }
+        if seen.is_some() || mode != Mode::Read {
+            statements.push(("SET LOCAL jit TO DEFAULT", &[]));
+        }
         let mut lease = self.lease(true).await?;
         let mut started = Self::run_on(&mut lease, &statements).await;
         if matches!(started, Err(WireError::Broken(_))) && !lease.fresh {
@@ -675,14 +678,15 @@ SELECT bool_or(r.rolsuper),
   pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding')
 FROM pg_catalog.pg_roles r WHERE r.rolname IN (session_user, current_user)";
 
-/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything.
+/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our
+/// own questions would take longer than answering them; what callers ask is compiled as the server is set.
 const SETTINGS: &str = r"
 SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
   pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
   pg_catalog.set_config('search_path', coalesce($4, pg_catalog.current_setting('search_path')), true),
   pg_catalog.set_config('standard_conforming_strings', 'on', true), pg_catalog.set_config('bytea_output', 'hex', true),
   pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true),
-  pg_catalog.set_config('extra_float_digits', '1', true)";
+  pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('jit', 'off', true)";
 
 /// Which of the names ($1) are schemas that are not allowed ($2).
 const FOREIGN_SCHEMAS: &str = r"

@@ -3,6 +3,7 @@
 use crate::cell::{Cell, cells, objects};
 use crate::session::{Answer, Mode, Request};
 use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Postgres, QUERY, TOP_QUERIES, guard, lex};
+use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
 use linchpin_kit::{Fault, Shown, Toolbox};
 use schemars::JsonSchema;
@@ -16,33 +17,56 @@ const STATEMENTS_MAX: usize = 100;
 
 /// Puts the tools on a server.
 pub(crate) fn add(toolbox: Toolbox<Postgres>, writes: bool) -> Toolbox<Postgres> {
-    let query = |tool: linchpin::Tool| {
+    let query = |tool: Tool| {
+        let tool = tool.output_schema(lean(&[
+            ("columns", "array"),
+            ("rows", "array"),
+            ("row_count", "integer"),
+            ("truncated", "boolean"),
+        ]));
         if !writes {
             return tool;
         }
         // The same tool, but what it does is the caller's choice.
-        tool.description("Run one SQL statement, which may change data; for several, use pg_execute.").annotations(
-            ToolAnnotations {
-                title: None,
-                read_only_hint: Some(false),
-                destructive_hint: Some(true),
-                idempotent_hint: Some(false),
-                open_world_hint: Some(false),
-            },
-        )
+        tool.description("Run one SQL statement, which may change data; for several, use pg_execute.")
+            .annotations(hints(true))
     };
-    let explain = |tool: linchpin::Tool| {
-        if writes { tool.description("The plan of a statement; analyze runs it, then undoes it.") } else { tool }
+    let explain = |tool: Tool| {
+        if !writes {
+            return tool;
+        }
+        // Numbers taken from a sequence stay taken.
+        tool.description("The plan of a statement; analyze runs it, then undoes it.").annotations(hints(false))
     };
+    let items = |tool: Tool| tool.output_schema(lean(&[("items", "array")]));
     toolbox
         .tool_as(&QUERY, query, Postgres::query)
-        .tool(&LIST_SCHEMAS, Postgres::list_schemas)
-        .tool(&LIST_OBJECTS, Postgres::list_objects)
+        .tool_as(&LIST_SCHEMAS, items, Postgres::list_schemas)
+        .tool_as(&LIST_OBJECTS, items, Postgres::list_objects)
         .tool(&DESCRIBE, Postgres::describe)
         .tool_as(&EXPLAIN, explain, Postgres::explain)
-        .tool(&TOP_QUERIES, Postgres::top_queries)
+        .tool_as(&TOP_QUERIES, items, Postgres::top_queries)
         .tool(&HEALTH, Postgres::health)
         .tool(&EXECUTE, Postgres::execute)
+}
+
+/// The schema of an object with these members. Lists of tools are read by models, and every word of a schema costs.
+fn lean(members: &[(&str, &str)]) -> serde_json::Value {
+    let properties: serde_json::Map<_, _> =
+        members.iter().map(|(name, of)| ((*name).to_owned(), serde_json::json!({ "type": of }))).collect();
+    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    serde_json::json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// Of a tool that changes something.
+fn hints(destructive: bool) -> ToolAnnotations {
+    ToolAnnotations {
+        title: None,
+        read_only_hint: Some(false),
+        destructive_hint: Some(destructive),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(false),
+    }
 }
 
 /// Arguments of `query`.
@@ -91,7 +115,7 @@ pub struct Rows {
     pub command: Option<String>,
 }
 
-/// A list of objects, without saying more: lists of tools are read by models, and every word of a schema costs.
+/// A list of objects, without saying more.
 pub(crate) fn objects_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "array", "items": { "type": "object" } })
 }

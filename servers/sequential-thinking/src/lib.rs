@@ -148,7 +148,7 @@ impl SequentialThinking {
     /// Opens it. There are no warnings.
     ///
     /// # Errors
-    /// None so far.
+    /// When the choice of tools names one that does not exist.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
         // What nobody can ask for is not kept: without the export, a thought is only counted.
         let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);

@@ -182,7 +182,7 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
         ),
         // VACUUM itself attaches a nameless file beside the database.
         AuthAction::Attach { filename: "" } if policy == Policy::Vacuum => Ok(()),
-        AuthAction::Attach { .. } | AuthAction::Detach { .. } => Ok(()),
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } => Err(Refusal::Attach),
         AuthAction::Transaction { .. } => {
             only_if(matches!(policy, Policy::Transaction | Policy::Vacuum), Refusal::Transaction)
         }

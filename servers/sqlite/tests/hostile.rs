@@ -256,6 +256,26 @@ async fn a_database_in_memory_is_one_for_all_calls() {
 }
 
 #[tokio::test]
+async fn tables_named_like_parts_of_an_rtree_cannot_be_changed_by_reading_either() {
+    for path in [":memory:", "x.db"] {
+        let w = World::with(|c| {
+            if path == ":memory:" {
+                c.db_path = path.into();
+            }
+        })
+        .await;
+        w.write("CREATE TABLE x_node(a)").await;
+        w.write("INSERT INTO x_node VALUES (1)").await;
+        for statement in ["DELETE FROM x_node", "UPDATE x_node SET a = 2 RETURNING a", "INSERT INTO x_node VALUES (2)"]
+        {
+            let error = w.error("read_query", sql(statement)).await;
+            assert!(error.starts_with("Error: Only SELECT queries are allowed for read_query"), "{path}: {error}");
+        }
+        assert_eq!(w.read("SELECT a FROM x_node").await, r#"[{"a":1}]"#, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn triggers_and_views_of_a_hostile_file_cannot_call_what_is_dangerous() {
     let dir = tempfile::tempdir().unwrap();
     let evil = dir.path().join("evil.so").display().to_string();

@@ -147,8 +147,10 @@ impl Zones {
     pub(crate) fn of_the_system(&self) -> Option<String> {
         let known = |name: &str| self.load(name).map(|_| name.to_owned());
         let named = TimeZone::try_system().ok().and_then(|zone| known(zone.iana_name()?));
-        // Where /etc/localtime is a copy and no link, Debian and its relatives still write the name down.
-        named.or_else(|| known(beginning("/etc/timezone", 256)?.lines().next()?.trim()))
+        // Where /etc/localtime is a copy and no link, Debian and its relatives still write the name down. A `TZ` that was set
+        // and has no name (`EST5EDT4,M3.2.0,M11.1.0`) is not overruled by it.
+        let written = || known(beginning("/etc/timezone", 256)?.lines().next()?.trim());
+        named.or_else(|| if std::env::var_os("TZ").is_none() { written() } else { None })
     }
 
     /// The versions of the databases, the one that comes first first.

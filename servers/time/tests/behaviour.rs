@@ -814,6 +814,10 @@ fn without_a_flag_the_systems_zone_is_used_and_utc_when_it_has_no_name() {
         ("Asia/Tokyo", "ZONE=Asia/Tokyo WARNINGS=0"),
         (":Asia/Tokyo", "ZONE=Asia/Tokyo WARNINGS=0"),
         ("/usr/share/zoneinfo/Asia/Tokyo", "ZONE=Asia/Tokyo WARNINGS=0"),
+        ("", "ZONE=UTC WARNINGS=0"),
+        ("EST5EDT4,M3.2.0,M11.1.0", "ZONE=UTC WARNINGS=1"),
+        ("No/Such_Zone", "ZONE=UTC WARNINGS=1"),
+        ("/etc/passwd", "ZONE=UTC WARNINGS=1"),
     ] {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_says_its_zone", "--ignored", "--nocapture"])

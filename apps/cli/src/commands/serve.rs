@@ -1,7 +1,7 @@
 //! `linchpin serve`, and the program under the name of a published server.
 
 use crate::fail::Failure;
-use crate::place::{Card, PlaceArgs};
+use crate::place::{Card, PlaceArgs, without_alias};
 use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use linchpin::server::Server;
@@ -20,12 +20,12 @@ pub(crate) enum Serve {
 
 impl Args for Serve {
     fn augment_args(command: Command) -> Command {
-        SeveralArgs::augment_args(command)
+        without_alias(SeveralArgs::augment_args(command))
             .args_conflicts_with_subcommands(true)
             .subcommand_value_name("NAME")
             .subcommand_help_heading("Servers")
             .disable_help_subcommand(true)
-            .subcommands(ENTRIES.iter().map(Entry::command))
+            .subcommands(ENTRIES.iter().map(Entry::subcommand))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -19,17 +19,17 @@ mod tools;
 
 #[cfg(feature = "everything")]
 mod everything;
+#[cfg(feature = "fetch")]
+mod fetch;
 #[cfg(feature = "filesystem")]
 mod filesystem;
 #[cfg(feature = "memory")]
 mod memory;
 // The rest, as their files come (here and in ENTRIES):
-// #[cfg(feature = "fetch")]
-// mod fetch;
-// #[cfg(feature = "git")]
-// mod git;
-// #[cfg(feature = "postgres")]
-// mod postgres;
+#[cfg(feature = "git")]
+mod git;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sequential-thinking")]
 mod sequential_thinking;
 #[cfg(feature = "sqlite")]
@@ -41,7 +41,7 @@ pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
 
 use crate::fail::Failure;
-use crate::place::PlaceArgs;
+use crate::place::{PlaceArgs, without_alias};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::server::Server;
 use linchpin_kit::{Fault, Service, ToolChoice, Vars};
@@ -117,16 +117,16 @@ pub(crate) enum Main {
 pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "filesystem")]
     Entry::of::<filesystem::FilesystemArgs>(),
-    // #[cfg(feature = "git")]
-    // Entry::of::<git::GitArgs>(),
-    // #[cfg(feature = "fetch")]
-    // Entry::of::<fetch::FetchArgs>(),
+    #[cfg(feature = "git")]
+    Entry::of::<git::GitArgs>(),
+    #[cfg(feature = "fetch")]
+    Entry::of::<fetch::FetchArgs>(),
     #[cfg(feature = "memory")]
     Entry::of::<memory::MemoryArgs>(),
     #[cfg(feature = "sqlite")]
     Entry::of::<sqlite::SqliteArgs>(),
-    // #[cfg(feature = "postgres")]
-    // Entry::of::<postgres::PostgresArgs>(),
+    #[cfg(feature = "postgres")]
+    Entry::of::<postgres::PostgresArgs>(),
     #[cfg(feature = "time")]
     Entry::of::<time::TimeArgs>(),
     #[cfg(feature = "sequential-thinking")]
@@ -219,20 +219,40 @@ impl Entry {
 
     /// Its command line without where to serve: what a word of several can hold.
     fn own_command(&self) -> Command {
-        let command = ToolArgs::augment_args((self.arguments)(Command::new(self.name)));
+        self.own(Command::new(self.name))
+    }
+
+    fn own(&self, command: Command) -> Command {
+        let command = ToolArgs::augment_args((self.arguments)(command));
         command.about(self.about).before_help(format!("Examples:\n{}", self.examples)).after_help(self.notes)
     }
 
     /// Its whole command line.
-    pub(crate) fn command(&self) -> Command {
-        let command = PlaceArgs::augment_args(self.own_command());
+    fn command(&self) -> Command {
+        self.whole(Command::new(self.name))
+    }
+
+    fn whole(&self, command: Command) -> Command {
+        let command = self.own(command);
+        let taken = command.get_arguments().any(|arg| arg.get_long() == Some("allow-host"));
+        let command = PlaceArgs::augment_args(command);
+        let command = if taken { without_alias(command) } else { command };
         let version = match (self.data)() {
             Some(data) => format!("{} ({data})", env!("CARGO_PKG_VERSION")),
             None => env!("CARGO_PKG_VERSION").to_owned(),
         };
-        // The parser keeps versions for the life of the process; the commands are made a few times in it.
+        // The parser keeps versions for the life of the process; a command is made a few times in it.
         let version: &'static str = Box::leak(version.into_boxed_str());
         command.about(self.about).display_name(format!("linchpin-{}", self.name)).version(version)
+    }
+
+    /// The subcommand, whose arguments are only put together when it is the one that was typed.
+    pub(crate) fn subcommand(&self) -> Command {
+        let fill = |command: Command| match Entry::named(command.get_name()) {
+            Some(entry) => entry.whole(command),
+            None => command,
+        };
+        Command::new(self.name).about(self.about).defer(fill)
     }
 
     /// It alone, as a server under the published names.
@@ -333,7 +353,14 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
                 for values in matches.get_raw_occurrences(id).into_iter().flatten() {
                     let values: Vec<String> = values
                         .map(|value| value.to_string_lossy())
-                        .map(|value| if is_path { in_full(&value) } else { without_password(&value) })
+                        .map(|value| match id {
+                            _ if is_path => in_full(&value),
+                            // A secret stands behind the sign.
+                            "header" => {
+                                value.split_once('=').map_or_else(String::new, |(head, _)| format!("{head}=VALUE"))
+                            }
+                            _ => without_password(&value),
+                        })
                         .collect();
                     match &flag {
                         Some(flag) if arg.is_require_equals_set() => flags.push(format!("{flag}={}", values.join(","))),
@@ -417,7 +444,7 @@ mod tests {
                 Main::Word => assert!(entry.takes_words(), "{}", entry.name),
                 Main::Nothing => assert!(!entry.takes_several, "{}", entry.name),
             }
-            command.debug_assert();
+            entry.command().debug_assert();
         }
     }
 

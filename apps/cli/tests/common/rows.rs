@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
+#[cfg(feature = "postgres")]
+#[path = "../../../../servers/postgres/tests/common/mod.rs"]
+mod cluster;
+
 /// A server to try.
 pub(crate) struct Row {
     /// The name after `linchpin serve` and `mcp-server-`.
@@ -94,6 +98,18 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         let mut row = row("sqlite", "read_query", json!({ "query": "SELECT 20 + 22 AS sum" }), "42");
         row.original = vec!["--db-path".to_owned(), file.clone()];
         row.word = format!("sqlite:{file}");
+        rows.push(row);
+    }
+    #[cfg(feature = "postgres")]
+    {
+        let cluster = cluster::Cluster::start();
+        cluster.sql("create role reader login");
+        let url = cluster.url("reader");
+        let mut row = row("postgres", "query", json!({ "sql": "SELECT 20 + 22 AS sum" }), "42");
+        row.original = vec![url.clone()];
+        row.word = url;
+        row.prefix = "pg";
+        row.keep = vec![Box::new(cluster)];
         rows.push(row);
     }
     if cfg!(feature = "time") {

@@ -158,10 +158,13 @@ pub fn redirect(status: u16, to: &str) -> Does {
     Does::Answers(answer(status, &format!("location: {to}\r\n"), b""))
 }
 
+/// A name and what it means, one time after the other.
+type Name = (String, VecDeque<Vec<IpAddr>>);
+
 /// Names that mean what a test says; every lookup takes the next meaning, the last one stays.
 #[derive(Clone, Default)]
 pub struct Names {
-    known: Arc<Mutex<Vec<(String, VecDeque<Vec<IpAddr>>)>>>,
+    known: Arc<Mutex<Vec<Name>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 

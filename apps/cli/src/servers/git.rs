@@ -1,0 +1,115 @@
+//! `linchpin serve git`.
+
+use super::{Main, Native};
+use clap::{Args, ValueHint};
+use linchpin::server::Server;
+use linchpin_git::{Config, Git, SERVICE};
+use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct GitArgs {
+    /// A repository that can be used, or a directory in it. May be repeated [default: those in the roots a client names].
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    repository: Vec<PathBuf>,
+
+    /// Without --repository: allow every repository on this machine.
+    #[arg(long)]
+    allow_any: bool,
+
+    /// Offer git_fetch, git_pull and git_push.
+    #[arg(long)]
+    allow_remote: bool,
+
+    /// Let git_push replace commits of a remote when it is asked to.
+    #[arg(long)]
+    allow_force: bool,
+
+    /// Run what a repository's own configuration names: hooks, filters, drivers, helpers.
+    #[arg(long)]
+    trust_repo_config: bool,
+
+    /// Sign commits and tags with your own key.
+    #[arg(long)]
+    sign: bool,
+
+    /// What to do with the roots a client names [default: use without --repository and --allow-any, else ignore].
+    #[arg(long, value_name = "ignore|narrow|use")]
+    roots: Option<String>,
+
+    /// How long one run of git may take, in seconds [default: 60].
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+
+    /// How long a run that talks to a remote may take, in seconds [default: 300].
+    #[arg(long, value_name = "SECONDS")]
+    remote_timeout: Option<u64>,
+
+    /// Most text in one answer, in bytes [default: 100000].
+    #[arg(long, value_name = "BYTES")]
+    max_output_bytes: Option<usize>,
+
+    /// The git to run, by its absolute path [default: the first in PATH].
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    git: Option<PathBuf>,
+}
+
+impl Native for GitArgs {
+    const NAME: &'static str = "git";
+    const TITLE: &'static str = "Git";
+    const ABOUT: &'static str = "Git repositories, and nothing that they bring along";
+    const EXAMPLES: &'static str = "  \
+  linchpin serve git --repository .
+  linchpin serve git --read-only -r ~/work/one -r ~/work/two
+  linchpin serve git -r . --allow-remote
+";
+    const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_GIT_ and its name \
+                                 (MCP_GIT_REPOSITORIES, one per line; MCP_GIT_PROGRAM for --git); the command line wins.";
+    const SERVICE: Service = SERVICE;
+    const MAIN: Main = Main::Flag("--repository");
+    const TAKES_SEVERAL: bool = true;
+
+    type Config = Config;
+
+    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+        let mut config = Config::from_env(vars)?;
+        if !self.repository.is_empty() {
+            config.repositories = self.repository;
+        }
+        for (given, set) in [
+            (self.allow_any, &mut config.allow_any),
+            (self.allow_remote, &mut config.allow_remote),
+            (self.allow_force, &mut config.allow_force),
+            (self.trust_repo_config, &mut config.trust_repo_config),
+            (self.sign, &mut config.sign),
+        ] {
+            *set |= given;
+        }
+        if let Some(policy) = &self.roots {
+            config.roots = Some(policy.parse()?);
+        }
+        if let Some(seconds) = self.timeout {
+            config.timeout = Duration::from_secs(seconds);
+        }
+        if let Some(seconds) = self.remote_timeout {
+            config.remote_timeout = Duration::from_secs(seconds);
+        }
+        if let Some(bytes) = self.max_output_bytes {
+            config.max_output_bytes = bytes;
+        }
+        if self.git.is_some() {
+            config.program = self.git;
+        }
+        Ok(config)
+    }
+
+    fn choice(config: &mut Config) -> &mut ToolChoice {
+        &mut config.tools
+    }
+
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+        let (git, warnings) = Git::open(config)?;
+        Ok((git.add_to(server)?.state(()), warnings))
+    }
+}
