@@ -163,3 +163,31 @@ fn inspect_finds_nothing_wrong_with_our_own_servers() {
         assert!(other.is_empty(), "{}: {other:?}", row.name);
     }
 }
+
+/// What is wrong at the start is said in a line, and hosts see it in the exit code.
+#[test]
+fn servers_that_cannot_start_say_why() {
+    let home = tempfile::tempdir().unwrap();
+    let names = home.path().join("names");
+    std::fs::create_dir(&names).unwrap();
+    assert_eq!(run(home.path(), &["install-names", "names"]).0, Some(0));
+    for (name, given, status) in [
+        ("filesystem", &["/no/such/folder"][..], 1),
+        ("git", &["--repository", "/no/such/folder"], 2),
+        ("git", &["--repository", "/usr"], 2),
+        ("fetch", &["--proxy-url", "no address"], 1),
+        ("memory", &["--file", "/dev/null/x"], 1),
+        ("sqlite", &["--db-path", "/dev/null/x"], 1),
+        ("postgres", &[], 1),
+        ("time", &["--local-timezone", "Nowhere/Else"], 1),
+        ("everything", &["--enable-tools", "get-env"], 1),
+    ] {
+        let link = names.join(format!("mcp-server-{name}"));
+        if !link.exists() {
+            continue;
+        }
+        let (code, out, err) = finished(command(&link, home.path()).args(given));
+        assert_eq!((code, out.as_str()), (Some(status), ""), "{name} {given:?}: {err}");
+        assert!(err.starts_with("error: ") && err.lines().count() <= 3, "{name} {given:?}: {err}");
+    }
+}

@@ -1,6 +1,9 @@
 //! Several servers in one process: what is understood, what is listed, what is refused.
 #![cfg(all(feature = "client", feature = "filesystem", feature = "everything", unix))]
 
+#[cfg(feature = "postgres")]
+#[path = "../../../servers/postgres/tests/common/mod.rs"]
+mod cluster;
 mod common;
 
 use common::{REVISIONS, Served, command, names, over_pipe, program, refused, run, words};
@@ -266,4 +269,37 @@ async fn two_of_a_kind_with_names_share_nothing() {
         connection.close().await;
     }
     assert!(home.path().join("a.db").exists() && !home.path().join("bob.jsonl").exists());
+}
+
+/// Two databases of one host are two servers with names; addresses are words as they are.
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn two_databases_of_one_host_are_told_apart() {
+    let home = home();
+    let cluster = cluster::Cluster::start();
+    cluster.sql("create role reader login; create table only_here (x int); grant select on only_here to reader");
+    cluster.sql("create database other");
+    let one = cluster.url("reader");
+    let two = format!("{}/other", one.strip_suffix("/postgres").unwrap());
+    let all = words(&["serve", &one, &format!("shop={two}")]);
+    let connection = over_pipe(program(), home.path(), &all, &[], REVISIONS[1]).await;
+    let sql = serde_json::json!({ "sql": "SELECT current_database()" });
+    let said = async |tool: &str| connection.call(tool, sql.clone()).await.unwrap().text();
+    assert!(said("pg_query").await.contains("postgres") && said("shop_query").await.contains("other"));
+    let (code, message) = refused(&connection, "query").await;
+    assert!(code == -32602 && message.contains("pg_query") && message.contains("shop_query"), "{message}");
+    connection.close().await;
+}
+
+/// Secrets of the command line are in nothing that is printed.
+#[cfg(feature = "fetch")]
+#[test]
+fn secrets_are_not_among_what_is_to_be_pasted() {
+    let home = home();
+    let fetch = "fetch --header example.com:Authorization=the-secret --proxy-url http://me:the-secret@127.0.0.1:9";
+    let served =
+        Served::start(command(program(), home.path()).args(["serve", fetch, "everything", "--http", "127.0.0.1:0"]));
+    assert!(served.said.contains("example.com:Authorization=SECRET"), "{}", served.said);
+    assert!(served.said.contains("http://me:PASSWORD@127.0.0.1:9"), "{}", served.said);
+    assert!(!served.said.contains("the-secret"), "{}", served.said);
 }

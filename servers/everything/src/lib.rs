@@ -2,7 +2,7 @@
 //!
 //! It offers the tools, prompts and resources of npm's `server-everything` under the same names (the names of its first
 //! version work too, unlisted), and `everything_*` for what that one does not show. It must never offer anything of
-//! value: no files, no network, no environment unless configured.
+//! value: no files, no private network, no environment unless configured.
 
 mod ask;
 mod content;
@@ -11,6 +11,8 @@ mod offers;
 mod session;
 
 use linchpin::prelude::*;
+pub use linchpin::transport::web::HostRule;
+use linchpin::transport::web::{Lookup, NoHost, Web};
 use linchpin::types::tool::ToolAnnotations;
 use session::Sessions;
 
@@ -23,29 +25,77 @@ pub struct Options {
     pub log_ms: u64,
     /// Pause between two simulated updates of subscribed resources, in milliseconds. Default 5,000; at least 10.
     pub update_ms: u64,
-    /// Most bytes that `gzip-file-as-resource` compresses. Default 1 MiB.
+    /// Most bytes of a `data:` URL that `gzip-file-as-resource` compresses. Default 1 MiB.
     pub gzip_bytes_max: usize,
+    /// Most bytes that it fetches (`GZIP_MAX_FETCH_SIZE`). Default 10 MiB.
+    pub fetch_bytes_max: usize,
+    /// How long fetching may take, in milliseconds (`GZIP_MAX_FETCH_TIME_MILLIS`). Default 30,000.
+    pub fetch_ms_max: u64,
+    /// The only hosts it fetches from, see [`allowed_domains`]; empty is every host at a public address. Default empty.
+    pub fetch_hosts: Vec<HostRule>,
+}
+
+/// Reads a list of hosts as `GZIP_ALLOWED_DOMAINS` holds it: separated by commas; a name stands for itself and everything
+/// below it.
+///
+/// # Errors
+/// When one is no host.
+pub fn allowed_domains(list: &str) -> std::result::Result<Vec<HostRule>, NoHost> {
+    let domains = list.split(',').map(str::trim).filter(|domain| !domain.is_empty());
+    let rule = |domain: &str| match is_address(domain) || domain.starts_with(['.', '*']) {
+        true => domain.parse(),
+        false => format!(".{domain}").parse(),
+    };
+    domains.map(rule).collect()
+}
+
+/// Whether a host is an address, or this machine by name: what no name server can change.
+fn is_address(host: &str) -> bool {
+    let host = if host.starts_with('[') { host } else { host.rsplit_once(':').map_or(host, |(host, _)| host) };
+    host.starts_with('[') || host == "localhost" || host.parse::<std::net::IpAddr>().is_ok()
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { expose_env: false, log_ms: 5_000, update_ms: 5_000, gzip_bytes_max: 1 << 20 }
+        Options {
+            expose_env: false,
+            log_ms: 5_000,
+            update_ms: 5_000,
+            gzip_bytes_max: 1 << 20,
+            fetch_bytes_max: 10 << 20,
+            fetch_ms_max: 30_000,
+            fetch_hosts: Vec::new(),
+        }
     }
 }
 
 /// Everything the server offers, to be mounted with [`Server::with`] beside other things.
 ///
 /// `get-env` is there but disabled then; [`Everything::add_to`] enables it if the options say so.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Everything {
     options: Options,
     sessions: Sessions,
+    web: Web,
+}
+
+impl Default for Everything {
+    fn default() -> Self {
+        Everything::new(Options::default())
+    }
 }
 
 impl Everything {
     /// With these options.
     pub fn new(options: Options) -> Everything {
-        Everything { options, sessions: Sessions::default() }
+        let web = Web::new(gzip::rules(&options));
+        Everything { options, sessions: Sessions::default(), web }
+    }
+
+    /// The same with a name lookup of its own for what is fetched. What it finds is checked like everything else.
+    pub fn with_lookup(options: Options, lookup: impl Lookup) -> Everything {
+        let web = Web::with_lookup(gzip::rules(&options), lookup);
+        Everything { options, sessions: Sessions::default(), web }
     }
 
     /// Puts everything on a server that may have other things too, instructions included. `get-env` is there if the options
@@ -100,10 +150,10 @@ pub(crate) enum Effects {
     Reads,
     /// Changes something of its own session or asks the client, differently each time.
     Acts,
-    /// Changes something of its own session; twice is like once.
-    ActsOnce,
     /// Like `Acts`, and reaches people or models outside.
     ActsOutside,
+    /// Changes something of its own session with what lies outside; twice is like once.
+    ActsOnceOutside,
 }
 
 /// A tool's definition, as all of them begin.
@@ -111,8 +161,8 @@ pub(crate) fn tool(name: &str, title: &str, description: &str, effects: Effects)
     let (reads, idempotent, outside) = match effects {
         Effects::Reads => (true, true, false),
         Effects::Acts => (false, false, false),
-        Effects::ActsOnce => (false, true, false),
         Effects::ActsOutside => (false, false, true),
+        Effects::ActsOnceOutside => (false, true, true),
     };
     Tool::new(name, description).title(title).annotations(ToolAnnotations {
         title: None,

@@ -529,12 +529,12 @@ mod tests {
             "<blockquote>".repeat(50_000) + "x",
             "<a".repeat(50_000),
             "<!--".repeat(20_000),
-            "<p>x</p>".repeat(35_000),
+            "<p>x</p>".repeat(12_000),
             format!("<div {}>x", (0..3_000).map(|i| format!("a{i}=1 ")).collect::<String>()),
             "&amp;".repeat(5_000),
             "<svg>".repeat(20_000) + "<p>after",
             "<template>".repeat(20_000),
-            format!("{}<p>a, b, c, and so on.{}", "<div>".repeat(200), "</div>".repeat(200)).repeat(15),
+            format!("{}<p>a, b, c, and so on.{}", "<div>".repeat(60), "</div>".repeat(60)).repeat(15),
             format!("<p>a, b, <a href=x>{}", "<span>c, </span>".repeat(50)).repeat(100),
         ];
         for html in pages {

@@ -158,10 +158,10 @@ impl Fetch {
 
     async fn read(&self, url: &url::Url, who: Who, want: Want, beginning: bool) -> Result<Got, Fault> {
         let (page, cached) = self.inner.getter.page(url, who, beginning).await?;
-        // What was made of this very download; another one has another place in memory while this one is kept.
-        let key = format!("{:p} {want:?} {url}", Arc::as_ptr(&page));
+        // What was made of this very download.
+        let key = format!("{} {want:?}", page.id);
         let now = Instant::now();
-        if let Some(rendered) = self.inner.rendered.get(&key, now).filter(|_| cached) {
+        if let Some(rendered) = self.inner.rendered.get(&key, now) {
             return Ok(Got { page, rendered, cached });
         }
         let deadline = now + Duration::from_millis(self.inner.config.timeout_ms);

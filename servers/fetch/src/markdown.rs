@@ -249,9 +249,10 @@ impl Renderer<'_> {
         if self.style == Style::Plain {
             return format!("\n\n{text}\n\n");
         }
-        // A page cannot close the fence that it stands in.
+        // A page cannot close the fence that it stands in, except in the published form.
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat(if longest < 3 { 3 } else { longest + 1 });
+        let published = matches!(self.links, Links::AsWritten);
+        let fence = "`".repeat(if longest < 3 || published { 3 } else { longest + 1 });
         format!("\n\n{fence}\n{text}\n{fence}\n\n")
     }
 

@@ -9,6 +9,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, 
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use url::{Host, Url};
@@ -30,6 +31,8 @@ pub(crate) struct Page {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    /// Differs from that of every other download.
+    pub(crate) id: u64,
     /// Whether the site asked not to keep it.
     fleeting: bool,
 }
@@ -53,6 +56,9 @@ const PAGES_KEPT_MAX: usize = 64;
 const BYTES_KEPT_MAX: usize = 32 << 20;
 const ROBOTS_KEPT_MAX: usize = 128;
 const URL_BYTES_MAX: usize = 16 << 10;
+const TYPE_CHARS_MAX: usize = 200;
+
+static DOWNLOADS: AtomicU64 = AtomicU64::new(0);
 
 impl Getter {
     pub(crate) fn new(config: &Config, web: Web) -> Result<Self, Fault> {
@@ -119,11 +125,13 @@ impl Getter {
         };
         let kept = text(CACHE_CONTROL).unwrap_or_default().to_ascii_lowercase();
         let fleeting = ["no-store", "no-cache", "max-age=0"].iter().any(|word| kept.contains(word));
-        let content_type = text(CONTENT_TYPE).unwrap_or_default();
+        // It is repeated in answers, so that it must not be a page of its own.
+        let content_type: String = text(CONTENT_TYPE).unwrap_or_default().chars().take(TYPE_CHARS_MAX).collect();
         // The address may be shown; credentials in it should not be.
         let _ = here.set_username("");
         let _ = here.set_password(None);
-        Ok(Page { final_url: here, status, content_type, body, fleeting })
+        let id = DOWNLOADS.fetch_add(1, Ordering::Relaxed);
+        Ok(Page { final_url: here, status, content_type, body, id, fleeting })
     }
 
     fn headers_for(&self, url: &Url, who: Who) -> HeaderMap {
@@ -371,7 +379,8 @@ fn render_pdf(page: &Page, deadline: Instant) -> Result<Rendered, Fault> {
             .hint("Its pages may be pictures. Look for the same as a web page."));
     }
     let cut = if read.cut { "; it is longer than what could be read" } else { "" };
-    let note = Some(format!("The text of a PDF document of {} pages{cut}.", read.pages));
+    let pages = if read.pages == 1 { "one page".to_owned() } else { format!("{} pages", read.pages) };
+    let note = Some(format!("The text of a PDF document of {pages}{cut}."));
     Ok(Rendered { prefix: String::new(), text: read.text, title: read.title, note })
 }
 

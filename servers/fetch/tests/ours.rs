@@ -222,7 +222,7 @@ async fn documents_feeds_and_json_are_readable() {
     let caller = Caller::of(open()).await;
     let (text, value) = caller.get(&site.url("/doc.pdf")).await.unwrap();
     assert_eq!(text, format!("Contents of {}:\nA sentence in a document.\nAnd another.", site.url("/doc.pdf")));
-    assert_eq!(value["note"], "The text of a PDF document of 1 pages.");
+    assert_eq!(value["note"], "The text of a PDF document of one page.");
     let (text, value) = caller.get(&site.url("/feed")).await.unwrap();
     assert_eq!(text, format!("Contents of {}:\n# News\n\n## [One]({})", site.url("/feed"), site.url("/1")));
     assert_eq!(value["title"], "News");

@@ -245,15 +245,17 @@ async fn a_proxy_is_not_asked_for_what_could_not_be_checked() {
 /// So many MiB of blanks, as a thousandth of that.
 fn gzip_bomb(megabytes: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![b' '; 1 << 20]).unwrap();
-    // Several gzip files behind each other are one.
-    encoder.finish().unwrap().repeat(megabytes)
+    let blanks = vec![b' '; 1 << 20];
+    for _ in 0..megabytes {
+        encoder.write_all(&blanks).unwrap();
+    }
+    encoder.finish().unwrap()
 }
 
 #[tokio::test]
 async fn what_is_too_large_or_too_slow_ends_within_its_limits() {
-    let bomb = gzip_bomb(10_000);
-    assert!(bomb.len() < 12 << 20, "a thousandfold: {}", bomb.len());
+    let bomb = gzip_bomb(100);
+    assert!(bomb.len() < 110 << 10, "a thousandfold: {}", bomb.len());
     let packed = format!("{}content-encoding: gzip\r\n", typed("text/html"));
     let head = |more: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n{more}\r\n").into_bytes();
     let (endless, huge, slow) = (head(""), head("content-length: 10000000000\r\n"), head(""));

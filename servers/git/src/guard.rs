@@ -53,6 +53,9 @@ impl Reader<'_> {
         for (name, value) in entries {
             if name == "core.worktree" {
                 place.check_worktree(self.bounds, &value)?;
+            } else if READ_FILES.contains(&name.as_str()) {
+                // What is in them can show up in git's words.
+                self.included(&place.top.join("x"), &name, &value)?;
             }
             names.insert(name);
         }
@@ -61,7 +64,12 @@ impl Reader<'_> {
             guard.settings = pairs(SHAPES);
             return Ok(guard);
         }
-        guard.settings = pairs(FIXED).chain_with(SHAPES, self.sign);
+        for list in [FIXED, SHAPES] {
+            guard.settings.extend(pairs(list));
+        }
+        if !self.sign {
+            guard.settings.extend(pairs(UNSIGNED));
+        }
         if mode != Mode::Read && !place.bare {
             self.submodules(place, &mut guard, &mut names).await?;
         }
@@ -132,8 +140,10 @@ impl Reader<'_> {
 
     /// The entries of one file, without what it includes. A file that does not exist has none.
     async fn file(self, path: &Path) -> Result<Vec<(String, String)>, Fault> {
-        if !path.is_file() {
-            return Ok(Vec::new());
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_file() => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            _ => return Err(Fault::new("The repository's configuration is not a file").hint("Nothing was run.")),
         }
         let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
         list.push(path.as_os_str().to_owned());
@@ -190,7 +200,10 @@ impl Reader<'_> {
                 let text = lossy(record);
                 let Some((_, path)) = text.split_once('\t') else { continue };
                 let sub = top.join(path);
-                let Some(sub_place) = populated(self.bounds, &sub)? else { continue };
+                let bounds = self.bounds.clone();
+                let looked = tokio::task::spawn_blocking(move || populated(&bounds, &sub)).await;
+                let looked = looked.map_err(|_| Fault::new("A submodule could not be looked at"))?;
+                let Some(sub_place) = looked? else { continue };
                 count += 1;
                 if count > SUBMODULES_MAX {
                     return Err(Fault::new("The repository has too many populated submodules"));
@@ -294,20 +307,6 @@ fn is_helper(name: &str) -> bool {
 
 fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-}
-
-trait ChainWith {
-    fn chain_with(self, more: &[(&str, &str)], sign: bool) -> Self;
-}
-
-impl ChainWith for Vec<(String, String)> {
-    fn chain_with(mut self, more: &[(&str, &str)], sign: bool) -> Self {
-        self.extend(pairs(more));
-        if !sign {
-            self.extend(pairs(UNSIGNED));
-        }
-        self
-    }
 }
 
 /// Whether a name has a middle part.
@@ -424,6 +423,9 @@ const NETWORK: &[(&str, &str)] = &[
     ("fetch", "bundleuri"),
     ("transfer", "bundleuri"),
 ];
+
+/// Files that git reads as configured and whose lines it may quote.
+const READ_FILES: &[&str] = &["core.attributesfile", "mailmap.file"];
 
 /// Sections that a repository does not heed while it serves as a remote.
 const CLIENT_ONLY: &[&str] = &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];

@@ -425,15 +425,15 @@ impl Git {
             }
             Err(Fault::new(format!("This git is too old: {text}")).hint("Install git 2.36 or newer."))
         };
-        self.inner.version.get_or_try_init(check).await.map(|()| ())
+        self.inner.version.get_or_try_init(check).await.copied()
     }
 }
 
 /// Held while a repository is used.
 #[derive(Debug)]
 enum Turn {
-    Shared(#[allow(dead_code)] OwnedRwLockReadGuard<()>),
-    Alone(#[allow(dead_code)] OwnedRwLockWriteGuard<()>),
+    Shared(#[allow(dead_code, reason = "held, never read")] OwnedRwLockReadGuard<()>),
+    Alone(#[allow(dead_code, reason = "held, never read")] OwnedRwLockWriteGuard<()>),
 }
 
 /// A repository for the length of one call.

@@ -542,7 +542,8 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     let paths = repo.paths(&q.paths)?;
     let done = repo.run(args_and(&command, &paths), Keep::Upto(GREP_BYTES_MAX), Vec::new()).await?;
     // Exit code 1 says that nothing was found.
-    if !done.good() && !(done.code == Some(1) && done.err.is_empty()) {
+    let nothing = done.code == Some(1) && done.err.is_empty();
+    if !done.good() && !nothing {
         return Err(repo.failed(&done).into());
     }
     let found = parse_grep(&done.out, revision.as_deref(), done.cut);

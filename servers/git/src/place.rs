@@ -346,14 +346,17 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut usize
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
         if kind.is_symlink() {
+            if depth == 0 && entry.file_name() == "hooks" {
+                continue;
+            }
             let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
             bounds.inside(&path, &format!(".git/{name}"))?;
         } else if kind.is_dir() {
             if depth == DEPTH_MAX {
                 return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
             }
-            // Submodules' repositories are looked at when they are used.
-            if depth > 0 || entry.file_name() != "modules" {
+            // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
+            if depth > 0 || entry.file_name() != "modules" && entry.file_name() != "hooks" {
                 links(bounds, top, &path, depth + 1, seen)?;
             }
         }

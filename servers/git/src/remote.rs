@@ -354,6 +354,10 @@ impl Way {
                 let place = tokio::task::spawn_blocking(move || Place::find(&bounds, &shown))
                     .await
                     .map_err(|_| Fault::new("The remote could not be looked at"))??;
+                // Otherwise git would look for it under other names, beside what was checked.
+                if place.top != path && place.git_dir != path {
+                    return Err(refused("not the top of a repository".to_owned()));
+                }
                 let hazards = repo.git.reader(&repo.bounds).hazards(&place).await?;
                 if !repo.config().trust_repo_config && !hazards.is_empty() {
                     let names: Vec<&str> = hazards.iter().map(String::as_str).collect();
@@ -412,11 +416,13 @@ fn kind_of(url: &str) -> Kind {
             "http" => Kind::Known("http"),
             "ssh" | "git+ssh" | "ssh+git" => Kind::Known("ssh"),
             "git" => Kind::Known("git"),
-            "file" => Kind::Directory(PathBuf::from(rest)),
+            // Git decodes `%2e` and takes `file://x/y` for `/x/y`; neither is needed.
+            "file" if rest.starts_with('/') && !rest.contains('%') => Kind::Directory(PathBuf::from(rest)),
             _ => Kind::Unknown,
         };
     }
-    if url.contains("::") {
+    // `~` would be expanded on the other side, to a home.
+    if url.contains("::") || url.starts_with('~') {
         return Kind::Unknown;
     }
     // host:path, unless a slash comes first.

@@ -498,13 +498,13 @@ mod tests {
 
     #[test]
     fn only_wanted_records_are_kept_however_they_arrive() {
-        let whole = b"160000 a\0100644 b\0160000 c\0";
+        let whole = b"160000 a\x00100644 b\x00160000 c\x00";
         for size in 1..whole.len() {
             let mut sink = Sink::new(Keep::Digest);
             for piece in whole.chunks(size) {
                 sink.records(piece, b"160000", 100);
             }
-            assert_eq!(sink.out, b"160000 a\0160000 c\0", "in pieces of {size}");
+            assert_eq!(sink.out, b"160000 a\x00160000 c\x00", "in pieces of {size}");
         }
     }
 }

@@ -58,23 +58,12 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         )
         .into());
     }
-    let mut command = args(&[
-        "commit",
-        "--quiet",
-        "--cleanup=verbatim",
-        "--allow-empty-message",
-        "--no-status",
-        repo.sign(),
-        "--file=-",
-    ]);
+    // Verbatim from a pipe; without anything to read there would be no pipe.
+    let message = if q.message.is_empty() { "--message=" } else { "--file=-" };
+    let flags = ["--quiet", "--cleanup=verbatim", "--allow-empty-message", "--no-status", repo.sign(), message];
+    let mut command = args_and(&["commit"], &flags);
     if !repo.config().trust_repo_config {
         command.push("--no-verify".into());
-    }
-    // An empty message must still be read from somewhere.
-    if q.message.is_empty() {
-        command.pop_if(|last| last == "--file=-");
-        command.retain(|argument| argument != "--file=-");
-        command.push("--message=".into());
     }
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), q.message.into_bytes()).await?;
     if !done.good() {
@@ -267,9 +256,11 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
     };
     let mut command = vec!["checkout", "--quiet", "--no-guess", "--no-recurse-submodules"];
     match full.strip_prefix("refs/heads/") {
-        // A branch that another program put there under such a name.
-        Some(branch) if branch.starts_with('-') => return Err(no_dash("branch name", branch).unwrap_err().into()),
-        Some(branch) => command.push(branch),
+        Some(branch) => {
+            // Another program may have made a branch of such a name.
+            no_dash("branch name", branch)?;
+            command.push(branch);
+        }
         // By its name, which git then remembers as where HEAD is detached; a name does not begin with `-` here.
         None => command.extend(["--detach", &q.branch_name]),
     }

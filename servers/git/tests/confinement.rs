@@ -106,6 +106,12 @@ async fn every_part_of_a_repository_must_be_inside() {
             "include.path",
         ),
         ("include of a tracked file", |w| drop(w.git("r", &["config", "include.path", "../f.txt"])), "include.path"),
+        (
+            "attributes",
+            |w| drop(w.git("r", &["config", "core.attributesFile", &w.at("out/f.txt")])),
+            "core.attributesfile",
+        ),
+        ("mailmap", |w| drop(w.git("r", &["config", "mailmap.file", "~/x"])), "mailmap.file"),
         ("objects link", |w| replace(w, "objects"), ".git/objects"),
         ("logs link", |w| replace(w, "logs"), ".git/logs"),
         ("refs link", |w| w.link(w.path("out/f.txt"), "r/.git/refs/heads/linked"), ".git/refs/heads/linked"),
@@ -147,6 +153,19 @@ async fn every_part_of_a_repository_must_be_inside() {
         assert_eq!(w.read("out/f.txt"), before, "{name}: nothing was written there");
         assert!(!w.has("out/new"));
     }
+}
+
+#[tokio::test]
+async fn hooks_may_lie_elsewhere_because_they_do_not_run() {
+    let w = World::new();
+    let hook = w.script("shared/pre-commit", "mark");
+    std::fs::remove_dir_all(w.path("r/.git/hooks")).unwrap();
+    w.link(w.path("shared"), "r/.git/hooks");
+    w.put("r/x", "x");
+    let s = w.open().await;
+    s.text("git_add", on(&w.at("r"), json!({"files": ["x"]}))).await;
+    s.text("git_commit", on(&w.at("r"), json!({"message": "x"}))).await;
+    assert!(!w.has("mark"), "{hook}");
 }
 
 #[tokio::test]
@@ -448,7 +467,8 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
     let root =
         |name: &str| -> Root { serde_json::from_value(json!({"uri": format!("file://{}", w.at(name))})).unwrap() };
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let cases: &[(&[&str], Option<RootsPolicy>, &[&str], &str)] = &[
+        type Case = (&'static [&'static str], Option<RootsPolicy>, &'static [&'static str], &'static str);
+        let cases: &[Case] = &[
             (&[], None, &["r"], "r"),
             (&[], None, &["r", "r2"], "r r2"),
             (&[], None, &[], ""),

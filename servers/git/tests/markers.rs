@@ -123,8 +123,22 @@ const HOOKS: &[(&str, &str)] = &[
 ];
 
 /// A repository with everything that traps need: attributes, branches `feat` (conflicts) and `side` (does not), changes that
-/// are staged and not, and a remote.
+/// are staged and not, and a remote. Made once for each test and copied.
 fn world() -> World {
+    thread_local! {
+        static FIRST: World = made();
+    }
+    FIRST.with(|first| {
+        let w = first.copied();
+        let evil = w.script("evil", "mark");
+        w.script("hooks/pre-commit", "mark");
+        w.put("r/.git/more", format!("[core]\n\tfsmonitor = {evil}\n"));
+        w.git("r", &["remote", "add", "origin", &w.at("remote.git")]);
+        w
+    })
+}
+
+fn made() -> World {
     let w = World::new();
     w.put(
         "r/.gitattributes",
@@ -146,13 +160,10 @@ fn world() -> World {
     w.put("r/f.txt", "1\n2\nmain\n");
     w.git("r", &["commit", "-qam", "main"]);
     w.git("r", &["clone", "-q", "--bare", ".", &w.at("remote.git")]);
-    w.git("r", &["remote", "add", "origin", &w.at("remote.git")]);
     let http = format!("http://127.0.0.1:{}/x", who_are_you());
     for (name, url) in [("http", http.as_str()), ("ssh", "ssh://127.0.0.1:9/x"), ("gitproto", "git://127.0.0.1:9/x")] {
         w.git("r", &["remote", "add", name, url]);
     }
-    let evil = w.script("evil", "mark");
-    w.script("hooks/pre-commit", "mark");
     // A signed commit, so that verifying has something to do.
     let commit = w.git("r", &["cat-file", "commit", "main"]);
     let signed =
@@ -160,7 +171,6 @@ fn world() -> World {
     w.put("signed", signed);
     let id = w.git("r", &["hash-object", "-t", "commit", "-w", &w.at("signed")]);
     w.git("r", &["branch", "signed", &id]);
-    w.put("r/.git/more", format!("[core]\n\tfsmonitor = {evil}\n"));
     dirty(&w);
     w
 }

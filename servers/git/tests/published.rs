@@ -280,7 +280,13 @@ const DIFFERENT: &[(&str, &str, &str, &str, &str)] = &[
         "any commit can be a base",
     ),
     ("git_log", r#"{"max_count":2.0}"#, "Commit history:", "Commit history:", "the same, for whole numbers written so"),
-    ("git_diff_staged", r#"{"context_lines":-1}"#, "Staged changes:\n", "!context_lines is -1", "git makes a strange diff of it"),
+    (
+        "git_diff_staged",
+        r#"{"context_lines":-1}"#,
+        "Staged changes:\n",
+        "!context_lines is -1",
+        "git makes a strange diff of it",
+    ),
 ];
 
 #[tokio::test]

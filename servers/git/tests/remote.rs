@@ -40,17 +40,21 @@ impl Daemon {
     fn of(w: &World) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let program = w.git("r", &["--exec-path"]) + "/git-daemon";
-        let child = Command::new(program)
-            .args(["--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1"])
-            .arg(format!("--port={port}"))
-            .arg(format!("--base-path={}", w.at("")))
-            .env("HOME", w.at("home"))
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .expect("git daemon");
+        // From here on its drop ends it.
+        let daemon = Self(
+            Command::new(program)
+                .args(["--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1"])
+                .arg(format!("--port={port}"))
+                .arg(format!("--base-path={}", w.at("")))
+                .env("HOME", w.at("home"))
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .expect("git daemon"),
+            port,
+        );
         for _ in 0..500 {
             if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Self(child, port);
+                return daemon;
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -77,7 +81,7 @@ async fn without_permission_the_tools_are_not_there() {
     let mut config = w.config();
     config.tools.enable = vec!["git_push".into()];
     let (git, _) = linchpin_git::Git::open(config).unwrap();
-    let fault = git.add_to(linchpin::Server::new("x", "1")).err().expect("it needs a flag");
+    let fault = git.add_to(linchpin::Server::new("x", "1")).map(drop).expect_err("it needs a flag");
     assert!(fault.to_string().contains("--allow-remote"), "{fault}");
 }
 
@@ -183,11 +187,20 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
     let w = world();
     w.git("r", &["clone", "-q", "--bare", ".", &w.at("outside.git")]);
     let evil = w.script("evil", "mark");
+    // What an unwary check would take for the remote, and what git would open instead.
+    std::fs::create_dir_all(w.path("r/guess")).unwrap();
+    w.git("r", &["clone", "-q", "--bare", ".", "guess.git"]);
+    std::fs::create_dir_all(w.path("r/%2e%2e")).unwrap();
+    w.git("r", &["clone", "-q", "--bare", ".", "%2e%2e/outside.git"]);
     let urls = [
         ("outside", w.at("outside.git"), "outside what may be used"),
         ("outfile", format!("file://{}", w.at("outside.git")), "outside what may be used"),
         ("relative", "../outside.git".to_owned(), "outside what may be used"),
         ("ext", format!("ext::{evil} x"), "of a kind that is not allowed"),
+        ("escaped", format!("file://{}", w.at("r/%2e%2e/outside.git")), "of a kind that is not allowed"),
+        ("hostless", format!("file:/{}", w.at("remote.git")), "of a kind that is not allowed"),
+        ("home", "~/x".to_owned(), "of a kind that is not allowed"),
+        ("guessed", w.at("r/guess"), "not the top of a repository"),
         ("fd", "fd::7".to_owned(), "of a kind that is not allowed"),
         ("exturl", format!("ext::{evil}://x/y"), "of a kind that is not allowed"),
         ("ftp", "ftp://127.0.0.1:9/x".to_owned(), "of a kind that is not allowed"),

@@ -224,7 +224,7 @@ impl Config {
             targets.push(Target::resolve("default", url.reveal(), None, self, &mut warnings)?);
         }
         if let Some(path) = &self.file {
-            targets.extend(self.from_file(path, &mut warnings)?);
+            targets.extend(self.listed_in(path, &mut warnings)?);
         }
         if targets.is_empty() && in_environment {
             targets.push(Target::resolve("default", "", None, self, &mut warnings)?);
@@ -236,7 +236,7 @@ impl Config {
         Ok((targets, warnings))
     }
 
-    fn from_file(&self, path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Target>, Fault> {
+    fn listed_in(&self, path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Target>, Fault> {
         let text = read_file(path)?;
         let file: File = toml::from_str(&text).map_err(|e| {
             // The parser's message shows the line, which may hold a password.
@@ -341,6 +341,27 @@ const IGNORED: [&str; 10] = [
     "client_encoding",
 ];
 
+/// Parameters of libpq that are not supported, and that may matter too much to be ignored.
+const REFUSED: [&str; 17] = [
+    "gsslib",
+    "hostaddr",
+    "krbsrvname",
+    "options",
+    "passfile",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
+    "servicefile",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcertmode",
+    "sslcrl",
+    "sslcrldir",
+    "sslnegotiation",
+    "sslpassword",
+];
+
 /// Parameters that are understood.
 const KNOWN: [&str; 14] = [
     "host",
@@ -375,10 +396,12 @@ impl Target {
                 given.entry(key).or_insert(value);
             }
         }
-        if let Some(other) = given.keys().find(|key| !KNOWN.contains(&key.as_str()) && !IGNORED.contains(&key.as_str()))
-        {
-            return Err(Fault::new(format!("Unknown connection parameter: {other}"))
-                .hint(format!("Known: {}.", KNOWN.join(", "))));
+        for other in given.keys().filter(|key| !KNOWN.contains(&key.as_str()) && !IGNORED.contains(&key.as_str())) {
+            if REFUSED.contains(&other.as_str()) {
+                return Err(Fault::new(format!("The connection parameter {other} is not supported"))
+                    .hint("Take it out if the connection is as you want it without."));
+            }
+            warnings.push(format!("Warning: the connection parameter {other} is unknown and ignored"));
         }
         for (key, value) in &environment.parameters {
             given.entry(key.clone()).or_insert_with(|| value.clone());
@@ -751,7 +774,7 @@ mod tests {
             "postgres://u:hunter2%zz@h/d",
             "postgres://u:hunter2@h:port/d",
             "postgres://u:hunter2@h/d?sslmode=sometimes",
-            "postgres://u:hunter2@h/d?nonsense=1",
+            "postgres://u:hunter2@h/d?require_auth=scram-sha-256",
             "postgres://u:hunter2@h/d?sslmode=verify-ca",
             "postgres://u:hunter2@h/d?channel_binding=require",
             "postgres://u:hunter2@h/d?sslrootcert=system&sslmode=require",
@@ -765,6 +788,9 @@ mod tests {
         let config = Config { url: Some(Secret::new("postgres://u:hunter2@h/d")), ..Config::default() };
         assert!(!format!("{config:?} {:?}", config.targets().unwrap()).contains("hunter2"));
         assert!(!config.targets().unwrap().0[0].authority.contains("hunter2"));
+        // What others put into URLs is no reason not to start.
+        let config = Config { url: Some(Secret::new("postgres://u@h/d?pgbouncer=true")), ..Config::default() };
+        assert!(config.targets().unwrap().1[0].contains("pgbouncer"));
     }
 
     #[test]

@@ -26,8 +26,8 @@
 //!    known to be harmless; one in a trusted language that its author declared immutable or stable and that does not run with
 //!    its owner's rights. Everything else is refused with a message that names it and `--allow-functions`.
 //!
-//! More is refused than must be, never less. What this cannot see is what the database's owner vouches for: a function
-//! declared STABLE that is not, or a foreign table. The other layers (READ ONLY transaction, unprivileged role, timeouts,
+//! Where in doubt, more is refused than must be. What this cannot see is what the database's owner vouches for: a function
+//! declared STABLE that is not, a foreign table, the checks of a domain that only the result of a function names. The other layers (READ ONLY transaction, unprivileged role, timeouts,
 //! row and byte limits, reset of the session) hold regardless.
 
 use crate::lex::{Kind, Token, tokens};
@@ -490,7 +490,7 @@ WITH RECURSIVE rel(oid, via) AS (
   WHERE c.relname = ANY ($6::name[]) AND (pg_catalog.pg_table_is_visible(c.oid) OR n.nspname = ANY ($6::name[]))
   UNION
   SELECT sub.oid, rel.via FROM rel
-  JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid
+  JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid AND r.ev_type = '1'
   CROSS JOIN LATERAL pg_catalog.regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g') AS m(x)
   JOIN pg_catalog.pg_class sub ON sub.oid = m.x[1]::oid
 ), typ(oid, via) AS (
@@ -504,7 +504,7 @@ WITH RECURSIVE rel(oid, via) AS (
     UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = t.oid
   ) AS part(oid) WHERE part.oid <> 0
 ), tree(text, why) AS (
-  SELECT r.ev_action::text, 'view ' || rel.via FROM rel JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid
+  SELECT r.ev_action::text, 'view ' || rel.via FROM rel JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid AND r.ev_type = '1'
   UNION ALL
   SELECT p.polqual::text, 'row security of ' || rel.via FROM rel JOIN pg_catalog.pg_policy p ON p.polrelid = rel.oid
   UNION ALL
@@ -523,8 +523,8 @@ WITH RECURSIVE rel(oid, via) AS (
   WHERE o.oprname = ANY ($4::name[]) AND ($5::bool OR pg_catalog.pg_operator_is_visible(o.oid))
   UNION
   SELECT k.castfunc, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
-  FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.casttarget
-  WHERE k.castfunc <> 0 AND k.oid >= 16384 AND (k.castcontext = 'i' OR $7::bool OR t.typname = ANY ($6::name[]))
+  FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384
+    AND (k.castcontext = 'i' OR $7::bool OR k.casttarget IN (SELECT typ.oid FROM typ))
   UNION
   SELECT m.x[1]::oid, tree.why FROM tree
   CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)

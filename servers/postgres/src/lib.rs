@@ -14,7 +14,6 @@ mod guard;
 mod lex;
 mod resources;
 mod session;
-mod tls;
 mod tools;
 mod wire;
 

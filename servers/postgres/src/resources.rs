@@ -88,7 +88,12 @@ fn base(database: &Database) -> String {
 fn suffix(postgres: &Postgres, at: usize) -> String {
     let this = &postgres.databases[at].target;
     let taken = postgres.databases[..at].iter().any(|other| other.target.authority == this.authority);
-    if taken { format!("?database={}", percent_encode(&this.name)) } else { String::new() }
+    // A server with a name is one of several, which may be on the same host.
+    if taken || postgres.config.tools.scope.is_some() {
+        format!("?database={}", percent_encode(&this.name))
+    } else {
+        String::new()
+    }
 }
 
 impl Postgres {

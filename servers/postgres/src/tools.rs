@@ -229,7 +229,13 @@ impl Postgres {
         let before: Vec<(&str, &[crate::wire::Value])> =
             imagined.iter().map(|index| (hypopg.as_str(), index.as_slice())).collect();
         let request = Request { sql: &sql, parameters: &args.params, skip: 0, rows_max: self.config.max_rows };
-        let answer = database.ask(mode, seen.as_ref(), &before, request).await?;
+        let answer = database.ask(mode, seen.as_ref(), &before, request).await.map_err(|fault| {
+            if !fault.message().contains("generic_plan") {
+                return fault;
+            }
+            Fault::new("The statement has parameters, and servers before version 16 cannot plan it without values.")
+                .hint("Pass example values in params.")
+        })?;
         let lines: Vec<String> = answer.rows.iter().map(|row| row.text(0)).collect();
         let plan = lines.join("\n");
         Ok(Shown::outside(plan.clone(), Plan { plan }))

@@ -7,6 +7,7 @@
 //! - NaN and Infinity are strings; theirs are null;
 //! - a failed statement is a tool result with `isError`, SQLSTATE and a hint; theirs is a JSON-RPC error;
 //! - several statements, and whatever else a READ ONLY transaction does not hold back, are refused;
+//! - names in URIs are decoded; theirs finds no table whose name has a blank;
 //! - the columns of a resource come in the order of the table; theirs in any;
 //! - resources also cover other schemas and materialized views, and are of one schema and host: theirs mixes tables of one name
 //!   and ignores the host.
@@ -133,10 +134,23 @@ async fn resources_of_schema_public_are_the_same() {
     for (uri, ..) in there {
         let there = theirs.read(&uri).await.expect("columns").into_inner();
         let here = ours.read(&uri).await.expect("columns").into_inner();
-        assert_eq!(
-            serde_json::to_value(&here.contents).unwrap(),
-            serde_json::to_value(&there.contents).unwrap(),
-            "{uri}"
-        );
+        if uri.contains("%20") {
+            // Theirs does not decode names.
+            assert_eq!(text(&there.contents[0]), "[]");
+            assert!(text(&here.contents[0]).contains("column_name"));
+            continue;
+        }
+        // Theirs come in any order, ours as in the table.
+        let columns = |contents: &ResourceContents| {
+            let mut columns: Vec<Value> = serde_json::from_str(text(contents)).expect("JSON");
+            columns.sort_by_key(Value::to_string);
+            (contents.uri().to_owned(), contents.mime_type().map(str::to_owned), columns, text(contents).len())
+        };
+        assert_eq!(columns(&here.contents[0]), columns(&there.contents[0]), "{uri}");
     }
+}
+
+fn text(contents: &ResourceContents) -> &str {
+    let ResourceContents::Text(text) = contents else { panic!("{contents:?}") };
+    &text.text
 }

@@ -225,10 +225,11 @@ async fn slow_statements_end_by_timeouts_and_when_nobody_waits_any_more() {
     let holder = std::process::Command::new("sh")
         .args([
             "-c",
-            "(echo 'BEGIN; LOCK TABLE parts;'; sleep 3) | psql -X -q -U postgres -d postgres -h \"$0\" -p \"$1\"",
+            "(echo 'BEGIN; LOCK TABLE parts;'; sleep 3) | \"$2\" -X -q -U postgres -d postgres -h \"$0\" -p \"$1\"",
         ])
         .arg(&dir)
         .arg(port.to_string())
+        .arg(common::bin().join("psql"))
         .spawn();
     let mut holder = holder.unwrap();
     until("the lock is taken", || {

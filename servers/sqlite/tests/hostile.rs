@@ -197,6 +197,31 @@ async fn read_only_mode_opens_the_file_read_only_and_changes_no_byte_of_it() {
     assert_eq!(w.files(), ["x.db"]);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn read_only_mode_holds_no_handle_that_could_write() {
+    // The access mode (0 reading, 2 both) of every handle of this process on a file.
+    let modes = |path: &std::path::Path| -> Vec<u32> {
+        let path = path.canonicalize().unwrap();
+        let handles = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().file_name());
+        let ours = handles.filter(|fd| {
+            std::fs::read_link(std::path::Path::new("/proc/self/fd").join(fd)).is_ok_and(|target| target == path)
+        });
+        ours.map(|fd| {
+            let info = std::fs::read_to_string(std::path::Path::new("/proc/self/fdinfo").join(fd)).unwrap();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            u32::from_str_radix(flags.trim(), 8).unwrap() & 3
+        })
+        .collect()
+    };
+    let w = World::made("CREATE TABLE t(a)", |c| c.tools.read_only = true).await;
+    w.read("SELECT * FROM t").await;
+    let held = modes(&w.path("x.db"));
+    assert!(!held.is_empty() && held.iter().all(|mode| *mode == 0), "{held:?}");
+    let w = World::new().await;
+    assert!(modes(&w.path("x.db")).contains(&2), "this would be seen");
+}
+
 #[tokio::test]
 async fn even_where_tools_write_the_reading_connections_cannot() {
     // The guard that stays should the authorizer ever be wrong: query_only on every connection that reads.

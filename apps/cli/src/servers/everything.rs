@@ -73,7 +73,14 @@ impl Native for EverythingArgs {
     fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
         let mut tools = vars.tool_choice("MCP_EVERYTHING")?;
         tools.grant(EXPOSE_ENV, self.expose_env);
-        Ok(Config { options: Options { expose_env: self.expose_env, ..Options::default() }, tools })
+        let mut options = Options { expose_env: self.expose_env, ..Options::default() };
+        vars.number("GZIP_MAX_FETCH_SIZE", &mut options.fetch_bytes_max)?;
+        vars.number("GZIP_MAX_FETCH_TIME_MILLIS", &mut options.fetch_ms_max)?;
+        if let Some(list) = vars.text("GZIP_ALLOWED_DOMAINS") {
+            options.fetch_hosts = linchpin_everything::allowed_domains(&list)
+                .map_err(|e| Fault::new(format!("GZIP_ALLOWED_DOMAINS: {e}")))?;
+        }
+        Ok(Config { options, tools })
     }
 
     fn choice(config: &mut Config) -> &mut ToolChoice {

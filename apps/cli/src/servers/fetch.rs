@@ -107,6 +107,7 @@ impl Native for FetchArgs {
                                  MCP_FETCH_HEADERS, or the file MCP_FETCH_HEADERS_FILE, a line each); the command line wins.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Nothing;
+    const SECRETS: &'static [&'static str] = &["header"];
 
     type Config = Config;
 

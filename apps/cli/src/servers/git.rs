@@ -1,6 +1,7 @@
 //! `linchpin serve git`.
 
 use super::{Main, Native};
+use crate::exit::Exit;
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
 use linchpin_git::{Config, Git, SERVICE};
@@ -69,6 +70,7 @@ impl Native for GitArgs {
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Flag("--repository");
     const TAKES_SEVERAL: bool = true;
+    const REFUSED: Exit = Exit::Usage;
 
     type Config = Config;
 

@@ -23,11 +23,10 @@ mod everything;
 mod fetch;
 #[cfg(feature = "filesystem")]
 mod filesystem;
-#[cfg(feature = "memory")]
-mod memory;
-// The rest, as their files come (here and in ENTRIES):
 #[cfg(feature = "git")]
 mod git;
+#[cfg(feature = "memory")]
+mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sequential-thinking")]
@@ -40,6 +39,7 @@ mod time;
 pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
 
+use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::place::{PlaceArgs, without_alias};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
@@ -68,6 +68,12 @@ pub(crate) trait Native: Args {
     const TAKES_SEVERAL: bool = false;
     /// Schemes of addresses that name the server all by themselves: `postgres` for `postgres://…`.
     const SCHEMES: &'static [&'static str] = &[];
+
+    /// Flags (without `--`) whose values are `NAME=SECRET`; the secret is never shown.
+    const SECRETS: &'static [&'static str] = &[];
+
+    /// How the program ends when the server cannot be configured or opened.
+    const REFUSED: Exit = Exit::Failed;
 
     /// What the server is made from.
     type Config: 'static;
@@ -146,6 +152,7 @@ pub(crate) struct Entry {
     main: Main,
     takes_several: bool,
     schemes: &'static [&'static str],
+    secrets: &'static [&'static str],
     arguments: fn(Command) -> Command,
     part: fn(&mut ArgMatches, Vars<'_>) -> Result<Part, Failure>,
     data: fn() -> Option<String>,
@@ -162,6 +169,7 @@ pub(crate) struct Part {
     pub(crate) tools: ToolChoice,
     /// Whether several clients will share what looks like one pipe.
     pub(crate) shared: bool,
+    refused: Exit,
     add: Box<Adding>,
 }
 
@@ -184,7 +192,8 @@ type Adding = dyn FnOnce(Server, ToolChoice, bool) -> Result<(Server, Vec<String
 impl Part {
     /// Opens it, and puts it on a server with these tools. Warnings go to standard error.
     pub(crate) fn add_to(self, server: Server, tools: ToolChoice) -> Result<Server, Failure> {
-        let (server, warnings) = (self.add)(server, tools, self.shared).map_err(|fault| failed(&fault))?;
+        let (server, warnings) =
+            (self.add)(server, tools, self.shared).map_err(|fault| failed(&fault).exit(self.refused))?;
         for warning in warnings {
             eprintln!("{}", crate::shown::clean(&warning));
         }
@@ -204,6 +213,7 @@ impl Entry {
             main: A::MAIN,
             takes_several: A::TAKES_SEVERAL,
             schemes: A::SCHEMES,
+            secrets: A::SECRETS,
             arguments: A::augment_args,
             part: part::<A>,
             data: A::data,
@@ -270,7 +280,7 @@ impl Entry {
     /// What was given on the command line, to be pasted elsewhere: its name, its flags, and paths in full.
     fn words(&self, command: &Command, matches: &ArgMatches) -> Vec<String> {
         let mut words = vec![self.name.to_owned()];
-        words.extend(given(command, matches));
+        words.extend(given(command, matches, self.secrets));
         words
     }
 
@@ -320,7 +330,7 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
         tools.apply(A::choice(&mut config))?;
         Ok(config)
     };
-    let mut config = configured().map_err(|fault| failed(&fault))?;
+    let mut config = configured().map_err(|fault| failed(&fault).exit(A::REFUSED))?;
     let tools = A::choice(&mut config).clone();
     let add = Box::new(move |server: Server, tools: ToolChoice, shared: bool| {
         *A::choice(&mut config) = tools;
@@ -329,11 +339,11 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
         }
         A::add(config, server)
     });
-    Ok(Part { service: A::SERVICE, title: A::TITLE, tools, shared: false, add })
+    Ok(Part { service: A::SERVICE, title: A::TITLE, tools, shared: false, refused: A::REFUSED, add })
 }
 
 /// Flags and words that were given for the arguments of a command, flags first, in the order of the command.
-fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
+fn given(command: &Command, matches: &ArgMatches, secrets: &[&str]) -> Vec<String> {
     let (mut flags, mut plain) = (Vec::new(), Vec::new());
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
@@ -350,18 +360,15 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
             }
             (flag, _) => {
                 let is_path = is_path(arg);
+                let is_secret = arg.get_long().is_some_and(|long| secrets.contains(&long));
+                let shown = |value: &str| match value.split_once('=') {
+                    Some((name, _)) if is_secret => format!("{name}=SECRET"),
+                    _ if is_path => in_full(value),
+                    _ => without_password(value),
+                };
                 for values in matches.get_raw_occurrences(id).into_iter().flatten() {
-                    let values: Vec<String> = values
-                        .map(|value| value.to_string_lossy())
-                        .map(|value| match id {
-                            _ if is_path => in_full(&value),
-                            // A secret stands behind the sign.
-                            "header" => {
-                                value.split_once('=').map_or_else(String::new, |(head, _)| format!("{head}=VALUE"))
-                            }
-                            _ => without_password(&value),
-                        })
-                        .collect();
+                    let values: Vec<String> =
+                        values.map(|value| value.to_string_lossy()).map(|value| shown(&value)).collect();
                     match &flag {
                         Some(flag) if arg.is_require_equals_set() => flags.push(format!("{flag}={}", values.join(","))),
                         Some(flag) => flags.extend([flag.clone(), values.join(",")]),
@@ -389,16 +396,29 @@ fn in_full(path: &str) -> String {
     full.map_or_else(|_| path.to_owned(), |full| full.display().to_string())
 }
 
-/// An address with the password hidden: what is to be pasted is printed, and may be kept.
+/// An address or a list of `key=value` with passwords hidden: what is to be pasted is printed, and may be kept.
 fn without_password(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    match authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
-        Some((user, password)) if !password.is_empty() => {
-            format!("{scheme}://{user}:PASSWORD{}", &rest[user.len() + 1 + password.len()..])
+    let mut shown = word.to_owned();
+    if let Some((scheme, rest)) = word.split_once("://") {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if let Some((user, password)) = authority.rsplit_once('@').and_then(|(login, _)| login.split_once(':'))
+            && !password.is_empty()
+        {
+            shown = format!("{scheme}://{user}:PASSWORD{}", &rest[user.len() + 1 + password.len()..]);
         }
-        _ => word.to_owned(),
     }
+    // `password=…` of a query or of words as the database's own programs take them; a value may be in quotes.
+    let mut at = 0;
+    while let Some(found) = shown[at..].to_ascii_lowercase().find("password=") {
+        let value = at + found + "password=".len();
+        let end = match shown[value..].strip_prefix('\'') {
+            Some(quoted) => quoted.find('\'').map_or(shown.len(), |end| value + end + 2),
+            None => shown[value..].find(|c: char| c == '&' || c.is_whitespace()).map_or(shown.len(), |end| value + end),
+        };
+        shown.replace_range(value..end, "PASSWORD");
+        at = value;
+    }
+    shown
 }
 
 /// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
@@ -425,6 +445,9 @@ mod tests {
             ("postgres://h:5432/d", "postgres://h:5432/d"),
             ("http://h/a@b:c", "http://h/a@b:c"),
             ("words", "words"),
+            ("postgres://me@h/d?password=secret&x=y", "postgres://me@h/d?password=PASSWORD&x=y"),
+            ("host=h password=secret dbname=d", "host=h password=PASSWORD dbname=d"),
+            ("host=h password='a secret' sslpassword=x", "host=h password=PASSWORD sslpassword=PASSWORD"),
         ] {
             assert_eq!(without_password(word), shown);
         }

@@ -10,7 +10,7 @@ use crate::fail::Failure;
 use crate::place::PlaceArgs;
 use crate::shell;
 use crate::shown::near;
-use clap::Args;
+use clap::{Arg, Args};
 use linchpin::server::Server;
 use linchpin_kit::{Fault, Service, ToolChoice, ToolPrefix, Vars};
 use std::collections::BTreeMap;
@@ -211,7 +211,7 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
         Some('=') => {
             let mut named = parse(rest)?;
             if named.name.is_some() {
-                return Err(Failure::usage(format!("`{word}` gives two names")));
+                return Err(Failure::usage(format!("`{}` gives two names", without_password(word))));
             }
             if first.is_empty()
                 || first.len() > 19
@@ -236,7 +236,7 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
         Some(':') if rest.is_empty() => (Vec::new(), false),
         Some(':') => {
             let args = entry.value(rest).ok_or_else(|| {
-                Failure::usage(format!("{first} takes no value: {word}"))
+                Failure::usage(format!("{first} takes no value: {}", without_password(word)))
                     .hint(format!("its flags, if it needs any: '{first} --flag'; see linchpin serve {first} --help"))
             })?;
             (args, false)
@@ -322,7 +322,12 @@ fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
     let takes_value = |flag: &str| {
         let mut args = command.get_arguments();
         let found = match (flag.strip_prefix("--"), flag.chars().last()) {
-            (Some(long), _) => args.find(|arg| arg.get_long() == Some(long)),
+            (Some(long), _) => {
+                let is = |arg: &&Arg| {
+                    arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
+                };
+                args.find(is)
+            }
             (None, short) => args.find(|arg| arg.get_short() == short),
         };
         found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())

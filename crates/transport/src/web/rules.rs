@@ -17,6 +17,18 @@ pub struct HostRule {
     port: Option<u16>,
 }
 
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.own, self.below) {
+            (true, true) => ".",
+            (false, _) => "*.",
+            (true, false) => "",
+        })?;
+        f.write_str(&self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
 /// Why a text names no host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoHost(String);
@@ -117,6 +129,7 @@ mod tests {
             ("good.test", "http://x@good.test/", "http://good.test@evil.test/ http://evil.test/#good.test nonsense"),
         ] {
             let parsed: HostRule = rule.parse().unwrap();
+            assert_eq!(parsed.to_string().parse(), Ok(parsed.clone()), "what is shown can be read");
             for url in yes.split(' ') {
                 assert!(parsed.matches(url), "{rule} {url}");
             }

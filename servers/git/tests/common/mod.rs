@@ -41,6 +41,14 @@ impl World {
         world
     }
 
+    /// A copy elsewhere.
+    pub(crate) fn copied(&self) -> Self {
+        let world = Self::bare();
+        let from = format!("{}/.", self.at(""));
+        assert!(Command::new("cp").args(["-a", &from, &world.at("")]).status().expect("cp").success());
+        world
+    }
+
     pub(crate) fn init(&self, name: &str) {
         std::fs::create_dir_all(self.path(name)).expect("a directory");
         self.git(name, &["init", "--quiet", "--initial-branch=main"]);

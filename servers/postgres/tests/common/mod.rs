@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The newest `bin` of PostgreSQL here.
-fn bin() -> PathBuf {
+pub fn bin() -> PathBuf {
     if let Some(said) = std::env::var_os("LINCHPIN_POSTGRES_BIN") {
         return said.into();
     }

@@ -1,0 +1,159 @@
+//! `gzip-file-as-resource` fetches from where it may, within its limits; a refusal counts only when nothing was connected to.
+
+use linchpin::client::Client;
+use linchpin::prelude::*;
+use linchpin::proto::service::BoxFuture;
+use linchpin::transport::web::Lookup;
+use linchpin_everything::{Everything, Options, allowed_domains};
+use serde_json::json;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// A site on this machine: `/to?URL` redirects there, `/endless` never ends, `/slow` says nothing, everything else is `hello`.
+async fn site() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let log = log.clone();
+            tokio::spawn(async move {
+                let mut head = [0; 4_096];
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..read]).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                log.lock().unwrap().push(path.clone());
+                let answer = match path.as_str() {
+                    "/endless" => {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+                        while stream.write_all(&[b'x'; 65_536]).await.is_ok() {}
+                        return;
+                    }
+                    "/huge" => "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n".to_owned(),
+                    "/slow" => std::future::pending().await,
+                    "/404" => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
+                    path => match path.strip_prefix("/to?") {
+                        Some(to) => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
+                        None => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_owned(),
+                    },
+                };
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    (port, seen)
+}
+
+struct Names;
+
+impl Lookup for Names {
+    fn lookup(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let ip: Option<IpAddr> = match name {
+            "localhost" | "loop.test" | "sub.loop.test" => Some([127, 0, 0, 1].into()),
+            "meta.test" => Some([169, 254, 169, 254].into()),
+            _ => None,
+        };
+        Box::pin(async move { ip.map(|ip| vec![ip]).ok_or_else(|| io::Error::other("no such name")) })
+    }
+}
+
+async fn zip(options: Options, url: &str) -> Result<String, String> {
+    let server = Server::new("everything", "0").with(Everything::with_lookup(options, Names));
+    let connection = Client::new("test", "0").connect(in_process(server)).await.unwrap();
+    let result =
+        connection.call("gzip-file-as-resource", json!({"data": url, "outputType": "resource"})).await.unwrap();
+    if result.is_error() { Err(result.text()) } else { Ok(serde_json::to_string(&result.content().unwrap()).unwrap()) }
+}
+
+fn allowing(list: &str) -> Options {
+    Options { fetch_hosts: allowed_domains(list).unwrap(), fetch_ms_max: 10_000, ..Options::default() }
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_and_nothing_is_sent() {
+    let (port, seen) = site().await;
+    for options in [allowing(""), allowing("loop.test, meta.test, 10.0.0.7")] {
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "2130706433",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "loop.test",
+            "sub.loop.test",
+            "meta.test",
+        ] {
+            let error = zip(options.clone(), &format!("http://{host}:{port}/x")).await.unwrap_err();
+            assert!(error.starts_with("refused: "), "{host}: {error}");
+        }
+        let error = zip(options, "http://169.254.169.254/latest/meta-data/").await.unwrap_err();
+        assert!(error.starts_with("refused: "), "{error}");
+    }
+    assert!(zip(allowing(""), "file:///etc/passwd").await.unwrap_err().contains("are refused"));
+    assert!(zip(allowing(""), "http://127.0.0.1:22/").await.unwrap_err().starts_with("refused: "));
+    assert_eq!(*seen.lock().unwrap(), Vec::<String>::new(), "no packet");
+}
+
+#[tokio::test]
+async fn an_allowed_address_is_fetched_and_its_redirects_are_checked() {
+    let ((port, seen), (other, inside)) = (site().await, site().await);
+    let options = allowing(&format!("127.0.0.1:{port}"));
+    assert!(
+        zip(options.clone(), &format!("http://127.0.0.1:{port}/x")).await.unwrap().contains("H4sI"),
+        "a gzip in base64"
+    );
+    assert!(zip(options.clone(), &format!("HTTP://127.0.0.1:{port}/to?/y")).await.is_ok());
+    for to in [
+        format!("http://127.0.0.1:{other}/"),
+        format!("http://localhost:{port}/"),
+        "http://169.254.169.254/".to_owned(),
+        format!("http://loop.test:{other}/"),
+    ] {
+        let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/to?{to}")).await.unwrap_err();
+        assert!(error.starts_with("refused: "), "{to}: {error}");
+    }
+    let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/to?file:///etc/passwd")).await.unwrap_err();
+    assert!(error.contains("no web address"), "{error}");
+    assert!(zip(options, &format!("http://127.0.0.1:{port}/404")).await.unwrap_err().contains("status 404"));
+    assert_eq!(*inside.lock().unwrap(), Vec::<String>::new(), "no packet");
+    assert!(seen.lock().unwrap().contains(&"/y".to_owned()));
+}
+
+#[tokio::test]
+async fn size_and_time_are_bounded() {
+    let (port, _) = site().await;
+    let options = Options { fetch_bytes_max: 1_000, fetch_ms_max: 5_000, ..allowing(&format!("127.0.0.1:{port}")) };
+    for path in ["endless", "huge"] {
+        let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/{path}")).await.unwrap_err();
+        assert!(error.contains("longer than"), "{path}: {error}");
+    }
+    let hurried = Options { fetch_ms_max: 200, ..options };
+    let error = zip(hurried, &format!("http://127.0.0.1:{port}/slow")).await.unwrap_err();
+    assert!(error.contains("in time") || error.contains("longer than 200 ms"), "{error}");
+}
+
+#[test]
+fn domains_stand_for_what_is_below_them_too() {
+    let rules = allowed_domains("example.com, 127.0.0.1:80,[::1],localhost").unwrap();
+    let covered = |url: &str| rules.iter().any(|rule| rule.matches(url));
+    for yes in [
+        "https://example.com/",
+        "https://a.b.example.com:8443/",
+        "http://127.0.0.1/",
+        "http://[::1]:9/",
+        "http://localhost:9/",
+    ] {
+        assert!(covered(yes), "{yes}");
+    }
+    for no in
+        ["https://badexample.com/", "https://example.com.evil.test/", "http://127.0.0.1:81/", "http://a.localhost/"]
+    {
+        assert!(!covered(no), "{no}");
+    }
+    assert!(allowed_domains("a b").is_err());
+}
