@@ -1,5 +1,5 @@
 //! The links under which the program answers as the published servers.
-#![cfg(all(feature = "client", unix))]
+#![cfg(all(feature = "client", feature = "everything", feature = "filesystem", unix))]
 
 mod common;
 

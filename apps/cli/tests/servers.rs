@@ -191,3 +191,46 @@ fn servers_that_cannot_start_say_why() {
         assert!(err.starts_with("error: ") && err.lines().count() <= 3, "{name} {given:?}: {err}");
     }
 }
+
+/// The flags about tools mean the same to all.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_server_understands_the_shared_flags() {
+    let home = tempfile::tempdir().unwrap();
+    for row in rows(home.path()) {
+        let with = |more: &[&str]| -> Vec<String> {
+            words(&["serve", row.name]).into_iter().chain(row.words()).chain(words(more)).collect()
+        };
+        let connection = over_pipe(program(), home.path(), &with(&["--read-only"]), &row.env, REVISIONS[0]).await;
+        for tool in connection.tools().await.unwrap().iter() {
+            let reads = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
+            assert_eq!(reads, Some(true), "{} with --read-only", tool.name);
+        }
+        connection.close().await;
+        let connection =
+            over_pipe(program(), home.path(), &with(&["--tool-prefix", "auto"]), &row.env, REVISIONS[1]).await;
+        let all = names(&connection).await;
+        for name in &all {
+            assert!(*name == row.prefix || name.starts_with(&format!("{}_", row.prefix)), "{name}");
+        }
+        connection.close().await;
+        let connection =
+            over_pipe(program(), home.path(), &with(&["--enable-tools", row.tool]), &row.env, REVISIONS[1]).await;
+        assert_eq!(names(&connection).await, [row.tool], "{}", row.name);
+        connection.close().await;
+        let connection =
+            over_pipe(program(), home.path(), &with(&["--disable-tools", row.tool]), &row.env, REVISIONS[0]).await;
+        let rest = names(&connection).await;
+        assert!(rest.len() + 1 == all.len() && !rest.contains(&row.tool.to_owned()), "{}: {rest:?}", row.name);
+        connection.close().await;
+        for (flag, said) in [
+            ("--enable-tools", "Unknown tool: no_such"),
+            ("--disable-tools", "Unknown tool: no_such"),
+            ("--toolsets", "Unknown tool set: no_such"),
+        ] {
+            let (code, out, err) =
+                finished(command(program(), home.path()).args(with(&[flag, "no_such"])).envs(row.env.iter().cloned()));
+            assert!(code.is_some_and(|code| code > 0) && out.is_empty(), "{} {flag}: {err}", row.name);
+            assert!(err.contains(said) && err.contains("hint: Known: "), "{} {flag}: {err}", row.name);
+        }
+    }
+}

@@ -120,8 +120,11 @@ impl Fetch {
 
     async fn fetch(&self, args: FetchArgs) -> Result<Shown<Fetched>, Fault> {
         let url = page::parse(&args.url)?;
-        let want =
-            Want { form: args.format.into(), raw: args.raw, selector: args.selector.filter(|s| !s.trim().is_empty()) };
+        let want = Want {
+            form: args.format.into(),
+            raw: args.raw,
+            selector: Some(args.selector).filter(|s| !s.trim().is_empty()),
+        };
         if want.selector.as_ref().is_some_and(|selector| selector.len() > SELECTOR_BYTES_MAX) {
             return Err(Fault::new(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")));
         }
@@ -260,30 +263,27 @@ struct FetchArgs {
     /// Answer the page as it is instead of its main content; format and selector do not count then.
     #[serde(default)]
     raw: bool,
-    /// What to answer of an HTML page.
+    /// What to answer of an HTML page: its main content as markdown (the default), as plain text or as html, or all links of
+    /// the page.
     #[serde(default)]
     format: Format,
     /// A CSS selector: only what fits it on an HTML page, instead of the main content. For example `table.prices`.
     #[serde(default)]
-    selector: Option<String>,
+    selector: String,
 }
 
 fn usual_length() -> u32 {
     5_000
 }
 
-/// The forms of a page.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum Format {
-    /// The main content as Markdown.
     #[default]
     Markdown,
-    /// The main content as plain text.
     Text,
-    /// The main content as HTML.
     Html,
-    /// All links of the page.
     Links,
 }
 

@@ -349,6 +349,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("i18n.commitEncoding", "UTF-8"),
     ("i18n.logOutputEncoding", "UTF-8"),
     ("rebase.backend", "merge"),
+    ("rebase.updateRefs", "false"),
 ];
 
 /// Set unless signing was asked for.

@@ -218,7 +218,7 @@ fn the_environment_is_read_and_misread_values_are_named() {
             "MCP_GIT_ROOTS" => "narrow",
             "MCP_GIT_READ_ONLY" => "1",
             "MCP_GIT_TOOLSETS" => "read, history",
-            "HOME" => "/home/me",
+            "HOME" => "/srv/me",
             "SECRET_TOKEN" | "GIT_DIR" => "leak",
             _ => return None,
         };
@@ -232,7 +232,7 @@ fn the_environment_is_read_and_misread_values_are_named() {
     assert_eq!((config.timeout, config.remote_timeout), (Duration::from_secs(7), Duration::from_secs(300)));
     assert_eq!((config.max_output_bytes, config.roots), (1234, Some(RootsPolicy::Narrow)));
     assert_eq!(config.tools.toolsets, ["read", "history"]);
-    assert_eq!(config.environment, [("HOME".to_owned(), "/home/me".to_owned())], "only what git needs");
+    assert_eq!(config.environment, [("HOME".to_owned(), "/srv/me".to_owned())], "only what git needs");
     for (name, value) in [
         ("MCP_GIT_ALLOW_ANY", "maybe"),
         ("MCP_GIT_TIMEOUT", "-1"),

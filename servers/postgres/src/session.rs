@@ -96,13 +96,8 @@ impl Drop for Lease {
             lock(&self.database.idle).push(idle);
             return;
         }
-        let (key, host, encrypted) = connection.canceller();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let target = self.database.target.clone();
-            runtime.spawn(async move {
-                Connection::cancel(target, key, host, encrypted).await;
-                drop(connection);
-            });
+            runtime.spawn(connection.abandon(self.database.target.clone()));
         }
     }
 }

@@ -36,6 +36,16 @@ const OWN_BYTES_MAX: usize = 16 << 20;
 /// How long a cancel request may take.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
+/// How long each cancel request is given to work before the next one.
+const CANCEL_WAITS: [Duration; 6] = [
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
 /// An error that the server reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
@@ -145,6 +155,8 @@ pub(crate) struct Connection {
     /// Number and secret with which the running statement can be cancelled, and where.
     key: (i32, i32),
     host: Host,
+    /// Exchanges whose end has not been read.
+    awaited: usize,
     /// Whether it is encrypted.
     pub(crate) encrypted: bool,
     /// What the server reported about itself.
@@ -177,25 +189,43 @@ impl Connection {
         Err(failure.unwrap_or_else(|| Fault::new("There is no host to connect to")))
     }
 
-    /// Asks the server, over a connection of its own, to stop what this one is running. Best effort.
-    pub(crate) async fn cancel(target: Arc<Target>, key: (i32, i32), host: Host, encrypted: bool) {
-        let work = async {
-            let (mut stream, _) = raw(&target, &host, encrypted).await.ok()?;
-            let mut message = BytesMut::new();
-            frontend::cancel_request(key.0, key.1, &mut message);
-            stream.write_all(&message).await.ok()?;
-            stream.flush().await.ok()?;
-            // The server closes once it has passed the signal on.
-            let mut byte = [0];
-            let _ = stream.read(&mut byte).await;
-            Some(())
-        };
-        let _ = tokio::time::timeout(CANCEL_TIME, work).await;
+    /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is lost, so
+    /// it is repeated until the server has answered everything. Best effort.
+    pub(crate) async fn abandon(mut self, target: Arc<Target>) {
+        for wait in CANCEL_WAITS {
+            let _ = tokio::time::timeout(CANCEL_TIME, self.cancel(&target)).await;
+            if tokio::time::timeout(wait, self.quiet()).await.is_ok() {
+                break;
+            }
+        }
     }
 
-    /// What [`Connection::cancel`] needs.
-    pub(crate) fn canceller(&self) -> ((i32, i32), Host, bool) {
-        (self.key, self.host.clone(), self.encrypted)
+    /// Asks the server, over a connection of its own, to stop what this one is running.
+    async fn cancel(&self, target: &Target) -> Option<()> {
+        let (mut stream, _) = raw(target, &self.host, self.encrypted).await.ok()?;
+        let mut message = BytesMut::new();
+        frontend::cancel_request(self.key.0, self.key.1, &mut message);
+        stream.write_all(&message).await.ok()?;
+        stream.flush().await.ok()?;
+        // The server closes once it has passed the signal on.
+        let _ = stream.read(&mut [0]).await;
+        Some(())
+    }
+
+    /// Reads until nothing more is to come, or the connection fails.
+    async fn quiet(&mut self) {
+        while self.awaited > 0 {
+            match self.next(MESSAGE_BYTES_MAX).await {
+                Ok(Message::ReadyForQuery(_)) => self.awaited -= 1,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn write_sync(&mut self) {
+        frontend::sync(&mut self.output);
+        self.awaited += 1;
     }
 
     async fn flush(&mut self) -> Result<(), WireError> {
@@ -241,7 +271,10 @@ impl Connection {
         let mut result = Ok(None);
         loop {
             match self.next(most).await? {
-                Message::ReadyForQuery(_) => return result,
+                Message::ReadyForQuery(_) => {
+                    self.awaited = self.awaited.saturating_sub(1);
+                    return result;
+                }
                 Message::ErrorResponse(body) => {
                     let error = server_error(body.fields());
                     if result.is_ok() {
@@ -269,7 +302,7 @@ impl Connection {
             frontend::parse("", sql, None, &mut self.output)?;
             self.write_bind(parameters)?;
             frontend::execute("", 0, &mut self.output)?;
-            frontend::sync(&mut self.output);
+            self.write_sync();
         }
         self.flush().await?;
         let mut answers = Vec::with_capacity(statements.len());
@@ -320,7 +353,7 @@ impl Connection {
     pub(crate) async fn prepare(&mut self, sql: &str) -> Result<Described, WireError> {
         frontend::parse("", sql, None, &mut self.output)?;
         frontend::describe(b'S', "", &mut self.output)?;
-        frontend::sync(&mut self.output);
+        self.write_sync();
         self.flush().await?;
         let mut described = Described::default();
         self.round(MESSAGE_BYTES_MAX, |message| {
@@ -364,7 +397,7 @@ impl Connection {
         mut on: impl FnMut(Row) -> Result<(), WireError>,
     ) -> Result<Fetched, WireError> {
         frontend::execute("", count, &mut self.output)?;
-        frontend::sync(&mut self.output);
+        self.write_sync();
         self.flush().await?;
         let fetched = self.round(most.max(MESSAGE_BYTES_MAX), |message| match message {
             Message::DataRow(body) => {
@@ -469,6 +502,7 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
         output: BytesMut::new(),
         key: (0, 0),
         host: host.clone(),
+        awaited: 0,
         encrypted,
         reported: BTreeMap::new(),
     };

@@ -305,6 +305,8 @@ async fn functions_behind_views_operators_casts_domains_aggregates_and_policies_
             "SELECT * FROM items TABLESAMPLE mark (1)",
             "SELECT U&\"\\006dark\"('x')",
             "SELECT '\\' || mark('x') -- '",
+            "SELECT E'a'\n'\\'' || mark($$x$$) --'",
+            "SELECT U&'a'\n'b' || mark($$x$$)",
         ] {
             let text = error(&client, "query", json!({ "sql": sql })).await;
             assert!(text.contains("Hint: "), "{sql}: {text}");
@@ -454,7 +456,9 @@ async fn only_the_schemas_that_are_allowed_are_read() {
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn no_soup_of_quotes_and_comments_hides_a_call() {
     // Each is a literal, name or comment that holds the end or beginning of another, or such an end.
-    const PARTS: [&str; 44] = [
+    const PARTS: [&str; 46] = [
+        "'\\''",
+        "E'a'\n'\\''",
         "'",
         "''",
         "'\\'",

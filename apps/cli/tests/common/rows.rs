@@ -94,6 +94,8 @@ pub(crate) fn rows(home: &Path) -> Vec<Row> {
         rows.push(row);
     }
     if cfg!(feature = "sqlite") {
+        // An empty file is an empty database; a read-only server makes none.
+        std::fs::write(home.join("a.db"), "").unwrap();
         let file = home.join("a.db").display().to_string();
         let mut row = row("sqlite", "read_query", json!({ "query": "SELECT 20 + 22 AS sum" }), "42");
         row.original = vec!["--db-path".to_owned(), file.clone()];

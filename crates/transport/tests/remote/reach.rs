@@ -186,3 +186,64 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_not_there() {
     assert_eq!(error.to_string(), format!("127.0.0.1:{port} does not speak TLS; is it http:// instead of https://?"));
     drop(server);
 }
+
+#[tokio::test]
+async fn hosts_ports_and_schemes_can_be_narrowed() {
+    let server = Server::new(|_, _| vec![Do::Write(answer(200, "", "here"))]).await;
+    let port = server.port;
+    let rules = |list: &[&str]| {
+        list.iter().map(|rule| rule.parse().unwrap()).collect::<Vec<linchpin_transport::web::HostRule>>()
+    };
+    let any = || options(Reach::Any);
+    let public = || options(Reach::Public);
+    let no = |host: &str, why: &str| format!("{host} {why}, where this client does not connect");
+    let own = format!("127.0.0.1:{port}");
+    let rows = [
+        (any(), own.clone(), Ok(())),
+        (WebOptions { only_hosts: rules(&["127.0.0.1"]), ..any() }, own.clone(), Ok(())),
+        (
+            WebOptions { only_hosts: rules(&["here.test"]), ..any() },
+            own.clone(),
+            Err(no(&own, "is not among the hosts that the operator allowed")),
+        ),
+        (WebOptions { only_hosts: rules(&["here.test"]), ..any() }, format!("here.test:{port}"), Ok(())),
+        (
+            WebOptions { deny_hosts: rules(&[".test"]), ..any() },
+            format!("here.test:{port}"),
+            Err(no(&format!("here.test:{port}"), "is a host that the operator excluded")),
+        ),
+        (WebOptions { trusted_hosts: rules(&[&own]), ..public() }, own.clone(), Ok(())),
+        (WebOptions { trusted_hosts: rules(&["here.test"]), ..public() }, format!("here.test:{port}"), Ok(())),
+        (
+            WebOptions { trusted_hosts: rules(&["here.test"]), ..public() },
+            own.clone(),
+            Err(no(&own, "is this machine itself")),
+        ),
+        (WebOptions { https_only: true, ..any() }, own.clone(), Err(no(&own, "is asked for without TLS"))),
+        (
+            WebOptions { web_ports_only: true, ..any() },
+            "127.0.0.1:25".to_owned(),
+            Err(no("127.0.0.1:25", "is at a port of another protocol than HTTP")),
+        ),
+    ];
+    let mut reached = 0;
+    for (options, host, want) in rows {
+        let got = Web::with_lookup(options, Names).get(&format!("http://{host}/"), http::HeaderMap::new()).await;
+        reached += usize::from(want.is_ok());
+        assert_eq!(got.map(|_| ()).map_err(|e| e.to_string()), want, "{host}");
+        assert_eq!(server.requests().len(), reached, "{host}");
+    }
+}
+
+#[cfg(feature = "decompress")]
+#[tokio::test]
+async fn compressed_answers_are_left_alone_unless_they_were_asked_for() {
+    let server = Server::new(|_, _| vec![Do::Write(answer(200, "content-encoding: gzip\r\n", "packed"))]).await;
+    let mut plain = Web::new(options(Reach::Any)).get(&server.url(), http::HeaderMap::new()).await.unwrap();
+    assert_eq!(plain.body.read_all(100).await.unwrap(), "packed");
+    let unpacking = Web::new(WebOptions { decompress: true, ..options(Reach::Any) });
+    let mut broken = unpacking.get(&server.url(), http::HeaderMap::new()).await.unwrap();
+    assert_eq!(broken.body.read_all(100).await.unwrap_err().kind(), WebErrorKind::Broken);
+    let asked: Vec<_> = server.requests().iter().map(|seen| seen.header("accept-encoding").is_some()).collect();
+    assert_eq!(asked, [false, true]);
+}
