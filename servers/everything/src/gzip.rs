@@ -1,17 +1,13 @@
-//! `gzip-file-as-resource`: compresses what a `data:` URL holds, or what a web address answers. It never opens a file, and
-//! connects through `linchpin::transport::web` only: to public addresses, or to what the operator named.
+//! `gzip-file-as-resource`: compresses what a `data:` URL holds, or what a web address answers. It never opens a file.
 
-use crate::{Effects, Everything, Options, is_address, tool};
+use crate::{Effects, Everything, tool};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::HeaderMap;
 use linchpin::prelude::*;
-use linchpin::transport::web::{Reach, WebErrorKind, WebOptions};
 use std::io::Write;
-use std::time::Duration;
 
 /// Sloppy writers leave the padding of `data:` URLs out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -20,23 +16,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 const MIME: &str = "application/gzip";
 const NAME_CHARS_MAX: usize = 100;
-const REDIRECTS_MAX: u32 = 5;
-
-/// What may be fetched. Hosts that are addresses are allowed wherever they lie, because the operator wrote them and nobody can
-/// change what they mean; names are not.
-pub(crate) fn rules(options: &Options) -> WebOptions {
-    let lasting = |rule: &&linchpin::transport::web::HostRule| is_address(&rule.to_string());
-    WebOptions {
-        reach: Reach::Public,
-        request_ms_max: Some(options.fetch_ms_max),
-        body_bytes_max: Some(options.fetch_bytes_max),
-        proxy_trusts_dns: false,
-        web_ports_only: true,
-        only_hosts: options.fetch_hosts.clone(),
-        trusted_hosts: options.fetch_hosts.iter().filter(lasting).cloned().collect(),
-        ..WebOptions::default()
-    }
-}
 
 /// Adds the tool, and the template its links lead to.
 pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
@@ -85,7 +64,7 @@ async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<Content>> {
         return Err(Error::tool(format!("`name` must be 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` or `-`")));
     }
     let plain = match &q.data {
-        Some(url) if is_web(url) => fetch(s, url).await?,
+        Some(url) if is_web(url) => fetched(s, url).await?,
         Some(url) => decode(url, s.options.gzip_bytes_max)?,
         None => include_bytes!("../README.md").to_vec(),
     };
@@ -124,24 +103,15 @@ fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// What an address answers, within the operator's limits. Every redirect is checked like the first address.
-async fn fetch(s: &Everything, url: &str) -> Result<Vec<u8>> {
-    let uri: http::Uri = url.parse().map_err(|e| Error::tool(format!("`data` is not a usable URL: {e}")))?;
-    let most = s.options.fetch_bytes_max;
-    let work = async {
-        let mut answer = s.web.follow(&uri, HeaderMap::new(), REDIRECTS_MAX).await?;
-        let status = answer.parts.status;
-        let body = if status.is_success() { answer.body.read_all(most).await? } else { Default::default() };
-        Ok::<_, linchpin::transport::web::WebError>((status, body))
-    };
-    let done = tokio::time::timeout(Duration::from_millis(s.options.fetch_ms_max), work).await;
-    match done {
-        Err(_) => Err(Error::tool(format!("fetching took longer than {} ms", s.options.fetch_ms_max))),
-        Ok(Err(e)) if e.kind() == WebErrorKind::Refused => Err(Error::tool(format!("refused: {e}"))),
-        Ok(Err(e)) => Err(Error::tool(e.to_string())),
-        Ok(Ok((status, body))) if status.is_success() => Ok(body.to_vec()),
-        Ok(Ok((status, _))) => Err(Error::tool(format!("the address answered with status {}", status.as_u16()))),
-    }
+/// What a web address answers, or why it is not asked.
+#[cfg(feature = "web")]
+async fn fetched(s: &Everything, url: &str) -> Result<Vec<u8>> {
+    s.fetcher.fetch(&s.options, url).await
+}
+
+#[cfg(not(feature = "web"))]
+async fn fetched(_: &Everything, _: &str) -> Result<Vec<u8>> {
+    Err(Error::tool("this build fetches nothing; put the content in a `data:` URL"))
 }
 
 /// What a `data:` URL holds. Anything else is refused with a sentence that says why.

@@ -2,19 +2,25 @@
 //!
 //! It offers the tools, prompts and resources of npm's `server-everything` under the same names (the names of its first
 //! version work too, unlisted), and `everything_*` for what that one does not show. It must never offer anything of
-//! value: no files, no private network, no environment unless configured.
+//! value: no files, no private network, no environment unless configured. The feature `web` (on by default) lets one tool fetch
+//! web addresses; it brings an HTTP client with it.
 
 mod ask;
 mod content;
+#[cfg(feature = "web")]
+mod fetch;
 mod gzip;
 mod offers;
 mod session;
 
 use linchpin::prelude::*;
-pub use linchpin::transport::web::HostRule;
-use linchpin::transport::web::{Lookup, NoHost, Web};
 use linchpin::types::tool::ToolAnnotations;
 use session::Sessions;
+
+#[cfg(feature = "web")]
+pub use fetch::allowed_domains;
+#[cfg(feature = "web")]
+pub use linchpin::transport::web::HostRule;
 
 /// How the server behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,27 +38,8 @@ pub struct Options {
     /// How long fetching may take, in milliseconds (`GZIP_MAX_FETCH_TIME_MILLIS`). Default 30,000.
     pub fetch_ms_max: u64,
     /// The only hosts it fetches from, see [`allowed_domains`]; empty is every host at a public address. Default empty.
+    #[cfg(feature = "web")]
     pub fetch_hosts: Vec<HostRule>,
-}
-
-/// Reads a list of hosts as `GZIP_ALLOWED_DOMAINS` holds it: separated by commas; a name stands for itself and everything
-/// below it.
-///
-/// # Errors
-/// When one is no host.
-pub fn allowed_domains(list: &str) -> std::result::Result<Vec<HostRule>, NoHost> {
-    let domains = list.split(',').map(str::trim).filter(|domain| !domain.is_empty());
-    let rule = |domain: &str| match is_address(domain) || domain.starts_with(['.', '*']) {
-        true => domain.parse(),
-        false => format!(".{domain}").parse(),
-    };
-    domains.map(rule).collect()
-}
-
-/// Whether a host is an address, or this machine by name: what no name server can change.
-fn is_address(host: &str) -> bool {
-    let host = if host.starts_with('[') { host } else { host.rsplit_once(':').map_or(host, |(host, _)| host) };
-    host.starts_with('[') || host == "localhost" || host.parse::<std::net::IpAddr>().is_ok()
 }
 
 impl Default for Options {
@@ -64,6 +51,7 @@ impl Default for Options {
             gzip_bytes_max: 1 << 20,
             fetch_bytes_max: 10 << 20,
             fetch_ms_max: 30_000,
+            #[cfg(feature = "web")]
             fetch_hosts: Vec::new(),
         }
     }
@@ -76,7 +64,8 @@ impl Default for Options {
 pub struct Everything {
     options: Options,
     sessions: Sessions,
-    web: Web,
+    #[cfg(feature = "web")]
+    fetcher: fetch::Fetcher,
 }
 
 impl Default for Everything {
@@ -88,14 +77,19 @@ impl Default for Everything {
 impl Everything {
     /// With these options.
     pub fn new(options: Options) -> Everything {
-        let web = Web::new(gzip::rules(&options));
-        Everything { options, sessions: Sessions::default(), web }
+        Everything {
+            sessions: Sessions::default(),
+            #[cfg(feature = "web")]
+            fetcher: fetch::Fetcher::new(&options),
+            options,
+        }
     }
 
     /// The same with a name lookup of its own for what is fetched. What it finds is checked like everything else.
-    pub fn with_lookup(options: Options, lookup: impl Lookup) -> Everything {
-        let web = Web::with_lookup(gzip::rules(&options), lookup);
-        Everything { options, sessions: Sessions::default(), web }
+    #[cfg(feature = "web")]
+    pub fn with_lookup(options: Options, lookup: impl linchpin::transport::web::Lookup) -> Everything {
+        let fetcher = fetch::Fetcher::with_lookup(&options, lookup);
+        Everything { sessions: Sessions::default(), fetcher, options }
     }
 
     /// Puts everything on a server that may have other things too, instructions included. `get-env` is there if the options

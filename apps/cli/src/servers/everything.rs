@@ -76,6 +76,7 @@ impl Native for EverythingArgs {
         let mut options = Options { expose_env: self.expose_env, ..Options::default() };
         vars.number("GZIP_MAX_FETCH_SIZE", &mut options.fetch_bytes_max)?;
         vars.number("GZIP_MAX_FETCH_TIME_MILLIS", &mut options.fetch_ms_max)?;
+        #[cfg(feature = "web")]
         if let Some(list) = vars.text("GZIP_ALLOWED_DOMAINS") {
             options.fetch_hosts = linchpin_everything::allowed_domains(&list)
                 .map_err(|e| Fault::new(format!("GZIP_ALLOWED_DOMAINS: {e}")))?;
