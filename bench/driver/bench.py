@@ -8,7 +8,7 @@ import time
 
 import bars
 import tables
-from peers import BENCH, LOAD_CORE, REPO, SERVER_CORE, Server, fill, mcpload, peers_target
+from peers import BENCH, LOAD_CORE, REPO, SERVER_CORE, Server, fill, mcpload, peers_target, small_target
 from samples import Samples
 from suites import SUITES, Recorder, run_suite
 
@@ -31,6 +31,8 @@ def build(groups, jobs=None):
         steps.append(("rmcp", locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
         steps.append(("linchpin", ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
+        small = ["-p", "linchpin-cli", "--no-default-features", "--features", "filesystem,everything"]
+        steps.append(("linchpin, two servers only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)

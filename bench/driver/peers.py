@@ -27,6 +27,11 @@ def workspace_target():
     return os.path.abspath(os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPO, "target"))
 
 
+def small_target():
+    """The program with the two servers that its size bar was set for."""
+    return os.path.join(workspace_target(), "bench-small")
+
+
 def peers_target():
     """Comparison programs and the load generator are built apart from the workspace."""
     return os.path.join(workspace_target(), "bench-peers")

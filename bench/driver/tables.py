@@ -153,8 +153,9 @@ def allocs(s):
 
 def size(s):
     t = Table("Size of the stripped release program", "program", "MB")
-    for r in s.good("linchpin", "size", "stripped"):
-        t.add("linchpin", r["bytes"] / 1e6)
+    for case, what in (("small", "linchpin, filesystem and everything only"), ("stripped", "linchpin, all servers and clients")):
+        for r in s.good("linchpin", "size", case):
+            t.add(what, r["bytes"] / 1e6)
     return t
 
 
