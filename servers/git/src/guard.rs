@@ -8,9 +8,11 @@
 use crate::place::{Bounds, Place, escape, settle};
 use crate::run::{Done, Job, Keep, Program, args, lossy};
 use linchpin_kit::Fault;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a run is for.
@@ -35,10 +37,40 @@ pub(crate) struct Guard {
     pub(crate) network: BTreeSet<String>,
 }
 
+/// How git listed configuration files, by their whole content: what a listing says depends on nothing else, so a file that was
+/// seen before costs a comparison instead of a process, and one that changed is never taken for the old one.
+#[derive(Default)]
+pub(crate) struct Listings(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+/// Configuration can hold passwords.
+impl std::fmt::Debug for Listings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listings").finish_non_exhaustive()
+    }
+}
+
+impl Listings {
+    fn of(&self, content: &[u8]) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(content).cloned()
+    }
+
+    fn keep(&self, content: Vec<u8>, listing: &[u8]) {
+        if listing.len() > LISTING_MAX {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= LISTINGS_MAX {
+            kept.clear();
+        }
+        kept.insert(content, listing.to_owned());
+    }
+}
+
 /// What reads configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) listings: &'a Listings,
     pub(crate) bounds: &'a Bounds,
     pub(crate) timeout: Duration,
     pub(crate) trust: bool,
@@ -140,19 +172,22 @@ impl Reader<'_> {
 
     /// The entries of one file, without what it includes. A file that does not exist has none.
     async fn file(self, path: &Path) -> Result<Vec<(String, String)>, Fault> {
-        match std::fs::metadata(path) {
-            Ok(meta) if meta.is_file() => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            _ => return Err(Fault::new("The repository's configuration is not a file").hint("Nothing was run.")),
-        }
-        let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
-        list.push(path.as_os_str().to_owned());
-        let done = self.outside(list).await?;
-        if !done.good() || done.cut {
-            return Err(Fault::new(format!("The repository's configuration cannot be read: {}", done.complaint()))
-                .hint("Nothing was run. Look at the file .git/config."));
-        }
-        let records = done.out.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let at = path.to_owned();
+        let content = tokio::task::spawn_blocking(move || content(&at)).await;
+        let listing = match content.map_err(|_| unreadable(""))?? {
+            Content::None => return Ok(Vec::new()),
+            Content::Small(content) => match self.listings.of(&content) {
+                Some(known) => known,
+                None => {
+                    // Git gets the very bytes that the listing is kept under: the file may change meanwhile.
+                    let listing = self.list("-".into(), content.clone(), path).await?;
+                    self.listings.keep(content, &listing);
+                    listing
+                }
+            },
+            Content::Large => self.list(path.as_os_str().to_owned(), Vec::new(), path).await?,
+        };
+        let records = listing.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let entry = |record: &[u8]| {
             let mut parts = record.splitn(2, |byte| *byte == b'\n');
             let name = parts.next().unwrap_or_default();
@@ -165,14 +200,26 @@ impl Reader<'_> {
         records.map(entry).collect()
     }
 
+    /// Has git list the configuration file `from`; `-` stands for `input`, which is what was in `path`.
+    async fn list(self, from: OsString, input: Vec<u8>, path: &Path) -> Result<Vec<u8>, Fault> {
+        let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
+        list.push(from);
+        let done = self.outside(list, input).await?;
+        if !done.good() || done.cut {
+            let shown = format!("file {}", path.display());
+            return Err(unreadable(&done.complaint().replacen("standard input", &shown, 1)));
+        }
+        Ok(done.out)
+    }
+
     /// Runs git away from every repository.
-    async fn outside(self, list: Vec<OsString>) -> Result<Done, Fault> {
+    async fn outside(self, list: Vec<OsString>, input: Vec<u8>) -> Result<Done, Fault> {
         let job = Job {
             dir: Path::new(if cfg!(windows) { "C:\\" } else { "/" }),
             args: list,
             settings: &[],
             vars: vec![("GIT_DIR", OsString::from("/dev/null"))],
-            input: Vec::new(),
+            input,
             keep: Keep::Upto(CONFIG_MAX),
             network: false,
             timeout: self.timeout,
@@ -225,7 +272,10 @@ impl Reader<'_> {
     async fn own_helpers(self, guard: &mut Guard) -> Result<(), Fault> {
         guard.settings.push(("credential.helper".into(), String::new()));
         let done = self
-            .outside(args(&["config", "--global", "--includes", "-z", "--get-regexp", r"^credential\..*helper$"]))
+            .outside(
+                args(&["config", "--global", "--includes", "-z", "--get-regexp", r"^credential\..*helper$"]),
+                Vec::new(),
+            )
             .await?;
         for record in done.out.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
             if let Some((name, value)) = lossy(record).split_once('\n') {
@@ -234,6 +284,33 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// What is in a configuration file.
+enum Content {
+    /// There is no such file.
+    None,
+    Small(Vec<u8>),
+    /// Too much to be kept.
+    Large,
+}
+
+fn content(path: &Path) -> Result<Content, Fault> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Content::None),
+        _ => return Err(Fault::new("The repository's configuration is not a file").hint("Nothing was run.")),
+    }
+    let file = std::fs::File::open(path).map_err(|error| unreadable(&error.kind().to_string()))?;
+    let mut content = Vec::new();
+    let read = file.take(CONTENT_MAX + 1).read_to_end(&mut content);
+    let read = read.map_err(|error| unreadable(&error.kind().to_string()))?;
+    Ok(if read as u64 > CONTENT_MAX { Content::Large } else { Content::Small(content) })
+}
+
+fn unreadable(why: &str) -> Fault {
+    Fault::new(format!("The repository's configuration cannot be read: {why}"))
+        .hint("Nothing was run. Look at the file .git/config.")
 }
 
 /// The repository of a submodule that was checked out.
@@ -435,3 +512,6 @@ const INCLUDE_DEPTH_MAX: usize = 10;
 const FILES_MAX: usize = 256;
 const SUBMODULES_MAX: usize = 256;
 const CONFIG_MAX: usize = 4 * 1024 * 1024;
+const CONTENT_MAX: u64 = 64 * 1024;
+const LISTING_MAX: usize = 128 * 1024;
+const LISTINGS_MAX: usize = 32;

@@ -24,7 +24,7 @@ mod write;
 
 pub use config::{Config, RootsPolicy};
 
-use guard::{Guard, Mode, Reader};
+use guard::{Guard, Listings, Mode, Reader};
 use linchpin::{Cx, Error, Server};
 use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
 use place::{Bounds, Place};
@@ -241,6 +241,7 @@ struct Inner {
     config: Config,
     program: Program,
     bounds: Bounds,
+    listings: Listings,
     turns: Mutex<BTreeMap<PathBuf, Arc<RwLock<()>>>>,
     version: tokio::sync::OnceCell<()>,
 }
@@ -268,7 +269,7 @@ impl Git {
         if config.allow_force && !config.allow_remote {
             warnings.push("Warning: --allow-force has no effect without --allow-remote".to_owned());
         }
-        let bounds = Bounds { any, dirs };
+        let bounds = Bounds { any, dirs, ..Bounds::default() };
         for dir in &bounds.dirs {
             // Says at once what every call would be refused for, for example a linked work tree without its repository.
             Place::find(&bounds, &dir.to_string_lossy())?;
@@ -276,7 +277,14 @@ impl Git {
         if !any && bounds.dirs.is_empty() && config.roots.is_some_and(|roots| roots != RootsPolicy::Use) {
             warnings.push("Warning: no repository can be used; name one with --repository".to_owned());
         }
-        let inner = Inner { config, program, bounds, turns: Mutex::default(), version: tokio::sync::OnceCell::new() };
+        let inner = Inner {
+            config,
+            program,
+            bounds,
+            listings: Listings::default(),
+            turns: Mutex::default(),
+            version: tokio::sync::OnceCell::new(),
+        };
         Ok((Self { inner: Arc::new(inner) }, warnings))
     }
 
@@ -358,7 +366,7 @@ impl Git {
         let roots = tokio::task::spawn_blocking(paths).await.unwrap_or_default();
         let nothing = !bounds.any && bounds.dirs.is_empty();
         if nothing && policy == RootsPolicy::Use {
-            return Ok(Bounds { any: false, dirs: roots });
+            return Ok(Bounds { any: false, dirs: roots, walks: Arc::clone(&bounds.walks) });
         }
         Ok(bounds.narrowed(&roots))
     }
@@ -382,6 +390,7 @@ impl Git {
         let config = &self.inner.config;
         Reader {
             program: &self.inner.program,
+            listings: &self.inner.listings,
             bounds,
             timeout: config.timeout,
             trust: config.trust_repo_config,

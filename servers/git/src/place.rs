@@ -4,10 +4,13 @@
 //! Each of these is followed here first, and refused by name when it leads outside.
 
 use linchpin_kit::Fault;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// The directories that may be used.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +19,8 @@ pub(crate) struct Bounds {
     pub(crate) any: bool,
     /// Canonical; a path is inside when it is one of these or below.
     pub(crate) dirs: Vec<PathBuf>,
+    /// What was found in directories before, whatever the bounds.
+    pub(crate) walks: Arc<Walks>,
 }
 
 impl Bounds {
@@ -26,14 +31,14 @@ impl Bounds {
     /// What lies in both. Of two directories one inside the other, the inner one is left.
     pub(crate) fn narrowed(&self, other: &[PathBuf]) -> Self {
         if self.any {
-            return Self { any: false, dirs: other.to_vec() };
+            return Self { any: false, dirs: other.to_vec(), walks: Arc::clone(&self.walks) };
         }
         let inner = other
             .iter()
             .filter(|dir| self.hold(dir))
             .chain(self.dirs.iter().filter(|dir| other.iter().any(|outer| dir.starts_with(outer))));
         let dirs: BTreeSet<PathBuf> = inner.cloned().collect();
-        Self { any: false, dirs: dirs.into_iter().collect() }
+        Self { any: false, dirs: dirs.into_iter().collect(), walks: Arc::clone(&self.walks) }
     }
 
     /// In words, as the published server says it.
@@ -240,7 +245,7 @@ pub(crate) fn top_of(given: &Path) -> Result<PathBuf, Fault> {
     let path = fs::canonicalize(given).map_err(|_| {
         Fault::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository.")
     })?;
-    let everything = Bounds { any: true, dirs: Vec::new() };
+    let everything = Bounds { any: true, ..Bounds::default() };
     let found = Place::above(&everything, &path)?;
     found.map(|place| place.top).ok_or_else(|| {
         Fault::new(format!("{shown} is not a valid Git repository"))
@@ -318,6 +323,10 @@ fn looks_bare(dir: &Path) -> bool {
 }
 
 fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
+    // Opening a pipe would wait for its other end.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return Err(Fault::new(format!("{what} cannot be understood")));
+    }
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -336,32 +345,114 @@ fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
 
 /// Refuses links below `dir` that lead outside: git reads and writes through them.
 fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut usize) -> Result<(), Fault> {
-    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
-    for entry in entries.flatten() {
-        *seen += 1;
-        if *seen > ENTRIES_MAX {
-            return Err(Fault::new("The .git directory holds too many files to check for links that lead outside")
-                .hint("Run git gc in it."));
+    let Some(walk) = bounds.walks.walk(dir, ENTRIES_MAX.saturating_sub(*seen)) else { return Ok(()) };
+    *seen += walk.entries;
+    if *seen > ENTRIES_MAX {
+        return Err(Fault::new("The .git directory holds too many files to check for links that lead outside")
+            .hint("Run git gc in it."));
+    }
+    for link in &walk.links {
+        if depth == 0 && link == "hooks" {
+            continue;
         }
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        if kind.is_symlink() {
-            if depth == 0 && entry.file_name() == "hooks" {
-                continue;
-            }
-            let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
-            bounds.inside(&path, &format!(".git/{name}"))?;
-        } else if kind.is_dir() {
-            if depth == DEPTH_MAX {
-                return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
-            }
-            // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
-            if depth > 0 || entry.file_name() != "modules" && entry.file_name() != "hooks" {
-                links(bounds, top, &path, depth + 1, seen)?;
-            }
+        let path = dir.join(link);
+        let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
+        bounds.inside(&path, &format!(".git/{name}"))?;
+    }
+    for inner in &walk.dirs {
+        if depth == DEPTH_MAX {
+            return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
+        }
+        // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
+        if depth > 0 || inner != "modules" && inner != "hooks" {
+            links(bounds, top, &dir.join(inner), depth + 1, seen)?;
         }
     }
     Ok(())
+}
+
+/// What was found in directories, for as long as they do not change: making, removing or renaming anything in a directory
+/// changes its times.
+#[derive(Debug, Default)]
+pub(crate) struct Walks(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    walks: BTreeMap<PathBuf, (Stamp, Arc<Walk>)>,
+    /// Names that were kept since it was last emptied.
+    names: usize,
+}
+
+/// What is in one directory, as far as it matters: where a link leads is looked up anew each time.
+#[derive(Debug, Default)]
+struct Walk {
+    entries: usize,
+    links: Vec<OsString>,
+    dirs: Vec<OsString>,
+}
+
+impl Walks {
+    /// What is in `dir`, counting to one more than `most`; `None` when it cannot be read.
+    fn walk(&self, dir: &Path, most: usize) -> Option<Arc<Walk>> {
+        // Before the directory is read: what changes it from here on changes its stamp for the next time.
+        let stamp = Stamp::of(dir);
+        if let Some(stamp) = &stamp {
+            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, walk)) = known.walks.get(dir).filter(|(old, _)| old == stamp) {
+                return Some(Arc::clone(walk));
+            }
+        }
+        let mut walk = Walk::default();
+        for entry in fs::read_dir(dir).ok()?.flatten() {
+            walk.entries += 1;
+            if walk.entries > most {
+                return Some(Arc::new(walk));
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => walk.links.push(entry.file_name()),
+                Ok(kind) if kind.is_dir() => walk.dirs.push(entry.file_name()),
+                _ => {}
+            }
+        }
+        let walk = Arc::new(walk);
+        if let Some(stamp) = stamp {
+            let names = 1 + walk.links.len() + walk.dirs.len();
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.names + names > WALK_NAMES_MAX {
+                *known = Known::default();
+            }
+            if names <= WALK_NAMES_MAX {
+                known.names += names;
+                known.walks.insert(dir.to_owned(), (stamp, Arc::clone(&walk)));
+            }
+        }
+        Some(walk)
+    }
+}
+
+/// Which directory it is and when it changed last.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp([i64; 6]);
+
+impl Stamp {
+    /// `None` where it would not tell two states apart: when the last change is so young that another could bear the same
+    /// time, and where the file system's clock is coarse.
+    #[cfg(unix)]
+    fn of(dir: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let meta = fs::metadata(dir).ok()?;
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(u64::try_from(meta.ctime()).ok()?, 0);
+        let settled = SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED);
+        let fine = meta.ctime_nsec() != 0;
+        let (dev, ino) = (meta.dev().cast_signed(), meta.ino().cast_signed());
+        let stamp = [dev, ino, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+        (settled && fine).then_some(Self(stamp))
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Path) -> Option<Self> {
+        None
+    }
 }
 
 /// Something in the repository leads outside.
@@ -376,6 +467,9 @@ const ALTERNATES_MAX: usize = 32;
 const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 64;
 const LINKS_MAX: usize = 64;
+const WALK_NAMES_MAX: usize = 20_000;
+/// Whole seconds are compared, so that this is at least two.
+const SETTLED: Duration = Duration::from_secs(3);
 const PATH_MAX: usize = 4_096;
 
 #[cfg(test)]
@@ -401,8 +495,30 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
+    fn a_directory_is_read_again_when_it_changed() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path();
+        fs::create_dir(dir.join("d")).unwrap();
+        let walks = Walks::default();
+        let walk = || walks.walk(dir, 100).unwrap();
+        assert!(!Arc::ptr_eq(&walk(), &walk()), "too young to be told from its next state");
+        std::thread::sleep(SETTLED + Duration::from_secs(1));
+        let known = walk();
+        assert!(Arc::ptr_eq(&known, &walk()), "unchanged");
+        std::os::unix::fs::symlink("/", dir.join("l")).unwrap();
+        let times = fs::FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::new(1_000, 5));
+        fs::File::open(dir).unwrap().set_times(times).unwrap();
+        let changed = walk();
+        assert_eq!((known.links.len(), changed.links.len(), changed.dirs.len()), (0, 1, 1));
+        fs::remove_file(dir.join("l")).unwrap();
+        assert_eq!(walk().links.len(), 0);
+        assert_eq!(walks.walk(dir, 0).unwrap().entries, 1, "counted no further than asked");
+    }
+
+    #[test]
     fn bounds_only_narrow() {
-        let of = |dirs: &[&str]| Bounds { any: false, dirs: dirs.iter().map(PathBuf::from).collect() };
+        let of = |dirs: &[&str]| Bounds { dirs: dirs.iter().map(PathBuf::from).collect(), ..Bounds::default() };
         let roots = |dirs: &[&str]| dirs.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(of(&["/a"]).narrowed(&roots(&["/a/b", "/c"])).dirs, roots(&["/a/b"]));
         assert_eq!(of(&["/a/b"]).narrowed(&roots(&["/a"])).dirs, roots(&["/a/b"]));

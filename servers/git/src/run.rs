@@ -321,11 +321,13 @@ impl Sink {
 
     /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
     async fn fill(&mut self, mut from: impl AsyncRead + Unpin) -> bool {
-        let mut chunk = vec![0; 64 * 1024];
+        // Not filled beforehand: most answers are short, and memory that is not touched costs nothing.
+        let mut chunk = Vec::with_capacity(64 * 1024);
         loop {
-            let read = match from.read(&mut chunk).await {
+            chunk.clear();
+            let read = match from.read_buf(&mut chunk).await {
                 Ok(0) | Err(_) => return false,
-                Ok(read) => &chunk[..read],
+                Ok(_) => chunk.as_slice(),
             };
             match self.keep {
                 Keep::Upto(max) => {

@@ -500,3 +500,130 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
         }
     }
 }
+
+/// Writes `to` for `from` in a file and gives it its old times back.
+fn swapped(w: &World, name: &str, from: &str, to: &str) {
+    let path = w.path(name);
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let text = w.read(name);
+    assert!(text.contains(from) && from.len() == to.len());
+    w.put(name, text.replace(from, to));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_times(std::fs::FileTimes::new().set_modified(modified)).unwrap();
+}
+
+#[tokio::test]
+async fn configuration_that_changes_right_after_a_call_is_heeded_by_the_next() {
+    let w = World::new();
+    w.put("out/x", "x");
+    let evil = w.script("evil", "mark");
+    w.put("r/.gitattributes", "*.txt filter=evil\n");
+    w.put("r/f.txt", "1\n2\n4\n");
+    let harmless =
+        w.read("r/.git/config") + &format!("[filter \"evil\"]\n\tcleax = {evil}\n[core]\n\tworktrex = ../../out\n");
+    w.put("r/.git/config", &harmless);
+    let s = w.open().await;
+    let path = w.at("r");
+    for round in 0..3 {
+        s.text("git_diff_unstaged", on(&path, json!({}))).await;
+        swapped(&w, "r/.git/config", "cleax", "clean");
+        s.text("git_diff_unstaged", on(&path, json!({}))).await;
+        assert!(!w.has("mark"), "round {round}");
+        swapped(&w, "r/.git/config", "clean", "cleax");
+        swapped(&w, "r/.git/config", "worktrex", "worktree");
+        let text = s.bad("git_status", on(&path, json!({}))).await;
+        assert!(text.contains("core.worktree"), "{text}");
+        swapped(&w, "r/.git/config", "worktree", "worktrex");
+    }
+    // What is included is looked at like the rest.
+    w.put("r/.git/more", format!("[filter \"evil\"]\n\tcleax = {evil}\n"));
+    w.put("r/.git/config", harmless + "[include]\n\tpath = more\n");
+    s.text("git_diff_unstaged", on(&path, json!({}))).await;
+    swapped(&w, "r/.git/more", "cleax", "clean");
+    s.text("git_diff_unstaged", on(&path, json!({}))).await;
+    assert!(!w.has("mark"));
+    w.git("r", &["diff"]);
+    assert!(w.has("mark"), "git alone runs it");
+}
+
+#[tokio::test]
+async fn configuration_that_cannot_be_read_is_named() {
+    let w = World::new();
+    let s = w.open().await;
+    w.put("r/.git/config", "[core\n");
+    let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
+    let expected =
+        "The repository's configuration cannot be read: bad config line 1 in file BASE/r/.git/config\nHint: ";
+    assert!(w.shown(&text).starts_with(expected), "{text}");
+    // Too long to be remembered, and heeded all the same.
+    let long = format!("[core]\n\trepositoryformatversion = 0\n#{}\n\tworktree = ../../out\n", "x".repeat(100_000));
+    w.put("r/.git/config", long);
+    assert!(s.bad("git_status", on(&w.at("r"), json!({}))).await.contains("core.worktree"));
+}
+
+#[tokio::test]
+async fn a_link_that_appears_between_two_calls_is_noticed() {
+    let w = World::new();
+    w.put("out/x", "x");
+    let s = w.open().await;
+    // Directories are remembered when they were left alone for a while.
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    for _ in 0..2 {
+        s.text("git_status", on(&w.at("r"), json!({}))).await;
+    }
+    for name in ["r/.git/refs/heads/l", "r/.git/objects/pack/l", "r/.git/l"] {
+        w.link(w.path("out"), name);
+        refused(&w, &s, &w.at("r"), "leads outside").await;
+        std::fs::remove_file(w.path(name)).unwrap();
+        s.text("git_status", on(&w.at("r"), json!({}))).await;
+    }
+    // A link that stayed, to a place that is now elsewhere.
+    w.put("r/in/x", "x");
+    w.link(w.path("r/in"), "r/.git/l");
+    s.text("git_status", on(&w.at("r"), json!({}))).await;
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    s.text("git_status", on(&w.at("r"), json!({}))).await;
+    std::fs::remove_dir_all(w.path("r/in")).unwrap();
+    w.link(w.path("out"), "r/in");
+    refused(&w, &s, &w.at("r"), "leads outside").await;
+}
+
+#[tokio::test]
+async fn an_unchanged_repository_costs_no_process_but_those_that_answer() {
+    let w = World::new();
+    let real = common::program();
+    w.script("git", "log");
+    w.put("git", format!("#!/bin/sh\necho \"$*\" >> '{}'\nexec '{}' \"$@\"\n", w.at("log"), real.display()));
+    let mut config = w.config();
+    config.program = Some(w.path("git"));
+    let s = Session::of(config).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        w.put("log", "");
+        s.text("git_status", on(&w.at("r"), json!({}))).await;
+        runs.push(w.read("log"));
+    }
+    assert_eq!(runs[0].matches(" config ").count(), 1, "{runs:?}");
+    for later in &runs[1..] {
+        assert!(later.lines().count() == 2 && later.lines().all(|line| line.contains(" status ")), "{later}");
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    for name in ["r/.git/commondir", "r/.git/objects/info/alternates", "r/.git/config.worktree"] {
+        let w = World::new();
+        let made = std::process::Command::new("mkfifo").arg(w.path(name)).status().unwrap();
+        assert!(made.success());
+        let mut config = w.config();
+        config.repositories.clear();
+        config.allow_any = true;
+        let s = Session::of(config).await;
+        let confined = Git::open(w.config()).map(|_| ()).is_err();
+        assert_eq!(confined, !name.ends_with("worktree"), "{name}");
+        if !name.ends_with("alternates") {
+            let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
+            assert!(text.contains("cannot be understood") || text.contains("is not a file"), "{name}: {text}");
+        }
+    }
+}

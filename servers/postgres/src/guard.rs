@@ -481,6 +481,31 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
     seen
 }
 
+/// Whether [`CHECK`] could answer anything: cheap, and yes for every statement it has an answer for. Parameters: names called or
+/// after a dot, operators, all names, [`DENIED_FUNCTIONS`].
+///
+/// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile or are denied, and comes to them in these ways only:
+/// by a name or an operator, whatever its schema; by the rule or the policy of a relation that is named and visible; by the
+/// check of a domain, of which PostgreSQL's own only compare; by a cast that somebody made. Without any of these a statement
+/// calls only PostgreSQL's own functions that are immutable or stable, and cannot leave anything in the session. `OFFSET 0`
+/// has each row looked up by an index: catalogues are large, statements are short.
+pub(crate) const SUSPECT: &str = r"
+SELECT EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JOIN LATERAL (
+    SELECT FROM pg_catalog.pg_proc p WHERE p.proname = named.name
+    AND (p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($4::name[])) OFFSET 0) AS p)
+  OR EXISTS (SELECT FROM pg_catalog.unnest($2::name[]) AS named(name) CROSS JOIN LATERAL (
+    SELECT o.oprcode FROM pg_catalog.pg_operator o WHERE o.oprname = named.name OFFSET 0) AS o CROSS JOIN LATERAL (
+    SELECT FROM pg_catalog.pg_proc p WHERE p.oid = o.oprcode
+    AND (p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($4::name[])) OFFSET 0) AS p)
+  OR EXISTS (SELECT FROM pg_catalog.unnest($3::name[]) AS named(name) CROSS JOIN LATERAL (
+    SELECT c.oid, c.relnamespace FROM pg_catalog.pg_class c WHERE c.relname = named.name OFFSET 0) AS c
+    WHERE (EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid OFFSET 0)
+      OR EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid OFFSET 0))
+    AND (pg_catalog.pg_table_is_visible(c.oid)
+      OR EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.oid = c.relnamespace AND n.nspname = ANY ($3::name[]) OFFSET 0)))
+  OR EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contypid > 0 AND k.oid >= 16384)
+  OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384)";
+
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
 /// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
 /// immutable and stable functions are left out, unless denied.

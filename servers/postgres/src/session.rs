@@ -2,13 +2,15 @@
 //!
 //! A statement runs in a transaction of its own, READ ONLY unless the operator said otherwise, with its settings pinned; rows
 //! are fetched in portions; then the transaction ends and `DISCARD ALL` takes away what the session could have kept (advisory
-//! locks, settings, temporary tables). A call that is dropped, or takes too long, asks the server to cancel the statement, and
+//! locks, settings, temporary tables). Where only PostgreSQL's own reading functions can have run, its parts do, all but those
+//! that make the server forget the plans of our own questions. Nobody waits for the end of a reading transaction; the next call
+//! on the connection reads how it went, and takes another connection where it failed. A call that is dropped, or takes too long, asks the server to cancel the statement, and
 //! its connection is closed.
 
-use crate::cell::{Shape, Type, texts};
+use crate::cell::{Row, Shape, Type, texts};
 use crate::config::{Config, Target};
-use crate::guard::{self, CHECK, DENIED_FUNCTIONS, Function, Seen};
-use crate::wire::{Connection, Described, Fetched, Row, ServerError, Value, WireError};
+use crate::guard::{self, CHECK, DENIED_FUNCTIONS, Function, SUSPECT, Seen};
+use crate::wire::{Connection, Described, Fetched, ServerError, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +45,9 @@ pub(crate) struct Role {
     pub(crate) utf8: bool,
     /// For example 150004.
     pub(crate) version: u32,
+    /// Whether the connection is to one process of the server, which keeps statements by name. A pooler may have another
+    /// process answer each transaction; it shows by a number that is not the process's.
+    pub(crate) direct: bool,
 }
 
 /// A database and the connections to it.
@@ -82,6 +87,10 @@ struct Lease {
     fresh: bool,
     /// Whether something stays in the session that `DISCARD ALL` does not know.
     retired: bool,
+    /// Whether the transaction is one that only reads.
+    reading: bool,
+    /// Whether only PostgreSQL's own reading functions can run in it.
+    clean: bool,
     _place: OwnedSemaphorePermit,
 }
 
@@ -117,6 +126,8 @@ impl Lease {
             busy: false,
             fresh,
             retired: false,
+            reading: false,
+            clean: false,
             _place: place,
         }
     }
@@ -253,6 +264,7 @@ impl Database {
             protected_settings: row.is_true(3),
             version: row.text(4).parse().unwrap_or_default(),
             utf8: row.text(5) == "UTF8",
+            direct: row.text(6) == connection.process().to_string(),
         };
         Ok((connection, role))
     }
@@ -268,27 +280,15 @@ impl Database {
 
     /// An open transaction. A connection that was closed while nobody used it is replaced once; nothing has run by then.
     async fn begin(self: &Arc<Self>, mode: Mode, seen: Option<&Seen>) -> Result<Lease, Fault> {
-        let begin = if mode == Mode::Read { "BEGIN READ ONLY" } else { "BEGIN READ WRITE" };
-        let settings = self.settings();
-        let check = seen.map(|seen| self.check_parameters(seen)).unwrap_or_default();
-        let schemas = seen.map(|seen| self.schema_parameters(seen)).unwrap_or_default();
-        let mut statements: Vec<(&str, &[Value])> = vec![(begin, &[]), (SETTINGS, &settings)];
-        if seen.is_some() {
-            statements.push((CHECK, &check));
-            statements.push((FOREIGN_SCHEMAS, &schemas));
-        }
-        if seen.is_some() || mode != Mode::Read {
-            statements.push(("SET LOCAL jit TO DEFAULT", &[]));
-        }
         let mut lease = self.lease(true).await?;
-        let mut started = Self::run_on(&mut lease, &statements).await;
+        let mut started = self.open(&mut lease, mode, seen).await;
         if matches!(started, Err(WireError::Broken(_))) && !lease.fresh {
             lease.connection = None;
             drop(lease);
             lease = self.lease(false).await?;
-            started = Self::run_on(&mut lease, &statements).await;
+            started = self.open(&mut lease, mode, seen).await;
         }
-        let answers = match started {
+        let (functions, schemas) = match started {
             Ok(answers) => answers,
             Err(error) => {
                 let alive = matches!(error, WireError::Server(_));
@@ -303,12 +303,78 @@ impl Database {
             }
         };
         if let Some(seen) = seen
-            && let Err(fault) = self.vet(&lease.role, seen, &answers[2], &answers[3])
+            && let Err(fault) = self.vet(&lease.role, seen, &functions, &schemas)
         {
             let _ = self.end(&mut lease, false).await;
             return Err(fault);
         }
         Ok(lease)
+    }
+
+    /// Opens a transaction; the functions that the statement seen may call and that have to be judged, and the schemas that it
+    /// names and must not.
+    async fn open(
+        &self,
+        lease: &mut Lease,
+        mode: Mode,
+        seen: Option<&Seen>,
+    ) -> Result<(Vec<Function>, Vec<Row>), WireError> {
+        (lease.reading, lease.clean) = (mode == Mode::Read, false);
+        let begin = if mode == Mode::Read { "BEGIN READ ONLY" } else { "BEGIN READ WRITE" };
+        let plain = |sql| Step { name: "", sql, parameters: &[] };
+        let settings = self.settings();
+        let direct = lease.role.direct;
+        let kept = |name: &'static str, sql, parameters| Step { name: if direct { name } else { "" }, sql, parameters };
+        let mut steps = vec![plain(begin), kept("linchpin_settings", SETTINGS, &settings)];
+        let Some(seen) = seen else {
+            if mode != Mode::Read {
+                steps.push(plain("SET LOCAL jit TO DEFAULT"));
+            }
+            Self::batch_on(lease, &steps).await?;
+            return Ok((Vec::new(), Vec::new()));
+        };
+        // Servers before version 12 choose for themselves between a plan for all parameters and one for each.
+        let generic = direct && lease.role.version >= 120_000;
+        let (before, after) = (
+            plain("SET LOCAL plan_cache_mode TO force_generic_plan"),
+            [plain("SET LOCAL plan_cache_mode TO DEFAULT"), plain("SET LOCAL jit TO DEFAULT")],
+        );
+        let after = if generic { &after[..] } else { &after[1..] };
+        let suspect = suspect_parameters(seen);
+        let schemas = self.schema_parameters(seen);
+        steps.extend(generic.then_some(before));
+        let asked = steps.len();
+        steps.push(kept("linchpin_suspect", SUSPECT, &suspect));
+        if !self.target.schemas.is_empty() {
+            steps.push(kept("linchpin_schemas", FOREIGN_SCHEMAS, &schemas));
+        }
+        steps.extend(after);
+        let mut answers = Self::batch_on(lease, &steps).await?;
+        let foreign = if self.target.schemas.is_empty() { Vec::new() } else { std::mem::take(&mut answers[asked + 1]) };
+        // Anything but a plain no is looked at.
+        let suspicious = answers[asked].first().is_none_or(|row| row.cell(0).as_deref() != Some("f"));
+        let mut functions = Vec::new();
+        if suspicious {
+            let check = check_parameters(seen);
+            let mut steps = vec![plain("SET LOCAL jit TO off")];
+            steps.extend(generic.then_some(before));
+            let asked = steps.len();
+            steps.push(kept("linchpin_check", CHECK, &check));
+            steps.extend(after);
+            functions = Self::batch_on(lease, &steps).await?[asked].iter().map(function).collect();
+        }
+        let harmless = |f: &Function| f.builtin && guard::judge(f, &[], lease.role.protected_settings).is_ok();
+        lease.clean = mode == Mode::Read && direct && functions.iter().all(harmless);
+        Ok((functions, foreign))
+    }
+
+    async fn batch_on(lease: &mut Lease, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
+        lease.busy = true;
+        let answers = lease.connection()?.batch(steps).await;
+        if !matches!(answers, Err(WireError::Broken(_) | WireError::TooLarge)) {
+            lease.busy = false;
+        }
+        answers
     }
 
     async fn run_on(lease: &mut Lease, statements: &[(&str, &[Value])]) -> Result<Vec<Vec<Row>>, WireError> {
@@ -341,6 +407,22 @@ impl Database {
             // Where rows are still on their way, the drop cancels and closes.
             return Ok(());
         }
+        if lease.reading {
+            let (clean, mut sent) = (lease.clean, false);
+            lease.busy = true;
+            if let Ok(connection) = lease.connection() {
+                if !clean {
+                    connection.forget();
+                }
+                let reset = if clean { &RESET[..] } else { &["DISCARD ALL"][..] };
+                sent = connection.send_off(&[&["ROLLBACK"], reset]).await.is_ok();
+            }
+            lease.busy = false;
+            if !sent {
+                lease.connection = None;
+            }
+            return Ok(());
+        }
         let finish = if keep { "COMMIT" } else { "ROLLBACK" };
         let ended = match Self::run_on(lease, &[(finish, &[])]).await {
             Ok(_) => Ok(()),
@@ -352,8 +434,9 @@ impl Database {
                     .hint("Check with a SELECT before repeating it."));
             }
         };
-        if Self::run_on(lease, &[("DISCARD ALL", &[])]).await.is_err() {
-            lease.connection = None;
+        match Self::run_on(lease, &[("DISCARD ALL", &[])]).await {
+            Ok(_) => lease.connection.iter_mut().for_each(Connection::forget),
+            Err(_) => lease.connection = None,
         }
         ended
     }
@@ -366,22 +449,6 @@ impl Database {
         vec![milliseconds(statement), milliseconds(self.config.lock_timeout), milliseconds(statement + GRACE), path]
     }
 
-    fn check_parameters(&self, seen: &Seen) -> Vec<Value> {
-        let (schemas, names): (Vec<&str>, Vec<&str>) =
-            seen.called.iter().map(|(s, n)| (s.as_str(), n.as_str())).unzip();
-        let flag = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
-        vec![
-            Some(texts(schemas)),
-            Some(texts(names)),
-            Some(texts(&seen.dotted)),
-            Some(texts(&seen.operators)),
-            flag(seen.operator_syntax),
-            Some(texts(&seen.names)),
-            flag(seen.casts),
-            Some(texts(DENIED_FUNCTIONS)),
-        ]
-    }
-
     fn schema_parameters(&self, seen: &Seen) -> Vec<Value> {
         let allowed = &self.target.schemas;
         let named: &[String] = if allowed.is_empty() { &[] } else { &seen.qualifiers };
@@ -389,7 +456,7 @@ impl Database {
     }
 
     /// Whether the catalogue's answers allow the statement.
-    fn vet(&self, role: &Role, seen: &Seen, functions: &[Row], schemas: &[Row]) -> Result<(), Fault> {
+    fn vet(&self, role: &Role, seen: &Seen, functions: &[Function], schemas: &[Row]) -> Result<(), Fault> {
         if seen.folded && !role.utf8 {
             return Err(
                 Fault::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
@@ -408,19 +475,8 @@ impl Database {
             return Err(Fault::new(format!("Schema {} is not one of those this server may read.", row.text(0)))
                 .hint(format!("Allowed: {}.", self.target.schemas.join(", "))));
         }
-        functions.iter().try_for_each(|row| {
-            let function = Function {
-                why: row.text(0),
-                schema: row.text(1),
-                name: row.text(2),
-                volatile: row.text(3) == "v",
-                trusted: row.is_true(4),
-                definer: row.is_true(5),
-                builtin: row.is_true(6),
-                extension: row.text(7),
-            };
-            guard::judge(&function, &self.config.allow_functions, role.protected_settings)
-        })
+        let judge = |function| guard::judge(function, &self.config.allow_functions, role.protected_settings);
+        functions.iter().try_for_each(judge)
     }
 
     /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that prepare
@@ -632,6 +688,40 @@ impl Database {
     }
 }
 
+fn suspect_parameters(seen: &Seen) -> Vec<Value> {
+    let called = seen.called.iter().map(|(_, name)| name).chain(&seen.dotted);
+    vec![Some(texts(called)), Some(texts(&seen.operators)), Some(texts(&seen.names)), Some(texts(DENIED_FUNCTIONS))]
+}
+
+fn check_parameters(seen: &Seen) -> Vec<Value> {
+    let (schemas, names): (Vec<&str>, Vec<&str>) = seen.called.iter().map(|(s, n)| (s.as_str(), n.as_str())).unzip();
+    let flag = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
+    vec![
+        Some(texts(schemas)),
+        Some(texts(names)),
+        Some(texts(&seen.dotted)),
+        Some(texts(&seen.operators)),
+        flag(seen.operator_syntax),
+        Some(texts(&seen.names)),
+        flag(seen.casts),
+        Some(texts(DENIED_FUNCTIONS)),
+    ]
+}
+
+/// A row of [`CHECK`].
+fn function(row: &Row) -> Function {
+    Function {
+        why: row.text(0),
+        schema: row.text(1),
+        name: row.text(2),
+        volatile: row.text(3) == "v",
+        trusted: row.is_true(4),
+        definer: row.is_true(5),
+        builtin: row.is_true(6),
+        extension: row.text(7),
+    }
+}
+
 /// A name as SQL writes it.
 pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -656,8 +746,19 @@ fn server_fault(error: &ServerError) -> Fault {
     Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned()))
 }
 
+/// What `DISCARD ALL` does, without forgetting plans and statements.
+const RESET: [&str; 7] = [
+    "CLOSE ALL",
+    "SET SESSION AUTHORIZATION DEFAULT",
+    "RESET ALL",
+    "UNLISTEN *",
+    "SELECT pg_catalog.pg_advisory_unlock_all()",
+    "DISCARD SEQUENCES",
+    "DISCARD TEMP",
+];
+
 /// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read protected
-/// settings; the server's version and encoding. The role of the login counts too: it can be returned to.
+/// settings; the server's version, encoding and process. The role of the login counts too: it can be returned to.
 const WHO: &str = r"
 SELECT bool_or(r.rolsuper),
   coalesce((SELECT min(g.rolname::text) FROM pg_catalog.pg_roles g
@@ -670,7 +771,8 @@ SELECT bool_or(r.rolsuper),
     AND (pg_catalog.pg_has_role(session_user, d.datdba, 'MEMBER') OR pg_catalog.pg_has_role(current_user, d.datdba, 'MEMBER'))),
   bool_or(r.rolsuper) OR EXISTS (SELECT FROM pg_catalog.pg_roles g WHERE g.rolname = 'pg_read_all_settings'
     AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))),
-  pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding')
+  pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
+  pg_catalog.pg_backend_pid()
 FROM pg_catalog.pg_roles r WHERE r.rolname IN (session_user, current_user)";
 
 /// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our

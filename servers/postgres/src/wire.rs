@@ -3,13 +3,14 @@
 //! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server knows.
 //! The simple protocol, which runs several statements, is never used; there is no code for it here.
 
+use crate::cell::Row;
 use crate::config::{Host, SslMode, Target};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use linchpin_kit::Fault;
 use postgres_protocol::IsNull;
 use postgres_protocol::authentication::{md5_hash, sasl};
-use postgres_protocol::message::backend::{DataRowBody, ErrorFields, Header, Message};
+use postgres_protocol::message::backend::{ErrorFields, Header, Message};
 use postgres_protocol::message::frontend;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,7 +20,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::Verifier;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,47 +79,6 @@ impl From<io::Error> for WireError {
 /// What a parameter or a cell holds: text, or NULL.
 pub(crate) type Value = Option<String>;
 
-/// A row: its text, and where each cell is in it.
-#[derive(Debug, Clone)]
-pub(crate) struct Row {
-    buffer: Bytes,
-    cells: Vec<Option<(usize, usize)>>,
-}
-
-impl Row {
-    fn new(body: &DataRowBody) -> Result<Self, WireError> {
-        let cells = body.ranges().map(|range| Ok(range.map(|range| (range.start, range.end)))).collect()?;
-        Ok(Self { buffer: body.buffer_bytes().clone(), cells })
-    }
-
-    /// How many cells it has.
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// The text of a cell; `None` is NULL. Bytes that are no UTF-8, which databases of encoding SQL_ASCII may send, are
-    /// replaced.
-    pub(crate) fn cell(&self, at: usize) -> Option<std::borrow::Cow<'_, str>> {
-        let (start, end) = (*self.cells.get(at)?)?;
-        Some(String::from_utf8_lossy(&self.buffer[start..end]))
-    }
-
-    /// The text of a cell; empty where it is NULL.
-    pub(crate) fn text(&self, at: usize) -> String {
-        self.cell(at).unwrap_or_default().into_owned()
-    }
-
-    /// Whether a boolean cell is true.
-    pub(crate) fn is_true(&self, at: usize) -> bool {
-        self.cell(at).as_deref() == Some("t")
-    }
-
-    /// Bytes of its text.
-    pub(crate) fn bytes(&self) -> usize {
-        self.buffer.len()
-    }
-}
-
 /// A column of an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
@@ -132,6 +92,15 @@ pub(crate) struct Field {
 pub(crate) struct Described {
     pub(crate) parameters: Vec<u32>,
     pub(crate) fields: Vec<Field>,
+}
+
+/// A statement of our own, as a part of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'a> {
+    /// Under which name the server keeps it; empty where it does not.
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'a str,
+    pub(crate) parameters: &'a [Value],
 }
 
 /// How fetching rows ended.
@@ -157,6 +126,10 @@ pub(crate) struct Connection {
     host: Host,
     /// Exchanges whose end has not been read.
     awaited: usize,
+    /// Exchanges that were sent off without waiting for their end; the next exchange reads it first.
+    late: usize,
+    /// Statements that the server keeps for this connection.
+    kept: BTreeSet<&'static str>,
     /// Whether it is encrypted.
     pub(crate) encrypted: bool,
     /// What the server reported about itself.
@@ -235,6 +208,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Sends what was written, and reads what was sent off before. Where that failed, nobody knows what the session is.
+    async fn exchange(&mut self) -> Result<(), WireError> {
+        self.flush().await?;
+        while self.late > 0 {
+            match self.round(MESSAGE_BYTES_MAX, |_| Ok(None::<()>)).await {
+                Ok(_) => self.late -= 1,
+                Err(WireError::Server(_)) => return Err(WireError::Broken("the session was not reset".to_owned())),
+                Err(broken) => return Err(broken),
+            }
+        }
+        Ok(())
+    }
+
     /// The next message that is an answer, of at most `most` bytes.
     async fn next(&mut self, most: usize) -> Result<Message, WireError> {
         loop {
@@ -300,11 +286,11 @@ impl Connection {
     pub(crate) async fn run(&mut self, statements: &[(&str, &[Value])]) -> Result<Vec<Vec<Row>>, WireError> {
         for (sql, parameters) in statements {
             frontend::parse("", sql, None, &mut self.output)?;
-            self.write_bind(parameters)?;
+            self.write_bind("", parameters)?;
             frontend::execute("", 0, &mut self.output)?;
             self.write_sync();
         }
-        self.flush().await?;
+        self.exchange().await?;
         let mut answers = Vec::with_capacity(statements.len());
         let mut failure = None;
         let mut bytes = 0_usize;
@@ -330,7 +316,66 @@ impl Connection {
         failure.map_or(Ok(answers), |error| Err(WireError::Server(error)))
     }
 
-    fn write_bind(&mut self, parameters: &[Value]) -> Result<(), WireError> {
+    /// Runs statements of our own as [`Connection::run`], but up to the first failure only. With a name, the server keeps the
+    /// statement and its plan until [`Connection::forget`].
+    pub(crate) async fn batch(&mut self, statements: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
+        for step in statements {
+            if step.name.is_empty() || self.kept.insert(step.name) {
+                frontend::parse(step.name, step.sql, None, &mut self.output)?;
+            }
+            self.write_bind(step.name, step.parameters)?;
+            frontend::execute("", 0, &mut self.output)?;
+        }
+        self.write_sync();
+        self.exchange().await?;
+        let mut answers = Vec::with_capacity(statements.len());
+        let mut rows = Vec::new();
+        let mut bytes = 0_usize;
+        self.round(OWN_BYTES_MAX, |message| {
+            match message {
+                Message::DataRow(body) => {
+                    let row = Row::new(&body)?;
+                    bytes += row.bytes();
+                    rows.push(row);
+                }
+                Message::CommandComplete(_) => answers.push(std::mem::take(&mut rows)),
+                _ => {}
+            }
+            if bytes > OWN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(None::<()>) }
+        })
+        .await?;
+        if answers.len() != statements.len() {
+            return Err(WireError::Broken("the server left answers out".to_owned()));
+        }
+        Ok(answers)
+    }
+
+    /// Sends statements of our own off: those of an inner list run together. Whether they succeeded is asked by the next
+    /// exchange, which fails where they did not.
+    pub(crate) async fn send_off(&mut self, groups: &[&[&str]]) -> Result<(), WireError> {
+        for group in groups {
+            for sql in *group {
+                frontend::parse("", sql, None, &mut self.output)?;
+                self.write_bind("", &[])?;
+                frontend::execute("", 0, &mut self.output)?;
+            }
+            self.write_sync();
+            self.late += 1;
+        }
+        self.flush().await
+    }
+
+    /// The server keeps no statements any more.
+    pub(crate) fn forget(&mut self) {
+        self.kept.clear();
+    }
+
+    /// The number of the server's process, as the login said it.
+    pub(crate) fn process(&self) -> i32 {
+        self.key.0
+    }
+
+    fn write_bind(&mut self, name: &str, parameters: &[Value]) -> Result<(), WireError> {
         let write = |value: &Value, out: &mut BytesMut| match value {
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -339,7 +384,7 @@ impl Connection {
             None => Ok(IsNull::Yes),
         };
         // No formats at all: everything is text.
-        frontend::bind("", "", None, parameters, write, None, &mut self.output).map_err(|_| {
+        frontend::bind("", name, None, parameters, write, None, &mut self.output).map_err(|_| {
             WireError::Server(ServerError {
                 code: "08P01".to_owned(),
                 message: "The parameters are too many or too large".to_owned(),
@@ -354,7 +399,7 @@ impl Connection {
         frontend::parse("", sql, None, &mut self.output)?;
         frontend::describe(b'S', "", &mut self.output)?;
         self.write_sync();
-        self.flush().await?;
+        self.exchange().await?;
         let mut described = Described::default();
         self.round(MESSAGE_BYTES_MAX, |message| {
             match message {
@@ -385,7 +430,7 @@ impl Connection {
         most: usize,
         on: impl FnMut(Row) -> Result<(), WireError>,
     ) -> Result<Fetched, WireError> {
-        self.write_bind(parameters)?;
+        self.write_bind("", parameters)?;
         self.fetch(count, most, on).await
     }
 
@@ -398,7 +443,7 @@ impl Connection {
     ) -> Result<Fetched, WireError> {
         frontend::execute("", count, &mut self.output)?;
         self.write_sync();
-        self.flush().await?;
+        self.exchange().await?;
         let fetched = self.round(most.max(MESSAGE_BYTES_MAX), |message| match message {
             Message::DataRow(body) => {
                 on(Row::new(&body)?)?;
@@ -503,6 +548,8 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
         key: (0, 0),
         host: host.clone(),
         awaited: 0,
+        late: 0,
+        kept: BTreeSet::new(),
         encrypted,
         reported: BTreeMap::new(),
     };

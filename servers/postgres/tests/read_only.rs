@@ -535,3 +535,76 @@ async fn no_soup_of_quotes_and_comments_hides_a_call() {
     assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "0");
     assert!(answered > 30 && refused > 100, "{answered} answered, {refused} refused: this proves little");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn what_is_made_after_the_first_calls_is_refused_on_the_same_connection() {
+    let cluster = Cluster::start();
+    cluster.sql(ROLES);
+    cluster.sql("CREATE TABLE plain (i int); INSERT INTO plain VALUES (1); CREATE TABLE guarded (i int)");
+    let client = connect(Config { connections: 1, ..cluster.config("reader") }).await;
+    let own = |sql: &'static str| {
+        let client = &client;
+        async move { query(client, sql).await["rows"].to_string() }
+    };
+    for _ in 0..10 {
+        own("SELECT i FROM plain WHERE i = 1").await;
+        own("SELECT lower('A')").await;
+        own("SELECT i FROM guarded").await;
+    }
+    let process = cluster.sql("SELECT pid FROM pg_stat_activity WHERE usename = 'reader'");
+    assert!(process.parse::<u32>().is_ok(), "{process}");
+    let cases = [
+        ("CREATE FUNCTION late() RETURNS text LANGUAGE sql AS $$ SELECT mark('f') $$", "SELECT late()"),
+        ("CREATE FUNCTION lower(int) RETURNS text LANGUAGE sql AS $$ SELECT mark('o') $$", "SELECT lower(1)"),
+        ("CREATE VIEW seen AS SELECT mark('v')", "SELECT * FROM seen"),
+        (
+            "CREATE FUNCTION yes(int) RETURNS bool LANGUAGE sql AS $$ SELECT mark('p') IS NOT NULL $$;
+             ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON guarded USING (yes(i)); INSERT INTO guarded VALUES (1)",
+            "SELECT * FROM guarded",
+        ),
+        (
+            "CREATE FUNCTION same(int, text) RETURNS bool LANGUAGE sql AS $$ SELECT mark('=') IS NOT NULL $$;
+             CREATE OPERATOR = (FUNCTION = same, LEFTARG = int, RIGHTARG = text)",
+            "SELECT 1 = 'a'::text",
+        ),
+        ("CREATE DOMAIN late_domain AS int CHECK (yes(VALUE))", "SELECT CAST(1 AS late_domain)"),
+    ];
+    for (made, sql) in cases {
+        cluster.sql(made);
+        let refused = error(&client, "query", json!({ "sql": sql })).await;
+        assert!(refused.contains("is not allowed in read-only mode"), "{sql}: {refused}");
+    }
+    assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "0");
+    assert_eq!(cluster.sql("SELECT pid FROM pg_stat_activity WHERE usename = 'reader'"), process);
+    // The sign would be seen.
+    cluster.sql("SELECT late()");
+    assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_function_that_is_allowed_cannot_change_what_the_next_call_is_asked() {
+    let cluster = Cluster::start();
+    cluster.sql(ROLES);
+    cluster.sql(
+        "CREATE FUNCTION turn() RETURNS text LANGUAGE plpgsql AS $f$ DECLARE s text; BEGIN
+           PERFORM pg_advisory_lock(7); PERFORM set_config('work_mem', '77MB', false);
+           FOR s IN SELECT name FROM pg_prepared_statements LOOP EXECUTE format('DEALLOCATE %I', s); END LOOP;
+           EXECUTE 'PREPARE linchpin_suspect(name[], name[], name[], name[]) AS SELECT false';
+           RETURN (SELECT string_agg(name, ',') FROM pg_prepared_statements WHERE from_sql); END $f$",
+    );
+    let config = Config { connections: 1, allow_functions: vec!["turn".to_owned()], ..cluster.config("reader") };
+    let client = connect(config).await;
+    for _ in 0..3 {
+        query(&client, "SELECT 1").await;
+        // The function does what it says.
+        assert_eq!(query(&client, "SELECT turn() AS t").await["rows"], json!([["linchpin_suspect"]]));
+        error(&client, "query", json!({ "sql": "SELECT mark('turned')" })).await;
+        let left = query(&client, "SELECT name FROM pg_prepared_statements WHERE from_sql").await;
+        assert_eq!(left["rows"], json!([]));
+        assert_eq!(query(&client, "SHOW work_mem").await["rows"], json!([["4MB"]]));
+    }
+    assert_eq!(cluster.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+    assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "0");
+}
