@@ -17,6 +17,15 @@ async fn works(connection: &Connection, row: &Row, tool: &str, how: &str) {
         connection.call(tool, row.arguments.clone()).await.unwrap_or_else(|e| panic!("{} {how}: {e}", row.name));
     let text = answer.text();
     assert!(!answer.is_error() && text.contains(&row.says), "{} {how}: {text}", row.name);
+    let tools = connection.tools().await.unwrap();
+    if let Some(schema) = tools.iter().find(|one| one.name == tool).and_then(|one| one.output_schema.as_ref()) {
+        let schema: serde_json::Value = serde_json::from_str(schema.get()).unwrap();
+        let structured = answer.result().unwrap().structured_content.expect("structured content");
+        let structured: serde_json::Value = serde_json::from_str(structured.get()).unwrap();
+        let wrong: Vec<String> =
+            jsonschema::validator_for(&schema).unwrap().iter_errors(&structured).map(|e| e.to_string()).collect();
+        assert!(wrong.is_empty(), "{} {how}: {wrong:?}", row.name);
+    }
     let (code, message) = refused(connection, "no_such_tool").await;
     assert!(code == -32602 && message.contains("no_such_tool"), "{} {how}: {code} {message}", row.name);
     connection.close().await;

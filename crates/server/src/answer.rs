@@ -151,7 +151,7 @@ impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
     }
 
     fn output_schema() -> Option<Value> {
-        Some(schema::of::<T>())
+        Some(schema::of_answer::<T>())
     }
 }
 
@@ -161,7 +161,7 @@ impl<T: Serialize + JsonSchema> IntoReply for Structured<T> {
     }
 
     fn output_schema() -> Option<Value> {
-        Some(schema::of::<T>())
+        Some(schema::of_answer::<T>())
     }
 }
 

@@ -18,7 +18,16 @@ fn undescribed(schema: &mut Schema) {
 
 /// The schema of `T` in the default dialect (2020-12), without the members that say nothing.
 pub(crate) fn of<T: JsonSchema>() -> Value {
-    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    root::<T>(SchemaSettings::draft2020_12())
+}
+
+/// The same of what `T` is written as: members that are left out when they are empty are not required.
+pub(crate) fn of_answer<T: JsonSchema>() -> Value {
+    root::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn root<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("$schema");
     schema.remove("title");
     // The type's own doc comment speaks to Rust programmers.

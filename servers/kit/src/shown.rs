@@ -93,12 +93,35 @@ pub fn from_outside(block: Content) -> Content {
     block.with_annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() })
 }
 
-impl<T: Serialize + JsonSchema> IntoReply for Shown<T> {
+impl<T: Serialize + JsonSchema + 'static> IntoReply for Shown<T> {
     fn into_reply(self, out: ResultWriter) -> Reply {
+        #[cfg(debug_assertions)]
+        as_described(&self.value);
         self.into_answer().into_reply(out)
     }
 
     fn output_schema() -> Option<Value> {
         <Json<T> as IntoReply>::output_schema()
     }
+}
+
+/// Every test of every server is a test of its output schemas too: in debug builds, an answer that its schema does not describe
+/// is a panic, which the caller sees as an error.
+#[cfg(debug_assertions)]
+fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
+    use std::any::TypeId;
+    use std::collections::HashMap;
+    use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+    static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<jsonschema::Validator>>>> = LazyLock::new(Mutex::default);
+
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let validator = known.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let schema = <Json<T> as IntoReply>::output_schema().unwrap_or(Value::Bool(true));
+        Arc::new(jsonschema::validator_for(&schema).expect("a schema that was derived is one"))
+    });
+    let validator = Arc::clone(validator);
+    drop(known);
+    let value = serde_json::to_value(value).unwrap_or_default();
+    let wrong: Vec<String> = validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).collect();
+    assert!(wrong.is_empty(), "{} is not what its schema says: {}", std::any::type_name::<T>(), wrong.join("; "));
 }
