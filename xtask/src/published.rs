@@ -46,11 +46,21 @@ pub(crate) fn install(context: &Context) -> Result<PathBuf> {
     for (name, set) in PYTHON {
         let interpreter = tools::python(context, set)?;
         let environment = interpreter.ancestors().nth(2).context("the interpreter is in no environment")?;
+        for folder in readability(environment) {
+            tools::npm_inside(context, &folder, "readabilipy")?;
+        }
         let link = home.join(name);
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(environment, &link).with_context(|| format!("cannot link {}", link.display()))?;
     }
     Ok(home)
+}
+
+/// Where the published fetch server keeps its JavaScript half in this environment, if it is there.
+fn readability(environment: &Path) -> Vec<PathBuf> {
+    let versions = std::fs::read_dir(environment.join("lib")).into_iter().flatten().flatten();
+    let folders = versions.map(|version| version.path().join("site-packages/readabilipy/javascript"));
+    folders.filter(|folder| folder.join("package-lock.json").is_file()).collect()
 }
 
 /// The servers that have differential tests, by the names of their folders.

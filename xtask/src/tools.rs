@@ -36,14 +36,29 @@ pub(crate) fn npm(context: &Context, set: &str) -> Result<PathBuf> {
     for file in ["package.json", "package-lock.json"] {
         std::fs::copy(pins.join(file), home.join(file)).with_context(|| format!("cannot copy {file} of {set}"))?;
     }
+    npm_ci(context, &home, set, &home.with_extension("log"))?;
+    stamp(&home, &wanted)?;
+    Ok(home)
+}
+
+/// Installs what the lock file in `folder` says, once. For packages that would do it at their first use, which several of
+/// them do at the same moment and break each other.
+pub(crate) fn npm_inside(context: &Context, folder: &Path, what: &str) -> Result<()> {
+    let wanted = read(folder, "package.json")? + &read(folder, "package-lock.json")?;
+    if is_stamped(folder, &wanted) {
+        return Ok(());
+    }
+    npm_ci(context, folder, what, &context.target.join("tools").join(format!("{what}.log")))?;
+    stamp(folder, &wanted)
+}
+
+fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
         .env("npm_config_cache", context.target.join("tools/npm-cache"))
         .env("npm_config_update_notifier", "false")
-        .current_dir(&home);
-    install(&mut npm, set, &home.with_extension("log"))?;
-    stamp(&home, &wanted)?;
-    Ok(home)
+        .current_dir(folder);
+    install(&mut npm, what, log)
 }
 
 /// Installs a Python set into its own virtual environment and returns the interpreter.
