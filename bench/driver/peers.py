@@ -28,7 +28,7 @@ def workspace_target():
 
 
 def small_target():
-    """The program with the two servers that its size bar was set for."""
+    """The program with two servers only."""
     return os.path.join(workspace_target(), "bench-small")
 
 

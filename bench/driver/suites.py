@@ -156,7 +156,7 @@ OURS = {"name": "linchpin"}
 
 
 def suite_size(rows, rec, opt):
-    """The stripped release program: with the two servers its bar was set for, and with everything."""
+    """The stripped release program: with everything, which has a bar, and with two servers only."""
     if any(p["group"] == "linchpin" for p in rows):
         for case, target in (("small", small_target()), ("stripped", workspace_target())):
             path = os.path.join(target, "release", "linchpin")

@@ -95,7 +95,7 @@ pub fn from_outside(block: Content) -> Content {
 
 impl<T: Serialize + JsonSchema + 'static> IntoReply for Shown<T> {
     fn into_reply(self, out: ResultWriter) -> Reply {
-        #[cfg(debug_assertions)]
+        #[cfg(feature = "validate")]
         as_described(&self.value);
         self.into_answer().into_reply(out)
     }
@@ -105,9 +105,9 @@ impl<T: Serialize + JsonSchema + 'static> IntoReply for Shown<T> {
     }
 }
 
-/// Every test of every server is a test of its output schemas too: in debug builds, an answer that its schema does not describe
+/// Every test of every server is a test of its output schemas too: with the feature `validate`, which they turn on, an answer that its schema does not describe
 /// is a panic, which the caller sees as an error.
-#[cfg(debug_assertions)]
+#[cfg(feature = "validate")]
 fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
     use std::any::TypeId;
     use std::collections::HashMap;

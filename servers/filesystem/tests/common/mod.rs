@@ -1,5 +1,5 @@
 //! A directory to play in, and calls by name as a client makes them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::{Path, PathBuf};
 

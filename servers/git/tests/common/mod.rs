@@ -1,5 +1,5 @@
 //! Repositories to play in, made by real git, and calls by a real client.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use linchpin::client::{CallResult, Connection};
 use linchpin::prelude::*;

@@ -1,5 +1,5 @@
 //! A database in a temporary directory, and calls as a client makes them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use linchpin::Server;
 use linchpin::client::{CallResult, Client, Connection};
