@@ -12,6 +12,8 @@ use crate::{process, stages, tools};
 pub(crate) const SERVER: &str = "postgres";
 /// The variable that tells its tests where `initdb` and `postgres` are.
 pub(crate) const VARIABLE: &str = "LINCHPIN_POSTGRES_BIN";
+/// What it says where there is none and none can be installed: tests of more than the database go on without it.
+pub(crate) const NONE: &str = "none";
 
 const PACKAGES: &[&str] = &["postgresql"];
 /// Where Debian puts the programs: a folder per major version.

@@ -32,7 +32,7 @@ const STAGES: &[Stage] = &[
         name: "doctests",
         what: "examples in the documentation",
         run: |context| {
-            cargo_tests(context, "doctests", &["test", "--doc", "--workspace", "--locked", "--no-fail-fast"])
+            cargo_tests(context, "doctests", &["test", "--doc", "--workspace", "--locked", "--no-fail-fast"], &[])
         },
     },
     Stage { name: "docs", what: "cargo doc, warnings refused", run: docs },
@@ -156,19 +156,30 @@ fn build(context: &Context) -> Result<Report> {
 }
 
 fn tests(context: &Context) -> Result<Report> {
-    if !process::exists("cargo-nextest", "--version") {
+    // Some tests of the program serve a database.
+    let (programs, without) = match postgres::programs(context)? {
+        Ok(programs) => (programs, None),
+        Err(why) => (postgres::NONE.into(), Some(format!("the rows of PostgreSQL in apps/cli/tests: {why}"))),
+    };
+    let variables = [(postgres::VARIABLE, programs)];
+    let mut report = if process::exists("cargo-nextest", "--version") {
+        let arguments = ["nextest", "run", "--workspace", "--locked"];
+        let manner = ["--no-fail-fast", "--no-tests=pass", "--color=never"];
+        cargo_tests(context, "tests", &[&arguments[..], &manner].concat(), &variables)?
+    } else {
         let arguments = ["test", "--workspace", "--locked", "--no-fail-fast"];
         let targets = ["--lib", "--bins", "--tests", "--examples"];
-        return cargo_tests(context, "tests", &[&arguments[..], &targets].concat());
-    }
-    let arguments = ["nextest", "run", "--workspace", "--locked"];
-    let manner = ["--no-fail-fast", "--no-tests=pass", "--color=never"];
-    cargo_tests(context, "tests", &[&arguments[..], &manner].concat())
+        cargo_tests(context, "tests", &[&arguments[..], &targets].concat(), &variables)?
+    };
+    report.skips.extend(without);
+    Ok(report)
 }
 
-/// Runs a test command and counts the tests by what its summary lines say.
-fn cargo_tests(context: &Context, stage: &str, arguments: &[&str]) -> Result<Report> {
-    let mut report = cargo(context, stage, arguments, 2400)?;
+/// Runs a test command, with these variables, and counts the tests by what its summary lines say.
+fn cargo_tests(context: &Context, stage: &str, arguments: &[&str], variables: &[(&str, PathBuf)]) -> Result<Report> {
+    let mut command = process::cargo();
+    command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value))).current_dir(&context.root);
+    let mut report = one(context, stage, &mut command, 2400)?;
     let ok = report.counts.failed == 0;
     let mut counts = test_counts(&report.text);
     if !ok && counts.failed == 0 {

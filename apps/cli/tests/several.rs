@@ -275,6 +275,10 @@ async fn two_of_a_kind_with_names_share_nothing() {
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn two_databases_of_one_host_are_told_apart() {
+    if std::env::var_os("LINCHPIN_POSTGRES_BIN").is_some_and(|said| said == "none") {
+        // `cargo xtask test` could not install one, and says that it left this out.
+        return;
+    }
     let home = home();
     let cluster = cluster::Cluster::start();
     cluster.sql("create role reader login; create table only_here (x int); grant select on only_here to reader");

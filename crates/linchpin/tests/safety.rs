@@ -255,6 +255,56 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_too_long_is_answered_under_its_own_id() {
+    let x = "x".repeat(5_000);
+    let call = r#""method":"tools/call","params":{"name":"say","arguments":{"id":9,"text":""#;
+    for (line, id) in [
+        (format!(r#"{{"jsonrpc":"2.0","id":7,{call}{x}"}}}}}}"#), json!(7)),
+        (format!(r#"{{"id":"seven",{call}{x}"}}}},"jsonrpc":"2.0"}}"#), json!("seven")),
+        // As the TypeScript SDK writes it.
+        (format!(r#"{{{call}{x}"}}}},"jsonrpc":"2.0","id":8}}"#), json!(8)),
+        (format!("{{{call}{x}\"}}}},\"jsonrpc\":\"2.0\",\"id\": \"eight\" }}\r"), json!("eight")),
+        // Its id is in between, where nothing is kept, or it has none.
+        (format!(r#"{{"a":"{x}","id":7,{call}{x}"}}}}}}"#), Value::Null),
+        (format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"a":"{x}"}}}}"#), Value::Null),
+    ] {
+        let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.frame_bytes_max = 1_000), "2025-11-25").await;
+        peer.send_line(line.as_bytes()).await;
+        let answer = peer.message().await;
+        assert_eq!((code(&answer), &answer["id"]), (-32600, &id), "{answer}");
+        peer.alive().await;
+        peer.quiet().await;
+    }
+}
+
+/// The answer of a client may be too long as well: the call that waits for it ends.
+#[tokio::test]
+async fn an_answer_that_is_too_long_ends_the_call_that_waits_for_it() {
+    let asking = || {
+        let tool = |_: &(), cx: &Cx, _: NoArgs| {
+            let cx = cx.clone();
+            async move { cx.roots("roots").await.map(|roots| format!("{} roots", roots.len())) }
+        };
+        Server::new("asking", "1").state(()).limits(|l| l.frame_bytes_max = 1_000).tool(("count", "Counts."), tool)
+    };
+    let x = "x".repeat(5_000);
+    for id_first in [true, false] {
+        let mut peer = Peer::of(service(asking()), "2025-11-25", json!({ "roots": {} })).await;
+        let call = peer.start("count", json!({})).await;
+        let question = peer.said("roots/list").await;
+        let (id, result) = (&question["id"], format!(r#""result":{{"roots":[{{"uri":"file:///{x}"}}]}}"#));
+        let line = match id_first {
+            true => format!(r#"{{"jsonrpc":"2.0","id":{id},{result}}}"#),
+            false => format!(r#"{{{result},"jsonrpc":"2.0","id":{id}}}"#),
+        };
+        peer.send_line(line.as_bytes()).await;
+        let answer = peer.answer(call).await;
+        assert!(answer.to_string().contains("longer than the limit of 1000 bytes"), "{answer}");
+        peer.alive().await;
+    }
+}
+
+#[tokio::test]
 async fn nesting_is_bounded_where_the_knob_says() {
     let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.depth_max = 10), "2025-11-25").await;
     let at = |depth: usize| {

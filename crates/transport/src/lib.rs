@@ -9,6 +9,7 @@ mod lines;
 mod link;
 pub mod memory;
 pub mod pipe;
+mod salvage;
 
 #[cfg(feature = "http")]
 pub mod http;

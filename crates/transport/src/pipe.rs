@@ -5,6 +5,7 @@
 //! their own and come back through a bounded channel: a client that does not read slows only itself.
 
 use crate::lines::{Line, Lines};
+use crate::salvage::{self, Head};
 use bytes::Bytes;
 use linchpin_proto::frame::{self, Frame, Message, Name};
 use linchpin_proto::service::{Door, HeaderParam, Service, Started};
@@ -28,8 +29,9 @@ const WAITING: usize = 256;
 
 /// Serves one peer until its input ends, it stops reading, or `stop` resolves; then running calls are drained.
 ///
-/// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error; blank lines are
-/// ignored; a last line without a line break counts. An error is one of reading or writing.
+/// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error, under its own id
+/// where that stands near its beginning or at its very end; blank lines are ignored; a last line without a line break
+/// counts. An error is one of reading or writing.
 pub async fn serve<R, W>(
     service: Arc<dyn Service>,
     input: R,
@@ -43,16 +45,19 @@ where
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = Arc::new(Mutex::new(Engine::new(service.limits().clone())));
     let limit = service.limits().frame_bytes_max;
-    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None };
+    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None, long: None };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
         match next(&mut lines, &mut waiting, &peer, stop.as_mut()).await {
             Turn::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
-            Turn::Line(Ok(Line::TooLong(_))) => peer.too_long(limit),
-            Turn::Line(Ok(Line::LongEnd(_))) => {}
-            Turn::Line(Ok(Line::End)) | Turn::Stop => break Ok(()),
+            Turn::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
+            Turn::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
+            Turn::Line(Ok(Line::End)) | Turn::Stop => {
+                peer.long_end(&[]).await;
+                break Ok(());
+            }
             Turn::Line(Err(e)) => break Err(e),
             Turn::Waiting(out) => peer.pass(out),
             Turn::Change(change) => peer.line(&change.frame(None)),
@@ -162,6 +167,8 @@ struct Peer {
     sender: mpsc::Sender<Out>,
     out: Vec<u8>,
     feed: Option<Arc<linchpin_proto::Session>>,
+    /// How a line began that is too long and still to be answered: its id may stand at its end.
+    long: Option<Head>,
 }
 
 impl Peer {
@@ -179,10 +186,35 @@ impl Peer {
         self.out.push(b'\n');
     }
 
-    fn too_long(&mut self, limit: usize) {
+    /// Answers a line that is too long, at once if its id is near its beginning.
+    async fn too_long(&mut self, head: &[u8]) {
+        let mut head = salvage::by_head(head);
+        match head.id.take() {
+            Some(id) => self.refuse_long(&head, Some(id)).await,
+            None => self.long = Some(head),
+        }
+    }
+
+    /// Answers it at its end, which may show its id.
+    async fn long_end(&mut self, tail: &[u8]) {
+        if let Some(head) = self.long.take() {
+            self.refuse_long(&head, salvage::by_tail(tail)).await;
+        }
+    }
+
+    async fn refuse_long(&mut self, head: &Head, id: Option<Id>) {
+        let limit = self.service.limits().frame_bytes_max;
         let why = format!("the message is longer than the limit of {limit} bytes");
-        let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, &why, None);
-        self.reply(&reply);
+        let reply = Reply::error(id.as_ref(), linchpin_types::error::code::INVALID_REQUEST, &why, None);
+        match id {
+            // The answer to a request of ours: whoever waits for it is told.
+            Some(_) if head.result && !head.request => {
+                let mut frame = Vec::new();
+                reply.write_to(&mut frame);
+                self.receive(frame.into()).await;
+            }
+            _ => self.reply(&reply),
+        }
     }
 
     async fn receive(&mut self, frame: Bytes) {

@@ -6,9 +6,9 @@
 
 mod in_flight;
 mod outbox;
-mod salvage;
 
 use crate::lines::{Line, Lines};
+use crate::salvage;
 use bytes::Bytes;
 use in_flight::InFlight;
 use linchpin_proto::era::Wire;
@@ -16,7 +16,6 @@ use linchpin_proto::frame::{self, Kind, Message};
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Answer, Dialing, Link, LinkError, Outgoing, Traffic};
 use outbox::{End, Outbox};
-use salvage::Meant;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -202,12 +201,11 @@ impl Shared {
 
     /// Fails the request that a line was meant to answer, if that can be seen.
     fn fail_broken(&self, line: &[u8], why: &str) {
-        let id = match salvage::by_head(line) {
-            Meant::Answer(id) => Some(id),
-            Meant::SomeAnswer => salvage::by_tail(line),
-            Meant::Unknown | Meant::NoAnswer => None,
-        };
-        if let Some(id) = id {
+        let head = salvage::by_head(line);
+        if head.request || !(head.result || head.message) {
+            return;
+        }
+        if let Some(id) = head.id.or_else(|| salvage::by_tail(line)).and_then(|id| id.as_number()) {
             let what = format!("the answer cannot be read: {why}");
             self.in_flight.settle(id, Err(LinkError::Unreadable(what.into())));
         }
@@ -228,12 +226,12 @@ impl Shared {
         let note = format!("a message longer than {limit} bytes is skipped");
         self.dialing.show(|| Traffic::Note(&note));
         tracing::warn!(limit, "a message of the server is longer than the limit and is skipped");
-        let id = match salvage::by_head(head) {
-            Meant::Answer(id) => Some(id),
-            Meant::SomeAnswer | Meant::Unknown => self.in_flight.only(),
-            Meant::NoAnswer => return true,
-        };
-        id.is_some_and(|id| self.fail_too_long(id))
+        let head = salvage::by_head(head);
+        if head.request {
+            return true;
+        }
+        let id = head.id.filter(|_| head.result || head.message).and_then(|id| id.as_number());
+        id.or_else(|| self.in_flight.only()).is_some_and(|id| self.fail_too_long(id))
     }
 
     fn fail_too_long(&self, id: u64) -> bool {
@@ -295,7 +293,7 @@ async fn read(shared: Arc<Shared>, mut lines: Lines<impl AsyncRead + Unpin>) {
             Ok(Line::Last(line)) => answers += shared.take(line, false, &mut messages),
             Ok(Line::TooLong(head)) => named = shared.too_long(&head),
             Ok(Line::LongEnd(tail)) => {
-                if let Some(id) = salvage::by_tail(&tail).filter(|_| !named) {
+                if let Some(id) = salvage::by_tail(&tail).and_then(|id| id.as_number()).filter(|_| !named) {
                     shared.fail_too_long(id);
                 }
             }
