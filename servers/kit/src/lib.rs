@@ -4,6 +4,7 @@
 //! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
 //! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
 //! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
+//! - [`root_path`], [`settled`]: a client's roots as paths, and where a path really leads;
 //! - [`Vars`]: reading environment variables, with errors that name them.
 //!
 //! The HTTP client that servers share is `linchpin::transport::web`. This crate must never know: transports, protocol eras,
@@ -12,6 +13,7 @@
 mod choice;
 mod cut;
 mod fault;
+mod roots;
 mod shown;
 mod toolbox;
 mod vars;
@@ -19,6 +21,7 @@ mod vars;
 pub use choice::{Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip};
 pub use fault::Fault;
+pub use roots::{root_path, settled};
 pub use shown::{Shown, Told, from_outside};
 pub use toolbox::Toolbox;
 pub use vars::Vars;

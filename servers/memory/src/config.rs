@@ -29,6 +29,8 @@ pub struct Config {
     /// How many changes `memory_history` lists and `memory_undo` can undo; they are kept in `FILE.history`, with what was
     /// deleted. 0 keeps none.
     pub history: usize,
+    /// Whether it is kept in `FILE.times` when entities were created and changed. The memory file itself holds no times.
+    pub timestamps: bool,
     /// Bytes of records that one answer holds before it is cut. 0 never cuts, as published.
     pub max_result_bytes: usize,
     /// How long a change waits for another one, in this process or another, before it is given up.
@@ -49,6 +51,7 @@ impl Default for Config {
             max_file_bytes: 64 << 20,
             backup: 3,
             history: 200,
+            timestamps: true,
             max_result_bytes: TEXT_BYTES_MAX,
             lock_wait: Duration::from_secs(15),
             tools: ToolChoice::default(),
@@ -77,6 +80,7 @@ impl Config {
         vars.number("MCP_MEMORY_MAX_FILE_BYTES", &mut config.max_file_bytes)?;
         vars.number("MCP_MEMORY_BACKUP", &mut config.backup)?;
         vars.number("MCP_MEMORY_HISTORY", &mut config.history)?;
+        vars.switch("MCP_MEMORY_TIMESTAMPS", &mut config.timestamps)?;
         vars.number("MCP_MEMORY_MAX_RESULT_BYTES", &mut config.max_result_bytes)?;
         let mut wait_ms = u64::try_from(config.lock_wait.as_millis()).unwrap_or(u64::MAX);
         vars.number("MCP_MEMORY_LOCK_WAIT", &mut wait_ms)?;
@@ -203,6 +207,7 @@ mod tests {
             ("MCP_MEMORY_MAX_FILE_BYTES", "8"),
             ("MCP_MEMORY_BACKUP", "0"),
             ("MCP_MEMORY_HISTORY", "9"),
+            ("MCP_MEMORY_TIMESTAMPS", "false"),
             ("MCP_MEMORY_MAX_RESULT_BYTES", "0"),
             ("MCP_MEMORY_LOCK_WAIT", "250"),
             ("MCP_MEMORY_READ_ONLY", "1"),
@@ -210,7 +215,7 @@ mod tests {
         .unwrap();
         assert_eq!((config.max_entities, config.max_file_bytes, config.backup, config.history), (7, 8, 0, 9));
         assert_eq!((config.max_result_bytes, config.lock_wait), (0, Duration::from_millis(250)));
-        assert!(config.tools.read_only);
+        assert!(config.tools.read_only && !config.timestamps && Config::default().timestamps);
         let error = from(&[("MCP_MEMORY_BACKUP", "some")]).unwrap_err();
         assert!(error.message().contains("MCP_MEMORY_BACKUP"), "{error}");
     }

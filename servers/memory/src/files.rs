@@ -69,6 +69,15 @@ impl Stamp {
             identity: (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
         }
     }
+
+    /// Whether `later` can be the same file with more at its end.
+    pub(crate) fn continues_in(&self, later: &Stamp) -> bool {
+        #[cfg(unix)]
+        let same = (self.identity.0, self.identity.1) == (later.identity.0, later.identity.1);
+        #[cfg(not(unix))]
+        let same = false;
+        same && self.bytes < later.bytes
+    }
 }
 
 /// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over

@@ -233,6 +233,11 @@ impl Graph {
         self.names.contains_key(name)
     }
 
+    /// Whether there are several entities of this name, which only other programs make.
+    pub(crate) fn is_there_twice(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|count| *count > 1)
+    }
+
     pub(crate) fn has_relation(&self, relation: &Relation) -> bool {
         self.parts.contains_key(relation)
     }
@@ -288,6 +293,9 @@ pub(crate) struct Change {
     pub(crate) before: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<String>,
+    /// Of an entity that went: when it had been created, if that was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) created: Option<String>,
 }
 
 /// The next graph while it is being made, and what makes it different. Undone from the last change to the first, the
@@ -423,6 +431,9 @@ impl Edit {
                             return None;
                         }
                         self.insert_entity(change.at, before);
+                        if let Some(back) = self.changes.last_mut() {
+                            back.created.clone_from(&change.created);
+                        }
                     }
                     (None, None) => {}
                 }
@@ -448,7 +459,7 @@ impl Edit {
 
     fn note(&mut self, kind: Kind, at: usize, before: Option<&str>, after: Option<&str>) {
         let (before, after) = (before.map(str::to_owned), after.map(str::to_owned));
-        self.changes.push(Change { kind, at, before, after });
+        self.changes.push(Change { kind, at, before, after, created: None });
     }
 }
 

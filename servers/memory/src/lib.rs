@@ -22,6 +22,7 @@ pub use config::Config;
 pub use tools::SERVICE;
 
 use graph::{Edit, Graph};
+use journal::Times;
 use linchpin::server::Handle;
 use linchpin_kit::Fault;
 use std::path::Path;
@@ -101,6 +102,24 @@ impl Memory {
                 inner.tell();
             }
             work(inner, &graph)
+        })
+        .await
+    }
+
+    /// The same, with what is known of when entities were changed.
+    pub(crate) async fn read_dated<T, F>(&self, work: F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner, &Graph, Option<&Times>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.watch();
+        self.blocking(move |inner| {
+            let times = inner.store.times();
+            let graph = inner.store.graph()?;
+            if inner.store.news() {
+                inner.tell();
+            }
+            work(inner, &graph, times.as_deref())
         })
         .await
     }

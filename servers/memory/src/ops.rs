@@ -2,8 +2,8 @@
 
 use crate::format::{Entity, Record, Relation, Written};
 use crate::graph::{Change, Edit, Graph, Item, Kind};
-use crate::journal::{self, Entry, Journal};
-use crate::search::Query;
+use crate::journal::{self, Entry, Journal, Last, Times, When};
+use crate::search::{Hit, Query};
 use linchpin_kit::{Fault, Paging, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -318,6 +318,8 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
 /// A part of a graph that fits into an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
+    /// The place of the first of the entities.
+    pub(crate) first: usize,
     pub(crate) entities: Vec<Entity>,
     pub(crate) relations: Vec<Relation>,
     pub(crate) paging: Paging,
@@ -339,7 +341,7 @@ where
 {
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
     let (from_entity, from_relation) = start(cursor)?;
-    let (mut part, mut bytes, mut count) = (Part::default(), 0_usize, 0_usize);
+    let (mut part, mut bytes, mut count) = (Part { first: from_entity, ..Part::default() }, 0_usize, 0_usize);
     let mut room = |line: &str| {
         bytes = bytes.saturating_add(line.len());
         count += 1;
@@ -418,6 +420,9 @@ pub(crate) struct Found {
     pub(crate) observation_count: usize,
     /// How well it answers; only good for comparing within one answer.
     pub(crate) score: f32,
+    /// When it was created and changed.
+    #[serde(flatten)]
+    pub(crate) when: When,
 }
 
 /// A page of what a search found.
@@ -425,36 +430,57 @@ pub(crate) struct Found {
 pub(crate) struct FoundPage {
     /// How many entities have one of the words.
     pub(crate) total: usize,
-    /// The best first.
+    /// The best first; without words those that were changed last.
     pub(crate) results: Vec<Found>,
+    /// With changedSince: how many were left out because it is not known when they were changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) undated: Option<usize>,
     /// Where it was cut.
     #[serde(flatten)]
     pub(crate) paging: Paging,
 }
 
-/// Ranked search.
-pub(crate) fn search(
-    graph: &Graph,
-    text: &str,
-    entity_type: Option<&str>,
-    cursor: Option<&str>,
-    most: usize,
-    bytes_max: usize,
-) -> Result<FoundPage, Fault> {
-    let query = Query::of(text).ok_or_else(|| {
-        Fault::new("There is no word to search for").hint("Give letters or digits; memory_read_page lists everything.")
-    })?;
-    let wanted = entity_type.map(str::to_lowercase);
-    let of_type = |entity: &Entity| wanted.as_ref().is_none_or(|wanted| entity.entity_type.to_lowercase() == *wanted);
-    let hits = query.rank(graph.entities().iter().enumerate().filter(|(_, item)| of_type(item.value())));
-    let (page, mut paging) = Paging::of(&hits, cursor, most)?;
-    let start = cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
+/// What to search for.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) entity_type: Option<&'a str>,
+    /// Only what was changed at this time or later.
+    pub(crate) changed_since: Option<&'a str>,
+    pub(crate) cursor: Option<&'a str>,
+    pub(crate) most: usize,
+    pub(crate) bytes_max: usize,
+}
+
+/// Ranked search; without words but with a time, what was changed since, the newest first.
+pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) -> Result<FoundPage, Fault> {
+    let query = Query::of(wanted.text);
+    let since = wanted.changed_since.map(since).transpose()?;
+    let kind = wanted.entity_type.map(str::to_lowercase);
+    let of_type = |entity: &Entity| kind.as_ref().is_none_or(|kind| entity.entity_type.to_lowercase() == *kind);
+    let entities = graph.entities().iter().enumerate().filter(|(_, item)| of_type(item.value()));
+    let mut hits: Vec<Hit> = match (&query, since) {
+        (Some(query), _) => query.rank(entities),
+        (None, Some(_)) => entities.map(|(at, _)| Hit { at, score: 0.0 }).collect(),
+        (None, None) => {
+            return Err(Fault::new("There is no word to search for")
+                .hint("Give letters or digits, or changedSince; memory_read_page lists everything."));
+        }
+    };
+    let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
+    let (page, mut paging) = Paging::of(&hits, wanted.cursor, wanted.most)?;
+    let start = wanted.cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
     for hit in page {
-        let entity = graph.entities()[hit.at].value();
-        let observations: Vec<String> = query.best(entity, SHOWN_OBSERVATIONS).into_iter().map(shown).collect();
+        let item = &graph.entities()[hit.at];
+        let entity = item.value();
+        let best: Vec<&str> = match &query {
+            Some(query) => query.best(entity, SHOWN_OBSERVATIONS),
+            None => entity.observations.iter().rev().take(SHOWN_OBSERVATIONS).rev().map(String::as_str).collect(),
+        };
+        let observations: Vec<String> = best.into_iter().map(shown).collect();
         bytes += entity.name.len() + observations.iter().map(String::len).sum::<usize>();
-        if bytes_max > 0 && bytes > bytes_max && !results.is_empty() {
+        if wanted.bytes_max > 0 && bytes > wanted.bytes_max && !results.is_empty() {
             paging = Paging::more((start + results.len()).to_string());
             break;
         }
@@ -464,9 +490,36 @@ pub(crate) fn search(
             observations,
             observation_count: entity.observations.len(),
             score: (hit.score * 1_000.0).round() / 1_000.0,
+            when: times.map(|times| times.when(graph, item)).unwrap_or_default(),
         });
     }
-    Ok(FoundPage { total: hits.len(), results, paging })
+    Ok(FoundPage { total: hits.len(), results, undated, paging })
+}
+
+fn since(text: &str) -> Result<u64, Fault> {
+    journal::seconds(text).ok_or_else(|| {
+        Fault::new(format!("Not a time: {}", clip(text, 40).text))
+            .hint("Write changedSince as 2026-11-21 or 2026-11-21T09:14:06Z, in UTC.")
+    })
+}
+
+/// Leaves those that were certainly changed at `since` or later, in their order or the newest first; how many may have been.
+fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bool, hits: &mut Vec<Hit>) -> usize {
+    let mut undated = 0;
+    let last = |hit: &Hit| times.map_or(Last::Unknown, |times| times.last(graph, &graph.entities()[hit.at]));
+    let mut dated: Vec<(u64, Hit)> = Vec::new();
+    for hit in hits.drain(..) {
+        match last(&hit) {
+            Last::At(at) | Last::After(at) if at >= since => dated.push((at, hit)),
+            Last::At(_) => {}
+            Last::After(_) | Last::Unknown => undated += 1,
+        }
+    }
+    if newest_first {
+        dated.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.at.cmp(&b.1.at)));
+    }
+    hits.extend(dated.into_iter().map(|(_, hit)| hit));
+    undated
 }
 
 fn shown(text: &str) -> String {

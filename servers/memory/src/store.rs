@@ -10,13 +10,13 @@
 use crate::config::{Config, may_become_memory};
 use crate::files::{self, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
-use crate::journal::{Journal, Tail};
+use crate::journal::{Journal, Tail, Times};
 use linchpin_kit::Fault;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// How old the newest backup must be before another one is made.
@@ -29,6 +29,8 @@ pub(crate) struct Store {
     max_file_bytes: u64,
     backup: u32,
     pub(crate) journal: Journal,
+    /// When entities were changed; nothing is kept where nothing is wanted.
+    times: Option<RwLock<Times>>,
     state: Mutex<State>,
 }
 
@@ -78,6 +80,7 @@ impl Store {
         }
         let store = Self {
             journal: Journal { path: files::beside(&path, "history"), keep: config.history },
+            times: config.timestamps.then(|| RwLock::new(Times::of(files::beside(&path, "times")))),
             path,
             max_entities: config.max_entities,
             max_file_bytes: config.max_file_bytes,
@@ -97,8 +100,16 @@ impl Store {
                 store.max_entities
             ));
         }
+        if let Some(mut times) = store.times_to_change() {
+            match times.refresh() {
+                Ok(()) => warnings.extend(times.warning()),
+                Err(fault) => warnings.push(format!("No times are known, and none are kept: {}", fault.message())),
+            }
+        }
         if !config.tools.read_only {
-            files::sweep(&store.path);
+            for path in [store.path.clone(), store.journal.path.clone(), files::beside(&store.path, "times")] {
+                files::sweep(&path);
+            }
         }
         Ok((store, warnings))
     }
@@ -117,6 +128,22 @@ impl Store {
         let mut state = self.state();
         self.refresh(&mut state)?;
         Ok(state.graph.clone())
+    }
+
+    fn times_to_change(&self) -> Option<RwLockWriteGuard<'_, Times>> {
+        // What a panic left half learnt is read from the file again, or was right.
+        self.times.as_ref().map(|times| times.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The times as the file has them now. Take them before the graph: what they say must not be newer than the graph that
+    /// they are asked about. Where they cannot be read none is known.
+    pub(crate) fn times(&self) -> Option<RwLockReadGuard<'_, Times>> {
+        let read = || self.times.as_ref().map(|times| times.read().unwrap_or_else(PoisonError::into_inner));
+        if !read()?.is_fresh() {
+            // Whoever started the server was told, and whoever changes something is.
+            let _ = self.times_to_change()?.refresh();
+        }
+        read()
     }
 
     /// Whether somebody else changed the file since this was last asked.
@@ -206,7 +233,7 @@ impl Store {
         let before = self.graph()?;
         let mut edit = before.edit();
         let value = work(&mut edit)?;
-        let Edit { graph, changes, undoes } = edit;
+        let Edit { graph, mut changes, undoes } = edit;
         if changes.is_empty() {
             return Ok(Done { value, graph: before, changed: false, warnings: Vec::new() });
         }
@@ -223,6 +250,8 @@ impl Store {
         if graph.census().records == 0 && !bytes.is_empty() {
             files::note_in_lock(&mut locked, &left_over(&bytes)).map_err(|e| io_fault("write", &self.path, &e))?;
         }
+        // Held until the times are written too, so that no reader here sees the change without its time.
+        let mut times = self.times_to_change();
         let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
         if !flushed {
             warnings.push(
@@ -238,6 +267,12 @@ impl Store {
             state.seen = meta.map(seen);
             state.tail
         };
+        if let Some(times) = &mut times
+            && let Err(fault) = times.record(&graph, &mut changes, undoes.is_some())
+        {
+            warnings.push(format!("The change is made, but when is not kept: {}", fault.message()));
+        }
+        drop(times);
         if self.journal.keep > 0
             && let Err(fault) = self.journal.append(&mut tail, tool, undoes, changes)
         {

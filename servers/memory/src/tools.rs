@@ -1,8 +1,9 @@
 //! The tools by name: how they are listed, what they are asked and answer, and their registration on a server.
 
 use crate::format::{Entity, Relation};
+use crate::journal::When;
 use crate::ops::{
-    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Undone,
+    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Undone, Wanted,
 };
 use crate::store::Done;
 use crate::{GRAPH_URI, Memory};
@@ -80,8 +81,8 @@ const SEARCH: ToolSpec = ToolSpec::reads(
     "memory_search",
     "Search Memory",
     "read",
-    "Finds entities by words, the best first, and shows the facts that match. Start here when you do not know the exact \
-     name; open_nodes then shows one whole.",
+    "Finds entities by words, the best first, and shows the facts that match, and when they were created and changed where \
+     that is known. Start here when you do not know the exact name; open_nodes then shows one whole.",
 );
 const READ_PAGE: ToolSpec = ToolSpec::reads(
     "memory_read_page",
@@ -187,6 +188,9 @@ struct Search {
     query: String,
     /// Only entities of this type.
     entity_type: Option<String>,
+    /// Only entities that were changed at this time or later, in UTC: 2026-11-21 or 2026-11-21T09:14:06Z. With an empty query
+    /// all of them, the newest first.
+    changed_since: Option<String>,
     /// How many entities, 20 when left out.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
@@ -292,9 +296,26 @@ struct Page {
     total_entities: usize,
     /// How many relations there are in all.
     total_relations: usize,
-    /// What is on this page.
+    /// The entities on this page.
+    entities: Vec<Dated>,
+    /// The relations on this page.
+    relations: Vec<Relation>,
+    /// Where it was cut.
     #[serde(flatten)]
-    part: GraphPart,
+    paging: Paging,
+    /// What is not right: relations that name no entity, lines of the file that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Warnings,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Dated {
+    /// The entity.
+    #[serde(flatten)]
+    entity: Entity,
+    /// When it was created and changed.
+    #[serde(flatten)]
+    when: When,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -385,7 +406,7 @@ async fn delete_relations(memory: &Memory, args: Relations) -> Result<Shown<Dele
 
 /// A part of the graph, as the published server answers a whole one.
 fn graph_part(part: Part, mut more: Warnings, how_to_go_on: &str) -> Result<Shown<GraphPart>, Fault> {
-    let Part { entities, relations, paging, mut warnings } = part;
+    let Part { entities, relations, paging, mut warnings, .. } = part;
     let text = pretty(&PublishedGraph { entities: &entities, relations: &relations })?;
     let notice = paging.truncated.then(|| format!("[Cut: there is more. {how_to_go_on}]"));
     warnings.append(&mut more);
@@ -441,10 +462,16 @@ fn some_nodes(mut part: Part, warnings: Warnings, how_to_go_on: &str) -> Result<
 
 async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundPage>, Fault> {
     memory
-        .read(move |inner, graph| {
-            let Search { query, entity_type, limit, cursor } = args;
-            let (most, bytes_max) = (limit.unwrap_or(PAGE_HITS), inner.config.max_result_bytes);
-            let page = ops::search(graph, &query, entity_type.as_deref(), cursor.as_deref(), most, bytes_max)?;
+        .read_dated(move |inner, graph, times| {
+            let wanted = Wanted {
+                text: &args.query,
+                entity_type: args.entity_type.as_deref(),
+                changed_since: args.changed_since.as_deref(),
+                cursor: args.cursor.as_deref(),
+                most: args.limit.unwrap_or(PAGE_HITS),
+                bytes_max: inner.config.max_result_bytes,
+            };
+            let page = ops::search(graph, times, &wanted)?;
             let notice = page.paging.notice();
             Ok(Shown::json(page, Told::Outside)?.notice(notice))
         })
@@ -453,17 +480,23 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundPage>, Fault
 
 async fn read_page(memory: &Memory, args: ReadPage) -> Result<Shown<Page>, Fault> {
     memory
-        .read(move |inner, graph| {
+        .read_dated(move |inner, graph, times| {
             let (most, bytes_max) = (args.limit.unwrap_or(PAGE_RECORDS), inner.config.max_result_bytes);
             let part = ops::part(graph.entities(), graph.relations(), args.cursor.as_deref(), most, bytes_max)?;
-            let Part { entities, relations, paging, mut warnings } = part;
+            let Part { first, entities, relations, paging, mut warnings } = part;
             warnings.extend(graph.dangling(relations.iter()));
             warnings.extend(graph.warnings());
             let notice = paging.notice();
+            let items = graph.entities().iter().skip(first).map(|item| &**item);
+            let dated =
+                |(entity, item)| Dated { entity, when: times.map(|times| times.when(graph, item)).unwrap_or_default() };
             let page = Page {
                 total_entities: graph.entities().len(),
                 total_relations: graph.relations().len(),
-                part: GraphPart { entities, relations, paging, warnings },
+                entities: entities.into_iter().zip(items).map(dated).collect(),
+                relations,
+                paging,
+                warnings,
             };
             Ok(Shown::json(page, Told::Outside)?.notice(notice))
         })

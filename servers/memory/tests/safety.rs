@@ -127,9 +127,15 @@ async fn two_processes_that_are_killed_again_and_again_lose_nothing_acknowledged
     assert_eq!(names.len(), 2 * END as usize);
     let (_, warnings) = linchpin_memory::Memory::open(at(&file)).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
+    // A kill costs the time of one entity at most, and nothing is said to have been changed by somebody else.
+    let page = common::call(&connect(at(&file), None).await, "memory_read_page", json!({ "limit": 1000 })).await.1;
+    let entities = page["entities"].as_array().unwrap();
+    let undated = entities.iter().filter(|entity| entity.get("updated").is_none()).count();
+    assert!(entities.len() == names.len() && undated <= kills as usize, "{undated} of {}", entities.len());
+    assert!(entities.iter().all(|entity| entity["created"] == entity["updated"] && entity["changedAfter"].is_null()));
     // What lies around besides is bounded: a temporary file for each kill at most.
     let others = fs::read_dir(dir.path()).unwrap().count();
-    assert!(others <= 4 + kills as usize, "{others}");
+    assert!(others <= 5 + kills as usize, "{others}");
 }
 
 #[cfg(unix)]

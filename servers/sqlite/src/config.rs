@@ -2,12 +2,16 @@
 
 use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::guard::{self, Place};
 
 /// The flag that offers `sqlite_import_csv`.
 pub const IMPORT_DIR: &str = "--import-dir";
+
+/// The database of the published server where none is named.
+const DB_PATH: &str = "./sqlite_mcp_server.db";
 
 /// The configuration. The default is what the published server does without flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub struct Config {
     pub memo_file: Option<PathBuf>,
     /// The directory that CSV files are imported from. Default none: importing is not offered.
     pub import_dir: Option<PathBuf>,
+    /// What a client's roots do; `None` is `Narrow` for the default path, which nobody named, and `Ignore` otherwise.
+    /// (`--roots`)
+    pub roots: Option<RootsPolicy>,
     /// Which tools are offered. `read_only` here opens the file read-only.
     pub tools: ToolChoice,
 }
@@ -40,7 +47,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            db_path: "./sqlite_mcp_server.db".into(),
+            db_path: DB_PATH.into(),
             create: true,
             max_rows: 1_000,
             max_bytes: TEXT_BYTES_MAX,
@@ -50,15 +57,38 @@ impl Default for Config {
             compat_repr: false,
             memo_file: None,
             import_dir: None,
+            roots: None,
             tools: ToolChoice::default(),
+        }
+    }
+}
+
+/// What a client's roots do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootsPolicy {
+    /// Nothing.
+    Ignore,
+    /// A client that has roots can use the database only if it lies in one of them. Nothing is opened or created before a
+    /// call that may.
+    Narrow,
+}
+
+impl FromStr for RootsPolicy {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        match text {
+            "ignore" => Ok(Self::Ignore),
+            "narrow" => Ok(Self::Narrow),
+            other => Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore or narrow.")),
         }
     }
 }
 
 impl Config {
     /// The default changed by the `MCP_SQLITE_*` variables: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT` and
-    /// `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, and those of
-    /// [`Vars::tool_choice`]. The published server reads no variables.
+    /// `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and
+    /// those of [`Vars::tool_choice`]. The published server reads no variables.
     ///
     /// # Errors
     /// When a variable has a value that cannot be understood; the message names it.
@@ -70,6 +100,7 @@ impl Config {
         }
         config.memo_file = path("MCP_SQLITE_MEMO_FILE");
         config.import_dir = path("MCP_SQLITE_IMPORT_DIR");
+        config.roots = vars.parsed("MCP_SQLITE_ROOTS")?;
         vars.switch("MCP_SQLITE_CREATE", &mut config.create)?;
         vars.switch("MCP_SQLITE_FOREIGN_KEYS", &mut config.foreign_keys)?;
         vars.switch("MCP_SQLITE_COMPAT_REPR", &mut config.compat_repr)?;
@@ -96,7 +127,17 @@ impl Config {
         within("The timeout", timeout.contains(&self.timeout), "1 to 3,600 seconds")
     }
 
-    /// Where the database is; creates what may be created.
+    /// What a client's roots do here. A database in memory lies nowhere.
+    pub(crate) fn roots_policy(&self, place: &Place) -> RootsPolicy {
+        let nobody_named_it = self.db_path == Path::new(DB_PATH);
+        match place {
+            Place::Memory => RootsPolicy::Ignore,
+            Place::File(_) if nobody_named_it => self.roots.unwrap_or(RootsPolicy::Narrow),
+            Place::File(_) => self.roots.unwrap_or(RootsPolicy::Ignore),
+        }
+    }
+
+    /// Where the database is. Nothing is created, and a file that is missing must be one that can be.
     pub(crate) fn place(&self) -> Result<Place, Fault> {
         if self.db_path == Path::new(":memory:") {
             return Ok(Place::Memory);
@@ -109,10 +150,6 @@ impl Config {
             let why = if self.tools.read_only { "a read-only server creates none" } else { "none is to be created" };
             return Err(Fault::new(format!("{} does not exist, and {why}", path.display()))
                 .hint("Name an existing database file."));
-        }
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
         }
         Ok(Place::File(path))
     }
@@ -160,6 +197,7 @@ mod tests {
             ("MCP_SQLITE_COMPAT_REPR", "yes"),
             ("MCP_SQLITE_MEMO_FILE", "m"),
             ("MCP_SQLITE_IMPORT_DIR", "d"),
+            ("MCP_SQLITE_ROOTS", "narrow"),
             ("MCP_SQLITE_READ_ONLY", "1"),
         ])
         .unwrap();
@@ -178,11 +216,14 @@ mod tests {
                 compat_repr: true,
                 memo_file: Some("m".into()),
                 import_dir: Some("d".into()),
+                roots: Some(RootsPolicy::Narrow),
                 tools,
             }
         );
         assert_eq!(read(&[]), Ok(Config::default()));
-        assert!(read(&[("MCP_SQLITE_TIMEOUT", "soon")]).unwrap_err().message().contains("MCP_SQLITE_TIMEOUT"));
+        for (name, value) in [("MCP_SQLITE_TIMEOUT", "soon"), ("MCP_SQLITE_ROOTS", "use")] {
+            assert!(read(&[(name, value)]).unwrap_err().to_string().contains(name), "{name}");
+        }
     }
 
     #[test]

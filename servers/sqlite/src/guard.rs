@@ -3,13 +3,15 @@
 //! The authorizer is asked about every action of a statement while it is prepared, those of views and triggers too, so
 //! nothing here depends on how a statement is written. It is an allow-list: what is not named is refused.
 
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, clip, root_path, settled};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::pool;
 
@@ -307,6 +309,68 @@ pub(crate) enum Place {
     File(PathBuf),
 }
 
+/// Roots of one client that are looked at; the others count as missing.
+const ROOTS_MAX: usize = 1_000;
+
+/// Whose call it is, as far as that decides whether the database may be reached. Without one no call gets a connection.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    roots: Option<Vec<String>>,
+    /// When the call began: asking for the roots is part of it.
+    pub(crate) begun: Instant,
+}
+
+impl Pass {
+    /// For a client that has no roots, or where they do not count.
+    pub(crate) fn as_configured() -> Pass {
+        Pass { roots: None, begun: Instant::now() }
+    }
+
+    /// For a client with these roots.
+    pub(crate) fn within(roots: Vec<String>, begun: Instant) -> Pass {
+        Pass { roots: Some(roots), begun }
+    }
+}
+
+impl Place {
+    /// Whether this call may reach the database: where every link leads, by whole names, as things are now.
+    pub(crate) fn admit(&self, pass: &Pass) -> Result<(), Fault> {
+        let (Place::File(path), Some(roots)) = (self, &pass.roots) else { return Ok(()) };
+        let real = settled(path);
+        let holds = |root: &String| {
+            let root = root_path(root).and_then(|root| std::fs::canonicalize(root).ok());
+            root.is_some_and(|root| real.starts_with(root))
+        };
+        if roots.iter().take(ROOTS_MAX).any(holds) {
+            return Ok(());
+        }
+        Err(Fault::new(format!(
+            "Error: the database {} is not in the roots of this client: {}",
+            path.display(),
+            listed(roots)
+        ))
+        .hint(
+            "Nothing was opened or created. Open the folder of the database in the client; or the person running the server \
+             can name a database in it, or start it with --roots ignore.",
+        ))
+    }
+}
+
+/// Some of the roots in words.
+fn listed(roots: &[String]) -> String {
+    const SHOWN_MAX: usize = 10;
+    const BYTES_MAX: usize = 200;
+    let shown = |root: &String| clip(root, BYTES_MAX).text.replace(char::is_control, " ");
+    match roots.len() {
+        0 => "it has none".into(),
+        count if count > SHOWN_MAX => {
+            let first: Vec<String> = roots.iter().take(SHOWN_MAX).map(shown).collect();
+            format!("{} and {} more", first.join(", "), count - SHOWN_MAX)
+        }
+        _ => roots.iter().map(shown).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// How connections are opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Opener {
@@ -317,6 +381,8 @@ pub(crate) struct Opener {
     pub(crate) only_reads: bool,
     /// A missing file is created.
     pub(crate) create: bool,
+    /// Whether that was done; all connections share it.
+    pub(crate) made: Arc<AtomicBool>,
     pub(crate) foreign_keys: bool,
 }
 
@@ -337,6 +403,7 @@ impl Opener {
             (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
             (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
         };
+        self.make()?;
         // One thread uses it at a time, so it needs no lock of its own.
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = match &self.place {
@@ -345,15 +412,28 @@ impl Opener {
             ),
             Place::File(path) => Connection::open_with_flags(path, flags),
         };
-        let conn = opened.map_err(|_| {
-            Fault::new("Database error: unable to open database file").hint(
-                "The file is missing, or this program may not open it. The person running the server has to look.",
-            )
-        })?;
+        let conn = opened.map_err(|_| unopened())?;
         let gate = Arc::new(Gate(Mutex::new(State { policy: Policy::Nothing, refused: None })));
         self.secure(&conn, &gate)
             .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
         Ok(Desk { conn, gate, identity: self.identity() })
+    }
+
+    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
+    fn make(&self) -> Result<(), Fault> {
+        let Place::File(path) = &self.place else { return Ok(()) };
+        if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
+            self.made.store(true, Ordering::Release);
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|_| unopened())?;
+        self.made.store(true, Ordering::Release);
+        Ok(())
     }
 
     fn secure(&self, conn: &Connection, gate: &Arc<Gate>) -> rusqlite::Result<()> {
@@ -440,6 +520,11 @@ impl Desk {
         }
         self.gate.set(Policy::Nothing);
     }
+}
+
+fn unopened() -> Fault {
+    Fault::new("Database error: unable to open database file")
+        .hint("The file is missing, or this program may not open it. The person running the server has to look.")
 }
 
 /// Refuses what cannot be a database file: SQLite would wait on a pipe for ever.

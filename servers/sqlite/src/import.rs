@@ -4,7 +4,7 @@
 //! lead elsewhere. All rows come in one transaction, or none.
 
 use csv::StringRecord;
-use linchpin::Cx;
+use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,16 +133,23 @@ fn shown(name: &str) -> String {
 }
 
 /// `sqlite_import_csv`.
-pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<Shown<Imported>, Fault> {
-    let source = match (&args.file, &args.csv) {
-        (Some(name), None) => {
-            let dir = db.import_dir().ok_or_else(|| Fault::new("Error: there is no import directory"))?;
-            Source::File(dir.file(name)?)
-        }
-        (None, Some(text)) => Source::Text(text.clone()),
-        _ => return Err(Fault::new("Error: give either file or csv")),
-    };
-    let imported = db.write(move |desk| desk.import(source, &args)).await?;
+pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<Shown<Imported>, Error> {
+    let dir = db.import_dir();
+    if args.file.is_some() == args.csv.is_some() {
+        return Err(Fault::new("Error: give either file or csv").into());
+    }
+    let imported = db
+        .write(cx, move |desk| {
+            let source = match (&args.file, &args.csv) {
+                (Some(name), _) => {
+                    let dir = dir.ok_or_else(|| Fault::new("Error: there is no import directory"))?;
+                    Source::File(dir.file(name)?)
+                }
+                (None, text) => Source::Text(text.clone().unwrap_or_default()),
+            };
+            desk.import(source, &args)
+        })
+        .await?;
     if imported.created {
         cx.server().resource_updated(&db.uri(SCHEMA_URI));
     }

@@ -18,7 +18,7 @@ mod rows;
 mod schema;
 mod sql;
 
-pub use config::{Config, IMPORT_DIR};
+pub use config::{Config, IMPORT_DIR, RootsPolicy};
 pub use import::{ImportCsv, Imported};
 pub use memo::{AppendInsight, Appended};
 pub use query::{CreateTable, Created, Explain, Plan, PlanStep, ReadQuery, Rows, WriteQuery, Written};
@@ -28,13 +28,15 @@ pub use schema::{
     Trigger,
 };
 
-use guard::{Desk, Opener, Place};
-use linchpin::{Prompt, Server};
+use guard::{Desk, Opener, Pass, Place};
+use linchpin::{Cx, Error, Prompt, Server};
 use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
 use pool::{Lane, Patience};
 use rows::{Bounds, Form};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 const READ_QUERY: ToolSpec = ToolSpec::reads(
     "read_query",
@@ -122,11 +124,13 @@ pub struct Sqlite {
 
 struct Inner {
     config: Config,
+    /// Whether clients are asked for their roots.
+    narrowed: bool,
     readers: Arc<Lane>,
     /// Missing when the server is read-only.
     writer: Option<Arc<Lane>>,
     memo: Arc<memo::Memo>,
-    import_dir: Option<import::ImportDir>,
+    import_dir: Option<Arc<import::ImportDir>>,
 }
 
 /// What an answer may be and how it looks.
@@ -137,7 +141,8 @@ pub(crate) struct View {
 }
 
 impl Sqlite {
-    /// Opens the database, and creates it if it is missing and that is wanted.
+    /// Opens the database, and creates it if it is missing and that is wanted. Where clients' roots count
+    /// ([`RootsPolicy::Narrow`]), both wait for the first call that may reach it.
     ///
     /// The returned lines are warnings for people.
     ///
@@ -149,29 +154,33 @@ impl Sqlite {
         let place = config.place()?;
         let memo_file = config.memo_file.as_deref().map(config::in_full).transpose()?;
         let (memo, mut warnings) = memo::Memo::open(memo_file)?;
-        let import_dir = config.import_dir.as_deref().map(import::ImportDir::open).transpose()?;
+        let import_dir = config.import_dir.as_deref().map(import::ImportDir::open).transpose()?.map(Arc::new);
+        let narrowed = config.roots_policy(&place) == RootsPolicy::Narrow;
         let opener = Opener {
             place,
             read_only: config.tools.read_only,
             only_reads: false,
             create: config.create,
+            made: Arc::new(AtomicBool::new(false)),
             foreign_keys: config.foreign_keys,
         };
+        let mut lane = |opener, threads| lane(opener, threads, !narrowed, &mut warnings).map(Arc::new);
         let reading = Opener { only_reads: true, ..opener.clone() };
         let (readers, writer) = match (&opener.place, opener.read_only) {
             // A database in memory belongs to its connection: there is one for everything.
             (Place::Memory, read_only) => {
-                let lane = Arc::new(lane(if read_only { reading } else { opener }, 1, &mut warnings)?);
+                let lane = lane(if read_only { reading } else { opener }, 1)?;
                 (Arc::clone(&lane), (!read_only).then_some(lane))
             }
-            (Place::File(_), true) => (Arc::new(lane(reading, READERS, &mut warnings)?), None),
+            (Place::File(_), true) => (lane(reading, READERS)?, None),
             (Place::File(_), false) => {
-                // The writer comes first: it may have to create the file.
-                let writer = Arc::new(lane(opener, 1, &mut warnings)?);
-                (Arc::new(lane(reading, READERS, &mut Vec::new())?), Some(writer))
+                let writer = lane(opener, 1)?;
+                (lane(reading, READERS)?, Some(writer))
             }
         };
-        let inner = Inner { config, readers, writer, memo: Arc::new(memo), import_dir };
+        // Both kinds of connections look at the same file.
+        warnings.dedup();
+        let inner = Inner { config, narrowed, readers, writer, memo: Arc::new(memo), import_dir };
         Ok((Sqlite { inner: Arc::new(inner) }, warnings))
     }
 
@@ -241,8 +250,8 @@ impl Sqlite {
         &self.inner.memo
     }
 
-    pub(crate) fn import_dir(&self) -> Option<&import::ImportDir> {
-        self.inner.import_dir.as_ref()
+    pub(crate) fn import_dir(&self) -> Option<Arc<import::ImportDir>> {
+        self.inner.import_dir.clone()
     }
 
     fn patience(&self) -> Patience {
@@ -250,24 +259,65 @@ impl Sqlite {
         Patience { call: config.timeout, lock: config.busy_timeout.min(config.timeout) }
     }
 
-    /// Runs work on a connection that only reads.
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
-        self.inner.readers.run(self.patience(), move |desk| work(desk)).await
+    /// Whose call this is. The client is asked for its roots on each call, so they are always the present ones, and only
+    /// where they count.
+    pub(crate) async fn pass(&self, cx: &Cx) -> Result<Pass, Error> {
+        if !self.inner.narrowed || !cx.caps().roots {
+            return Ok(Pass::as_configured());
+        }
+        let unknown = |why: String| {
+            let fault = Fault::new(format!("Error: the roots of this client are not known: {why}"));
+            Error::from(fault.hint(
+                "It says that it has roots, so nothing was opened without them. The person running the server can start it with \
+                 --roots ignore.",
+            ))
+        };
+        let (begun, timeout) = (Instant::now(), self.inner.config.timeout);
+        match tokio::time::timeout(timeout, cx.roots("roots")).await {
+            Ok(Ok(roots)) => Ok(Pass::within(roots.into_iter().map(|root| root.uri).collect(), begun)),
+            // Not a failure: the client is being asked and the call comes again with the answer.
+            Ok(Err(error)) if error.is_input_required() => Err(error),
+            Ok(Err(error)) => Err(unknown(error.to_string())),
+            Err(_) => Err(unknown(format!("no answer within {} s", timeout.as_secs_f64()))),
+        }
     }
 
-    /// Runs work on the connection that writes.
-    pub(crate) async fn write<T: Send + 'static>(
+    /// A pass for everybody, where roots do not count. For what cannot ask the client.
+    pub(crate) fn pass_for_all(&self) -> Option<Pass> {
+        (!self.inner.narrowed).then(Pass::as_configured)
+    }
+
+    /// Runs work on a connection that only reads, if this client may reach the database.
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
+        cx: &Cx,
+        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let pass = self.pass(cx).await?;
+        Ok(self.read_as(pass, work).await?)
+    }
+
+    /// The same with a pass that was asked for already.
+    pub(crate) async fn read_as<T: Send + 'static>(
+        &self,
+        pass: Pass,
         work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
+        self.inner.readers.run(self.patience(), pass, move |desk| work(desk)).await
+    }
+
+    /// Runs work on the connection that writes, if this client may reach the database.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        cx: &Cx,
+        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
         let Some(writer) = &self.inner.writer else {
-            return Err(Fault::new("Error: this server is read-only")
-                .hint("The person running it can allow changes by leaving out --read-only."));
+            let fault = Fault::new("Error: this server is read-only");
+            return Err(fault.hint("The person running it can allow changes by leaving out --read-only.").into());
         };
-        writer.run(self.patience(), move |desk| work(desk)).await
+        let pass = self.pass(cx).await?;
+        Ok(writer.run(self.patience(), pass, move |desk| work(desk)).await?)
     }
 }
 
@@ -277,8 +327,11 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-/// Opens the first connection here, so that what is wrong with the file is known at the start.
-fn lane(opener: Opener, threads: usize, warnings: &mut Vec<String>) -> Result<Lane, Fault> {
+/// Opens the first connection here if it may be, so that what is wrong with the file is known at the start.
+fn lane(opener: Opener, threads: usize, now: bool, warnings: &mut Vec<String>) -> Result<Lane, Fault> {
+    if !now {
+        return Lane::open(opener, None, threads);
+    }
     let desk = opener.open()?;
     desk.gate.set(guard::Policy::Read);
     match desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0)) {
@@ -290,5 +343,5 @@ fn lane(opener: Opener, threads: usize, warnings: &mut Vec<String>) -> Result<La
         Err(error) => warnings.push(desk.fault(error).message().to_owned()),
     }
     desk.clear();
-    Lane::open(opener, desk, threads)
+    Lane::open(opener, Some(desk), threads)
 }

@@ -2,7 +2,8 @@
 //!
 //! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
 //! and dropping the call interrupts its statement. A loop inside of SQLite that cannot be interrupted (text functions on
-//! very long values) holds up its thread only: the call is answered in time, and another thread takes over.
+//! very long values) holds up its thread only: the call is answered in time, and another thread takes over. Whether a call
+//! may reach the database at all is decided where it is handed the connection, so that no tool can leave that out.
 
 use linchpin_kit::Fault;
 use rusqlite::InterruptHandle;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use crate::guard::{Desk, Opener, Place};
+use crate::guard::{Desk, Opener, Pass, Place};
 
 /// Calls that wait for a thread.
 const QUEUE_MAX: usize = 64;
@@ -102,6 +103,7 @@ type Work = Box<dyn FnOnce(Result<&mut Desk, Fault>) + Send>;
 
 struct Job {
     ticket: Arc<Ticket>,
+    pass: Pass,
     work: Work,
 }
 
@@ -130,26 +132,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lane {
-    /// A lane with this many threads, the first of which has this connection already.
-    pub(crate) fn open(opener: Opener, first: Desk, threads: usize) -> Result<Lane, Fault> {
+    /// A lane with this many threads, the first of which has this connection already. The others, or all of them, open theirs
+    /// for their first call.
+    pub(crate) fn open(opener: Opener, mut first: Option<Desk>, threads: usize) -> Result<Lane, Fault> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let shared =
             Arc::new(Shared { opener, queue: Mutex::new(queue), slots: Mutex::default(), stuck: AtomicUsize::new(0) });
-        let mut first = Some(first);
         for _ in 0..threads.max(1) {
             shared.spawn(first.take())?;
         }
         Ok(Lane { jobs, shared })
     }
 
-    /// Runs work on a thread of the lane. Dropping the future interrupts it.
+    /// Runs work on a thread of the lane, if the pass allows it. Dropping the future interrupts it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         patience: Patience,
+        pass: Pass,
         work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
         let ticket = Arc::new(Ticket {
-            deadline: Instant::now() + patience.call,
+            deadline: pass.begun + patience.call,
             patience,
             cancelled: OnceLock::new(),
             started: AtomicBool::new(false),
@@ -160,7 +163,7 @@ impl Lane {
             let _ = answer.send(desk.and_then(work));
         });
         self.shared.heal();
-        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), work }).map_err(|error| match error {
+        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
             TrySendError::Full(_) => Fault::new("Error: too many calls are waiting for the database")
                 .hint("Try again when some of them have been answered."),
             TrySendError::Disconnected(_) => Fault::new("Error: the database is closed"),
@@ -268,7 +271,7 @@ impl Shared {
             }
             CURRENT.set(Some(Arc::clone(&job.ticket)));
             // What panics here is a name that is no text; the connection is not used again.
-            let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk) {
+            let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk, &job.pass) {
                 Ok(desk) => {
                     *lock(&slot.running) = Some((Arc::clone(&job.ticket), desk.conn.get_interrupt_handle()));
                     job.ticket.started.store(true, Ordering::Release);
@@ -290,8 +293,9 @@ impl Shared {
         }
     }
 
-    /// The connection, opened anew where it is missing or its file was replaced.
-    fn ready<'a>(&self, desk: &'a mut Option<Desk>) -> Result<&'a mut Desk, Fault> {
+    /// The connection for a call that may have it, opened anew where it is missing or its file was replaced.
+    fn ready<'a>(&self, desk: &'a mut Option<Desk>, pass: &Pass) -> Result<&'a mut Desk, Fault> {
+        self.opener.place.admit(pass)?;
         if desk.as_ref().is_some_and(|desk| self.opener.has_moved(desk)) {
             *desk = None;
         }

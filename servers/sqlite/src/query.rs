@@ -1,8 +1,8 @@
 //! The tools that take SQL.
 
-use linchpin::Cx;
+use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, Paging, Shown, Told};
-use rusqlite::{Error, ErrorCode, Statement, ffi};
+use rusqlite::{ErrorCode, Statement, ffi};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,9 +94,9 @@ pub struct PlanStep {
 }
 
 /// `read_query`.
-pub(crate) async fn read_query(db: &Sqlite, args: ReadQuery) -> Result<Shown<Rows>, Fault> {
+pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<Shown<Rows>, Error> {
     let view = db.view();
-    let table = db.read(move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
+    let table = db.read(cx, move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
     Ok(shown(table))
 }
 
@@ -106,9 +106,9 @@ fn shown(table: Table) -> Shown<Rows> {
 }
 
 /// `write_query`.
-pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Result<Shown<Written>, Fault> {
+pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Result<Shown<Written>, Error> {
     let view = db.view();
-    let done = db.write(move |desk| desk.write(&args.query, args.params.as_ref(), view)).await?;
+    let done = db.write(cx, move |desk| desk.write(&args.query, args.params.as_ref(), view)).await?;
     if done.is_schema {
         cx.server().resource_updated(&db.uri(SCHEMA_URI));
     }
@@ -116,9 +116,9 @@ pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Resul
 }
 
 /// `create_table`.
-pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Result<Shown<Created>, Fault> {
+pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Result<Shown<Created>, Error> {
     let view = db.view();
-    db.write(move |desk| {
+    db.write(cx, move |desk| {
         if !Look::at(&args.query).is_some_and(|look| look.begins(&["CREATE", "TABLE"])) {
             return Err(Fault::new("Error: Only CREATE TABLE statements are allowed").hint(
                 "Begin the query with CREATE TABLE. Everything else that changes something is for write_query.",
@@ -132,9 +132,9 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
 }
 
 /// `sqlite_explain`.
-pub(crate) async fn explain(db: &Sqlite, args: Explain) -> Result<Shown<Plan>, Fault> {
+pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<Shown<Plan>, Error> {
     let view = db.view();
-    let steps = db.read(move |desk| desk.explain(&args.query, view)).await?;
+    let steps = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
     Ok(Shown::outside(tree(&steps), Plan { steps }))
 }
 
@@ -260,11 +260,11 @@ impl Desk {
     }
 
     /// An error of SQLite in words for the model.
-    pub(crate) fn fault(&self, error: Error) -> Fault {
+    pub(crate) fn fault(&self, error: rusqlite::Error) -> Fault {
         let (code, extended, message) = match error {
-            Error::SqliteFailure(error, message) => (error.code, error.extended_code, message),
-            Error::SqlInputError { error, msg, .. } => (error.code, error.extended_code, Some(msg)),
-            Error::MultipleStatement => return several(),
+            rusqlite::Error::SqliteFailure(error, message) => (error.code, error.extended_code, message),
+            rusqlite::Error::SqlInputError { error, msg, .. } => (error.code, error.extended_code, Some(msg)),
+            rusqlite::Error::MultipleStatement => return several(),
             other => return Fault::new(format!("Database error: {}", cleaned(&other.to_string()))),
         };
         let message = message.unwrap_or_else(|| ffi::code_to_str(extended).to_owned());
@@ -298,10 +298,10 @@ impl Desk {
     }
 }
 
-fn message(error: &Error) -> Option<&str> {
+fn message(error: &rusqlite::Error) -> Option<&str> {
     match error {
-        Error::SqliteFailure(_, message) => message.as_deref(),
-        Error::SqlInputError { msg, .. } => Some(msg),
+        rusqlite::Error::SqliteFailure(_, message) => message.as_deref(),
+        rusqlite::Error::SqlInputError { msg, .. } => Some(msg),
         _ => None,
     }
 }

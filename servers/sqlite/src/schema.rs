@@ -1,7 +1,7 @@
 //! Tools and resources about what is in the database: tables, columns, indexes, keys, triggers.
 
 use linchpin::types::content::{Annotations, Role};
-use linchpin::{Completion, Error, NoArgs, Resource, Server};
+use linchpin::{Completion, Cx, Error, NoArgs, Resource, Server};
 use linchpin_kit::{Fault, Paging, Shown, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ pub struct Trigger {
 }
 
 /// `list_tables`.
-pub(crate) async fn list_tables(db: &Sqlite, args: ListTables) -> Result<Shown<Tables>, Fault> {
+pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Shown<Tables>, Error> {
     let view = db.view();
     let views = args.include_views.unwrap_or(false);
     let sql = if views {
@@ -173,7 +173,7 @@ pub(crate) async fn list_tables(db: &Sqlite, args: ListTables) -> Result<Shown<T
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table'"
     };
-    let table = db.read(move |desk| desk.rows(sql, &[], view.bounds, view.form)).await?;
+    let table = db.read(cx, move |desk| desk.rows(sql, &[], view.bounds, view.form)).await?;
     let tables = table.rows.iter().filter_map(|row| {
         let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
         Some(TableName { name: row.first()?.text()?.to_owned(), kind })
@@ -184,10 +184,10 @@ pub(crate) async fn list_tables(db: &Sqlite, args: ListTables) -> Result<Shown<T
 }
 
 /// `describe_table`.
-pub(crate) async fn describe_table(db: &Sqlite, args: DescribeTable) -> Result<Shown<Columns>, Fault> {
+pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Shown<Columns>, Error> {
     let view = db.view();
     let table = db
-        .read(move |desk| {
+        .read(cx, move |desk| {
             let table = desk.rows(&about("table_info", &args.table_name)?, &[], view.bounds, view.form)?;
             if table.rows.is_empty() { Err(no_such(&args.table_name)) } else { Ok(table) }
         })
@@ -208,9 +208,10 @@ pub(crate) async fn describe_table(db: &Sqlite, args: DescribeTable) -> Result<S
 }
 
 /// `sqlite_schema`.
-pub(crate) async fn schema(db: &Sqlite, args: SchemaOf) -> Result<Shown<Schema>, Fault> {
+pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Shown<Schema>, Error> {
     let view = db.view();
-    let (text, schema) = db.read(move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
+    let (text, schema) =
+        db.read(cx, move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
     let notice = schema.paging.notice();
     Ok(Shown::outside(text, schema).notice(notice))
 }
@@ -369,30 +370,40 @@ pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
         .description("The statements that created the tables, views, indexes and triggers of the database.")
         .mime_type("application/sql")
         .annotations(annotations.clone());
-    let db = db.clone();
-    let table = Resource::new(db.uri(TABLE_URI))
+    let mut table = Resource::new(db.uri(TABLE_URI))
         .name("table-schema")
         .title("Table schema")
         .description("The statements that created one table or view, with its indexes and triggers.")
         .mime_type("application/sql")
-        .annotations(annotations)
-        .complete("table", move |typed: Completion| {
+        .annotations(annotations);
+    // A completion cannot ask the client for its roots.
+    if db.pass_for_all().is_some() {
+        let db = db.clone();
+        table = table.complete("table", move |typed: Completion| {
             let db = db.clone();
             async move {
-                let view = db.view();
-                let names = db.read(move |desk| desk.names(view)).await.unwrap_or_default();
+                let (view, Some(pass)) = (db.view(), db.pass_for_all()) else { return Vec::new() };
+                let names = db.read_as(pass, move |desk| desk.names(view)).await.unwrap_or_default();
                 typed.filter(names.into_iter().map(|(name, _)| name))
             }
         });
-    server
-        .resource(whole, |db: &Sqlite, _: NoArgs| contents(db.clone(), None))
-        .resource(table, |db: &Sqlite, at: ByTable| contents(db.clone(), Some(at.table)))
+    }
+    server.resource(whole, whole_schema).resource(table, one_schema)
 }
 
-async fn contents(db: Sqlite, table: Option<String>) -> Result<String, Error> {
+async fn whole_schema(db: &Sqlite, cx: &Cx, _: NoArgs) -> Result<String, Error> {
+    contents(db, cx, None).await
+}
+
+async fn one_schema(db: &Sqlite, cx: &Cx, at: ByTable) -> Result<String, Error> {
+    contents(db, cx, Some(at.table)).await
+}
+
+async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String, Error> {
     let view = db.view();
-    let (text, schema) =
-        db.read(move |desk| desk.schema(table.as_deref(), None, view)).await.map_err(Fault::for_resource)?;
+    let pass = db.pass(cx).await?;
+    let schema = db.read_as(pass, move |desk| desk.schema(table.as_deref(), None, view)).await;
+    let (text, schema) = schema.map_err(Fault::for_resource)?;
     let more =
         if schema.paging.truncated { "-- Cut: there is more. The tool sqlite_schema shows the rest.\n" } else { "" };
     Ok(format!("{text}{more}"))

@@ -38,6 +38,10 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "N")]
     history: Option<usize>,
 
+    /// Keep when entities were created and changed [default: true].
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    timestamps: Option<bool>,
+
     /// Cut answers behind this many bytes; 0 never cuts, like the published server [default: 100000].
     #[arg(long, value_name = "BYTES")]
     max_result_bytes: Option<usize>,
@@ -83,6 +87,9 @@ impl Native for MemoryArgs {
         }
         if let Some(count) = self.history {
             config.history = count;
+        }
+        if let Some(kept) = self.timestamps {
+            config.timestamps = kept;
         }
         if let Some(bytes) = self.max_result_bytes {
             config.max_result_bytes = bytes;

@@ -53,6 +53,10 @@ pub(crate) struct SqliteArgs {
     /// Offer sqlite_import_csv, for CSV files of this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     import_dir: Option<PathBuf>,
+
+    /// What to do with the roots a client names [default: narrow for the default path, else ignore].
+    #[arg(long, value_name = "ignore|narrow")]
+    roots: Option<String>,
 }
 
 impl Native for SqliteArgs {
@@ -98,6 +102,9 @@ impl Native for SqliteArgs {
         }
         if self.import_dir.is_some() {
             config.import_dir = self.import_dir;
+        }
+        if let Some(policy) = &self.roots {
+            config.roots = Some(policy.parse()?);
         }
         Ok(config)
     }
