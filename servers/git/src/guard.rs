@@ -35,6 +35,9 @@ pub(crate) struct Guard {
     pub(crate) ignored: BTreeSet<String>,
     /// Names in it that decide where traffic goes: with them, nothing is sent.
     pub(crate) network: BTreeSet<String>,
+    /// Whether it names a merge strategy that is a program. Of this setting, picking and rebasing heed the first value there
+    /// is, so that none can be set against it.
+    pub(crate) strategy: bool,
 }
 
 /// How git listed configuration files, by their whole content: what a listing says depends on nothing else, so a file that was
@@ -81,9 +84,12 @@ impl Reader<'_> {
     /// Reads what the repository brings along and answers what to set against it.
     pub(crate) async fn guard(self, place: &Place, mode: Mode) -> Result<Guard, Fault> {
         let mut names = BTreeSet::new();
+        let mut strategy = false;
         let entries = self.entries(place, place.configs(), !place.bare).await?;
         for (name, value) in entries {
-            if name == "core.worktree" {
+            if name == "pull.twohead" {
+                strategy |= !value.split_whitespace().all(|word| STRATEGIES.contains(&word));
+            } else if name == "core.worktree" {
                 place.check_worktree(self.bounds, &value)?;
             } else if READ_FILES.contains(&name.as_str()) {
                 // What is in them can show up in git's words.
@@ -96,6 +102,7 @@ impl Reader<'_> {
             guard.settings = pairs(SHAPES);
             return Ok(guard);
         }
+        guard.strategy = strategy;
         for list in [FIXED, SHAPES] {
             guard.settings.extend(pairs(list));
         }
@@ -501,6 +508,9 @@ const NETWORK: &[(&str, &str)] = &[
     ("fetch", "bundleuri"),
     ("transfer", "bundleuri"),
 ];
+
+/// Strategies that are part of git. Another name would be looked up as a program.
+pub(crate) const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// Files that git reads as configured and whose lines it may quote.
 const READ_FILES: &[&str] = &["core.attributesfile", "mailmap.file"];

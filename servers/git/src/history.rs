@@ -2,7 +2,7 @@
 //!
 //! A merge that stops at conflicts has changed things, so it is an answer and not an error.
 
-use crate::guard::Mode;
+use crate::guard::{Mode, STRATEGIES};
 use crate::place::settle;
 use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
@@ -212,6 +212,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     let resume = "Resolve them and git_add the files, then git_rebase with action continue, skip or abort.";
     match q.action {
         Step::Abort => return aborted(&repo, "rebase").await,
+        _ if repo.guard.strategy => return Err(foreign_strategy().into()),
         Step::Continue | Step::Skip => {
             if !repo.config().trust_repo_config {
                 let dir = repo.place.git_dir.clone();
@@ -259,6 +260,11 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     command.push(format!("--onto={onto_id}").into());
     command.push(upstream_id.into());
     Ok(joined(&repo, command, "Rebased", resume).await?)
+}
+
+fn foreign_strategy() -> Fault {
+    Fault::new("The repository's own configuration names a merge strategy that is a program: pull.twohead")
+        .hint("Nothing was run. git_merge works; or the person running the server allows it with --trust-repo-config.")
 }
 
 /// Refuses to go on with a plan that may have come with the repository and runs programs.
@@ -330,6 +336,7 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
     let resume = "Resolve them and git_add the files, then git_cherry_pick with action continue, skip or abort.";
     match q.action {
         Step::Abort => return aborted(&repo, "cherry-pick").await,
+        _ if repo.guard.strategy => return Err(foreign_strategy().into()),
         Step::Continue | Step::Skip => {
             if !repo.config().trust_repo_config {
                 let dir = repo.place.git_dir.clone();
@@ -575,9 +582,6 @@ const STEPS: &[&str] = &[
     "u",
     "revert",
 ];
-
-/// Strategies that are part of git. Another name would be looked up as a program.
-const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// How git says that something else has to be finished first.
 const IN_THE_WAY: &[&str] = &[

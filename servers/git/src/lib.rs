@@ -313,7 +313,7 @@ impl Git {
             .tool(&CREATE_BRANCH, write::create_branch)
             .tool(&CHECKOUT, write::checkout)
             .tool(&SHOW, look::show)
-            .tool(&BRANCH, read::branch)
+            .tool(&BRANCH, write::branch)
             .tool(&BLAME, look::blame)
             .tool(&GREP, look::grep)
             .tool(&TAG, write::tag)

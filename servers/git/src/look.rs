@@ -1,7 +1,7 @@
 //! Tools that look into one commit or file: show, and of our own blame and grep.
 
 use crate::guard::Mode;
-use crate::read::{COMMIT_FORMAT, Commit, ENTRY_BYTES_MAX, commits, cut_notice, file_stats, iso_date};
+use crate::read::{COMMIT_FORMAT, Commit, ENTRY_BYTES_MAX, FileStat, commits, cut_notice, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
@@ -43,6 +43,12 @@ pub(crate) struct Object {
 pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object>, Error> {
     no_dash("revision", &q.revision)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    // After a colon comes a path or a text; anything else is mostly a commit.
+    if !q.revision.contains(':')
+        && let Some(hash) = repo.resolve(&q.revision, "commit").await?
+    {
+        return Ok(show_commit(&repo, hash).await?);
+    }
     let Some(hash) = repo.resolve(&q.revision, "object").await? else {
         return Err(match q.revision.split_once(':') {
             Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
@@ -199,9 +205,19 @@ struct Header {
     new: Vec<u8>,
     added: bool,
     deleted: bool,
+    binary: bool,
 }
 
 impl Header {
+    /// From `a/path b/path` where the two are surely equal.
+    fn symmetric(names: &[u8]) -> Option<Self> {
+        let names = names.strip_suffix(b"\n").unwrap_or(names);
+        let (old, new) = names.split_at(names.len() / 2);
+        let (old, new) = (unquoted(old), unquoted(new.strip_prefix(b" ")?));
+        let path = old.strip_prefix(b"a/").filter(|path| new.strip_prefix(b"b/") == Some(path))?.to_vec();
+        Some(Self { old: path.clone(), new: path, ..Self::default() })
+    }
+
     /// From `a/path b/path`; where the two are equal, which is the only case that needs them, the middle is known.
     fn of(names: &[u8]) -> Self {
         let names = names.strip_suffix(b"\n").unwrap_or(names);
@@ -213,7 +229,7 @@ impl Header {
             names[..names.len() / 2].to_vec()
         };
         let path = path.get(2..).unwrap_or_default().to_vec();
-        Self { old: path.clone(), new: path, added: false, deleted: false }
+        Self { old: path.clone(), new: path, ..Self::default() }
     }
 
     /// Takes a line of the header; `false` when the line is not one.
@@ -261,8 +277,74 @@ impl Header {
     }
 }
 
+/// How much each file of git's patches differs, as `--numstat` says it; `None` where the patches do not say, or hold anything
+/// that is not known here.
+pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
+    let mut stats: Vec<FileStat> = Vec::new();
+    let mut lines = out.split_inclusive(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        let mut header = Header::symmetric(line.strip_prefix(b"diff --git ")?);
+        let mut renamed = 0;
+        while let Some(line) = lines.next_if(|line| !line.starts_with(b"@@ ") && !line.starts_with(b"diff --git ")) {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            if text.starts_with(b"Binary files ") && text.ends_with(b" differ") {
+                header.as_mut()?.binary = true;
+                continue;
+            }
+            let names = [&b"rename from "[..], b"copy from ", b"rename to ", b"copy to "];
+            if let Some(at) = names.iter().position(|name| text.starts_with(name)) {
+                let name = unquoted(&text[names[at].len()..]);
+                let header = header.get_or_insert_default();
+                renamed += 1;
+                if at < 2 { header.old = name } else { header.new = name }
+            } else if !Header::default().take(line) {
+                return None;
+            }
+        }
+        let header = header?;
+        let mut stat = FileStat {
+            path: lossy(&header.new),
+            from: (renamed == 2).then(|| lossy(&header.old)),
+            added: (!header.binary).then_some(0),
+            removed: (!header.binary).then_some(0),
+        };
+        while let Some(line) = lines.next_if(|line| line.starts_with(b"@@ ")) {
+            let (mut old, mut new) = hunk_size(line)?;
+            while old > 0 || new > 0 {
+                match lines.next()?.first()? {
+                    b'-' => (old, stat.removed) = (old.checked_sub(1)?, Some(stat.removed? + 1)),
+                    b'+' => (new, stat.added) = (new.checked_sub(1)?, Some(stat.added? + 1)),
+                    b' ' | b'\n' => (old, new) = (old.checked_sub(1)?, new.checked_sub(1)?),
+                    b'\\' => {}
+                    _ => return None,
+                }
+            }
+            lines.next_if(|line| line.starts_with(b"\\"));
+        }
+        // Without a hunk (renamed, emptied, another mode) only the numbers say whether git takes the file for binary. And a
+        // file that became a link, or the other way, has two patches, but its numbers once.
+        let counted = stat.added != Some(0) || stat.removed != Some(0);
+        if !counted || stats.last().is_some_and(|last| last.path == stat.path) {
+            return None;
+        }
+        stats.push(stat);
+    }
+    Some(stats)
+}
+
+/// The numbers of lines before and after, from `@@ -1,2 +3 @@`.
+fn hunk_size(line: &[u8]) -> Option<(u64, u64)> {
+    let line = lossy(line);
+    let mut parts = line.split(' ').skip(1);
+    let mut size = |mark: char| {
+        let range = parts.next()?.strip_prefix(mark)?;
+        range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
+    };
+    Some((size('-')?, size('+')?))
+}
+
 /// A name as git quotes it, in quotes with escapes when it holds anything unusual.
-fn unquoted(name: &[u8]) -> Vec<u8> {
+pub(crate) fn unquoted(name: &[u8]) -> Vec<u8> {
     let Some(inner) = name.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return name.to_vec() };
     let mut plain = Vec::with_capacity(inner.len());
     let mut bytes = inner.iter().copied().peekable();

@@ -198,6 +198,36 @@ impl Place {
         Ok(())
     }
 
+    /// The branch that HEAD stands on and its commit, where that is written down plainly. `None` stands for everything
+    /// that only git itself should answer: a detached HEAD, other kinds of storage, anything odd.
+    pub(crate) fn branch_head(&self) -> Option<BranchHead> {
+        let head = small_file(&self.git_dir.join("HEAD"), "HEAD").ok()?;
+        let full = head.strip_prefix("ref: ")?.strip_suffix('\n')?;
+        let branch = full.strip_prefix("refs/heads/")?;
+        let plain = |part: &str| !part.is_empty() && !part.starts_with('.');
+        if !branch.split('/').all(plain) || branch.contains(char::is_whitespace) {
+            return None;
+        }
+        let commit = match small_file(&self.common.join(full), "branch") {
+            Ok(text) => Some(object_id(text.strip_suffix('\n')?)?.to_owned()),
+            Err(fault) if fault.is_missing() => {
+                match bounded_file(&self.common.join("packed-refs"), "packed-refs", PACKED_MAX) {
+                    Ok(text) => {
+                        let packed = |line: &'_ str| line.split_once(' ').is_some_and(|(_, name)| name == full);
+                        match text.lines().find(|line| packed(line)) {
+                            Some(line) => Some(object_id(line.split(' ').next()?)?.to_owned()),
+                            None => None,
+                        }
+                    }
+                    Err(fault) if fault.is_missing() => None,
+                    Err(_) => return None,
+                }
+            }
+            Err(_) => return None,
+        };
+        Some(BranchHead { branch: branch.to_owned(), commit })
+    }
+
     /// What `core.worktree` says must be what was found.
     pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), Fault> {
         let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
@@ -237,6 +267,21 @@ impl Place {
             text => text.into_owned(),
         })
     }
+}
+
+/// The branch that is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BranchHead {
+    /// Its short name.
+    pub(crate) branch: String,
+    /// Its commit; `None` before the first.
+    pub(crate) commit: Option<String>,
+}
+
+/// The text, if it is a full object id as git writes it.
+fn object_id(text: &str) -> Option<&str> {
+    let hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (matches!(text.len(), 40 | 64) && hex).then_some(text)
 }
 
 /// The top level of the repository that `given` is in, for the operator's own paths.
@@ -323,6 +368,10 @@ fn looks_bare(dir: &Path) -> bool {
 }
 
 fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
+    bounded_file(path, what, SMALL_MAX)
+}
+
+fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, Fault> {
     // Opening a pipe would wait for its other end.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return Err(Fault::new(format!("{what} cannot be understood")));
@@ -336,9 +385,9 @@ fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
     };
     let regular = file.metadata().is_ok_and(|meta| meta.is_file());
     let mut text = String::new();
-    let read = file.take(SMALL_MAX).read_to_string(&mut text);
+    let read = file.take(max).read_to_string(&mut text);
     match read {
-        Ok(read) if regular && (read as u64) < SMALL_MAX => Ok(text),
+        Ok(read) if regular && (read as u64) < max => Ok(text),
         _ => Err(Fault::new(format!("{what} cannot be understood"))),
     }
 }
@@ -463,6 +512,7 @@ pub(crate) fn escape(what: &str) -> Fault {
 }
 
 const SMALL_MAX: u64 = 64 * 1024;
+const PACKED_MAX: u64 = 1024 * 1024;
 const ALTERNATES_MAX: usize = 32;
 const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 64;

@@ -1,12 +1,15 @@
-//! The published tools that list and compare: status, the three diffs, log and branch.
+//! The published tools that list and compare: status, the three diffs and log.
 
 use crate::guard::Mode;
-use crate::run::{Keep, args, args_and, lossy};
+use crate::look::{patch_stats, unquoted};
+use crate::place::BranchHead;
+use crate::run::{Keep, args, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved, whole};
 use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 type Answered<T> = Result<Shown<T>, Error>;
 
@@ -58,15 +61,28 @@ struct StatusEntry {
 
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    let words = repo.run(args(&["status", "--ignore-submodules=dirty"]), Keep::Upto(repo.max), Vec::new());
-    let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
-    let parts = repo.run(parts, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
-    let (words, parts) = tokio::try_join!(words, parts)?;
+    // Nothing here depends on the alphabet, and the plain locale is loaded faster.
+    let plain = vec![("LC_ALL", "C".into())];
+    let command = args(&["status", "--ignore-submodules=dirty"]);
+    let words = repo.run_with(command, Keep::Upto(repo.max), Vec::new(), plain, repo.config().timeout);
+    let place = repo.place.clone();
+    let head = tokio::task::spawn_blocking(move || place.branch_head());
+    let (words, head) = tokio::join!(words, head);
+    let words = words?;
     if !words.good() {
         return Err(repo.failed(&words).into());
     }
-    let mut status = parse_status(&parts.out);
-    if status.entries.len() > PAGE_ITEMS_MAX || parts.cut {
+    // One run of git says it once, in words or in parts. The words say it all in most states; a second run is for the others.
+    let told = head.ok().flatten().filter(|_| !words.cut).and_then(|head| status_told(&words.out, head));
+    let (mut status, cut) = match told {
+        Some(status) => (status, false),
+        None => {
+            let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
+            let parts = repo.run(parts, Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+            (parse_status(&parts.out), parts.cut)
+        }
+    };
+    if status.entries.len() > PAGE_ITEMS_MAX || cut {
         status.entries.truncate(PAGE_ITEMS_MAX);
         status.paging.truncated = true;
     }
@@ -76,17 +92,23 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     Ok(Shown::outside(text, status).notice(notice))
 }
 
+impl Status {
+    fn empty() -> Self {
+        Self {
+            branch: None,
+            head: None,
+            upstream: None,
+            ahead: None,
+            behind: None,
+            clean: true,
+            entries: Vec::new(),
+            paging: Paging::whole(),
+        }
+    }
+}
+
 fn parse_status(out: &[u8]) -> Status {
-    let mut status = Status {
-        branch: None,
-        head: None,
-        upstream: None,
-        ahead: None,
-        behind: None,
-        clean: true,
-        entries: Vec::new(),
-        paging: Paging::whole(),
-    };
+    let mut status = Status::empty();
     let mut records = fields(out).into_iter();
     while let Some(record) = records.next() {
         let (kind, rest) = record.split_once(' ').unwrap_or((&record, ""));
@@ -123,6 +145,183 @@ fn parse_status(out: &[u8]) -> Status {
     status.clean = status.entries.is_empty();
     status
 }
+
+/// What a list of paths in git's words is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Staged,
+    Unstaged,
+    Unmerged,
+    Untracked,
+}
+
+/// The same as [`parse_status`] from the words of `git status`; `None` when they hold anything that is not known to mean one
+/// thing only, and git has to be asked for the parts.
+fn status_told(words: &[u8], head: BranchHead) -> Option<Status> {
+    let mut lines = words.split(|byte| *byte == b'\n');
+    if lines.next()?.strip_prefix(b"On branch ")? != head.branch.as_bytes() {
+        return None;
+    }
+    let (mut changed, mut unmerged, mut untracked) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut status = Status::empty();
+    let (mut told, mut unborn, mut parted) = (None, false, false);
+    for line in lines {
+        if let Some(entry) = line.strip_prefix(b"\t") {
+            told_entry(told?, entry, &mut changed, &mut unmerged, &mut untracked)?;
+            continue;
+        }
+        let line = std::str::from_utf8(line).ok()?;
+        if let Some((_, section)) = TOLD_SECTIONS.iter().find(|(heading, _)| *heading == line) {
+            told = Some(*section);
+        } else if line == "No commits yet" {
+            unborn = true;
+        } else if line.starts_with("Your branch ") {
+            (status.upstream, parted) = (Some(told_upstream(line, &mut status)?), line.ends_with("have diverged,"));
+        } else if let Some(counts) = line.strip_prefix("and have ").filter(|_| parted) {
+            let (ahead, behind) = counts.strip_suffix(" different commits each, respectively.")?.split_once(" and ")?;
+            (status.ahead, status.behind, parted) = (Some(ahead.parse().ok()?), Some(behind.parse().ok()?), false);
+        } else {
+            let hint = line.starts_with("  (") && line.ends_with(')');
+            let known = line.is_empty() || hint || TOLD_ASIDE.iter().any(|known| line.starts_with(known));
+            (known && !parted).then_some(())?;
+        }
+    }
+    // A branch without its first commit and a look at HEAD that found one, or the other way: something else was at work.
+    if unborn != head.commit.is_none() || unmerged.keys().any(|path| changed.contains_key(path)) {
+        return None;
+    }
+    (status.branch, status.head) = (Some(head.branch), head.commit);
+    status.entries = changed.into_values().chain(unmerged.into_values()).chain(untracked).collect();
+    status.clean = status.entries.is_empty();
+    Some(status)
+}
+
+/// The branch that is followed, from the sentence about it; how far apart the two are goes into `status`.
+fn told_upstream(line: &str, status: &mut Status) -> Option<String> {
+    // Names of branches hold no blanks, so that what follows them is not part of one.
+    let quoted =
+        |rest: &str| rest.strip_prefix('\'')?.strip_suffix('\'').filter(|name| !name.contains(' ')).map(str::to_owned);
+    let counted = |rest: &str, after: &str| {
+        let (name, count) = rest.strip_suffix(after)?.rsplit_once(" by ")?;
+        let (count, noun) = count.split_once(' ')?;
+        matches!(noun, "commit" | "commits").then_some((quoted(name)?, count.parse::<u64>().ok()?))
+    };
+    let rest = line.strip_prefix("Your branch ")?;
+    if let Some(rest) = rest.strip_prefix("is up to date with ") {
+        (status.ahead, status.behind) = (Some(0), Some(0));
+        quoted(rest.strip_suffix('.')?)
+    } else if let Some(rest) = rest.strip_prefix("is ahead of ") {
+        let (name, count) = counted(rest, ".")?;
+        (status.ahead, status.behind) = (Some(count), Some(0));
+        Some(name)
+    } else if let Some(rest) = rest.strip_prefix("is behind ") {
+        let (name, count) = counted(rest, ", and can be fast-forwarded.")?;
+        (status.ahead, status.behind) = (Some(0), Some(count));
+        Some(name)
+    } else if let Some(rest) = rest.strip_prefix("is based on ") {
+        quoted(rest.strip_suffix(", but the upstream is gone.")?)
+    } else {
+        // The numbers are in the next line.
+        quoted(rest.strip_prefix("and ")?.strip_suffix(" have diverged,")?)
+    }
+}
+
+type ByPath = BTreeMap<Vec<u8>, StatusEntry>;
+
+/// Takes one path in: `modified:   name`.
+fn told_entry(
+    told: Listed,
+    entry: &[u8],
+    changed: &mut ByPath,
+    unmerged: &mut ByPath,
+    untracked: &mut Vec<StatusEntry>,
+) -> Option<()> {
+    let of = |path: &[u8], staged, unstaged, from| StatusEntry { path: lossy(path), staged, unstaged, from };
+    if told == Listed::Untracked {
+        untracked.push(of(&unquoted(entry), '?', '?', None));
+        return Some(());
+    }
+    if told == Listed::Unmerged {
+        let known =
+            TOLD_UNMERGED.iter().find_map(|(label, a, b)| Some((entry.strip_prefix(label.as_bytes())?, *a, *b)));
+        let (name, staged, unstaged) = known?;
+        let path = unquoted(name);
+        let entry = of(&path, staged, unstaged, None);
+        return unmerged.insert(path, entry).is_none().then_some(());
+    }
+    let known = TOLD_CHANGES.iter().find_map(|(label, letter)| Some((entry.strip_prefix(label.as_bytes())?, *letter)));
+    let (name, letter) = known?;
+    // What follows a submodule's name could also end a file's.
+    if name.ends_with(b" commits)") || name.ends_with(b" content)") {
+        return None;
+    }
+    let (path, from) = if matches!(letter, 'R' | 'C') {
+        let arrows: Vec<usize> = (0..name.len()).filter(|at| name[*at..].starts_with(b" -> ")).collect();
+        let [arrow] = arrows[..] else { return None };
+        (unquoted(&name[arrow + 4..]), Some(lossy(&unquoted(&name[..arrow]))))
+    } else {
+        (unquoted(name), None)
+    };
+    let entry = changed.entry(path.clone()).or_insert_with(|| of(&path, '.', '.', None));
+    let side = if told == Listed::Staged { &mut entry.staged } else { &mut entry.unstaged };
+    if *side != '.' || entry.from.is_some() && from.is_some() {
+        return None;
+    }
+    *side = letter;
+    if from.is_some() {
+        entry.from = from;
+    }
+    Some(())
+}
+
+const TOLD_SECTIONS: &[(&str, Listed)] = &[
+    ("Changes to be committed:", Listed::Staged),
+    ("Changes not staged for commit:", Listed::Unstaged),
+    ("Unmerged paths:", Listed::Unmerged),
+    ("Untracked files:", Listed::Untracked),
+];
+
+const TOLD_CHANGES: &[(&str, char)] = &[
+    ("new file:   ", 'A'),
+    ("copied:     ", 'C'),
+    ("deleted:    ", 'D'),
+    ("modified:   ", 'M'),
+    ("renamed:    ", 'R'),
+    ("typechange: ", 'T'),
+];
+
+const TOLD_UNMERGED: &[(&str, char, char)] = &[
+    ("both deleted:    ", 'D', 'D'),
+    ("added by us:     ", 'A', 'U'),
+    ("deleted by them: ", 'U', 'D'),
+    ("added by them:   ", 'U', 'A'),
+    ("deleted by us:   ", 'D', 'U'),
+    ("both added:      ", 'A', 'A'),
+    ("both modified:   ", 'U', 'U'),
+];
+
+/// How lines begin that say nothing about branch or paths. A rebase is not among them: its HEAD is on no branch.
+const TOLD_ASIDE: &[&str] = &[
+    "no changes added to commit",
+    "nothing added to commit",
+    "nothing to commit",
+    "You have unmerged paths.",
+    "All conflicts fixed but you are still merging.",
+    "You are currently cherry-picking",
+    "Cherry-pick currently in progress.",
+    "You are currently reverting",
+    "Revert currently in progress.",
+    "You are currently bisecting",
+    "You are in a sparse checkout",
+    "Your stash currently has",
+    "Untracked files not listed",
+    // How long it took, and what to do about that.
+    "It took ",
+    "but the results were cached",
+    "See 'git help status'",
+    "may speed it up",
+    "new files yourself",
+];
 
 fn three() -> i64 {
     3
@@ -174,16 +373,16 @@ pub(crate) struct Diff {
 /// How much of a file differs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileStat {
-    path: String,
+    pub(crate) path: String,
     /// The path it was renamed from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
+    pub(crate) from: Option<String>,
     /// Lines added; absent for binary files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    added: Option<u64>,
+    pub(crate) added: Option<u64>,
     /// Lines removed; absent for binary files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    removed: Option<u64>,
+    pub(crate) removed: Option<u64>,
 }
 
 pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
@@ -266,13 +465,22 @@ pub(crate) async fn differences(
     let shape = if stat_only { "--stat=120" } else { unified.as_str() };
     let words = repo.run(command(&[shape]), Keep::Upto(repo.max), Vec::new());
     let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
-    let (words, numbers) = tokio::join!(words, numbers);
-    let words = words?;
+    // What is shown of a file through a program of the user's is not what git counts.
+    let (words, told, numbers) = if stat_only || repo.config().trust_repo_config {
+        let (words, numbers) = tokio::join!(words, numbers);
+        (words?, None, Some(numbers))
+    } else {
+        let words = words.await?;
+        let told = if words.cut { None } else { patch_stats(&words.out) };
+        let numbers = if told.is_none() && words.good() { Some(numbers.await) } else { None };
+        (words, told, numbers)
+    };
     if !words.good() {
         return Err(repo.failed(&words));
     }
     // The diff itself counts; when only the numbers took too long, they are missing.
-    let mut files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+    let counted = numbers.and_then(Result::ok).map(|numbers| file_stats(&numbers.out));
+    let mut files = told.or(counted).unwrap_or_default();
     let mut paging = Paging::whole();
     let total = files.len();
     if total > PAGE_ITEMS_MAX {
@@ -293,6 +501,9 @@ pub(crate) async fn differences(
 
 /// What a diff that was cut is about, and how to see the rest.
 pub(crate) fn cut_notice(files: &[FileStat], total: usize) -> String {
+    if total == 0 {
+        return format!("[Cut: the diff is too long, and counting what it changes took too long as well.{CUT_ADVICE}");
+    }
     let sum = |of: fn(&FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
     let mut text = format!(
         "[Cut: the diff is too long. {total} files changed, {} lines added, {} removed:",
@@ -309,9 +520,7 @@ pub(crate) fn cut_notice(files: &[FileStat], total: usize) -> String {
     if total > NOTICE_FILES_MAX {
         text.push_str(&format!("\n and {} more", total - NOTICE_FILES_MAX));
     }
-    text.push_str(
-        "\nTo see the rest, name files or directories in paths, or pass stat_only or a smaller context_lines.]",
-    );
+    text.push_str(CUT_ADVICE);
     text
 }
 
@@ -428,17 +637,16 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
         })?,
     };
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    let heads = match repo.resolve(revision, "commit").await? {
-        Some(id) => vec![id],
-        None if revision == "HEAD" => {
-            return Err(Fault::new("There are no commits yet").hint("git_commit makes the first.").into());
-        }
-        None => {
-            let ends = sides(&repo, revision).await?;
-            match ends.as_slice() {
-                [from, to] => vec![format!("^{from}"), to.clone()],
-                _ => return Err(unresolved(revision).into()),
-            }
+    // HEAD is the one name that can mean nothing else.
+    let heads = if revision == "HEAD" {
+        vec![revision.to_owned()]
+    } else if let Some(id) = repo.resolve(revision, "commit").await? {
+        vec![id]
+    } else {
+        let ends = sides(&repo, revision).await?;
+        match ends.as_slice() {
+            [from, to] => vec![format!("^{from}"), to.clone()],
+            _ => return Err(unresolved(revision).into()),
         }
     };
     let asked = usize::try_from(q.max_count).unwrap_or(usize::MAX);
@@ -450,6 +658,9 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     command.extend(repo.paths(&q.paths)?.iter().map(Into::into));
     let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
     if !done.good() {
+        if revision == "HEAD" && repo.resolve(revision, "commit").await?.is_none() {
+            return Err(Fault::new("There are no commits yet").hint("git_commit makes the first.").into());
+        }
         return Err(repo.failed(&done).into());
     }
     Ok(log_answer(&repo, commits(&done.out), done.cut.then_some(&done.out), skip, asked))
@@ -506,98 +717,8 @@ fn log_answer(repo: &Repo, mut found: Vec<Commit>, raw: Option<&Vec<u8>>, skip: 
     Shown::outside(text, Log { commits: found, paging }).notice(notice)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct BranchArgs {
-    /// The repository, or a directory in it.
-    repo_path: String,
-    /// Which branches: local, remote or all.
-    branch_type: String,
-    /// Only branches that contain this commit.
-    #[serde(default)]
-    contains: Option<String>,
-    /// Only branches that do not contain this commit.
-    #[serde(default)]
-    not_contains: Option<String>,
-}
-
-/// Branches.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Branches {
-    branches: Vec<Branch>,
-    #[serde(flatten)]
-    paging: Paging,
-}
-
-/// One branch.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Branch {
-    /// As other tools take it: main, origin/main.
-    name: String,
-    hash: String,
-    /// Whether it is checked out here.
-    current: bool,
-    /// Whether it is a remote's, as last fetched.
-    remote: bool,
-    /// The branch it follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<String>,
-    /// The first line of its last commit.
-    subject: String,
-}
-
-pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branches> {
-    let (flag, spaces): (Option<&str>, &[&str]) = match q.branch_type.as_str() {
-        "local" => (None, &["refs/heads"]),
-        "remote" => (Some("-r"), &["refs/remotes"]),
-        "all" => (Some("-a"), &["refs/heads", "refs/remotes"]),
-        other => {
-            let fault = Fault::new(format!("Invalid branch type: {}", clip(other, 200).text));
-            return Err(fault.hint("Use local, remote or all.").into());
-        }
-    };
-    let mut filters = Vec::new();
-    for (name, flag, value) in
-        [("contains value", "--contains", &q.contains), ("not_contains value", "--no-contains", &q.not_contains)]
-    {
-        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
-            no_dash(name, value)?;
-            filters.push((flag, value));
-        }
-    }
-    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
-    let mut more: Vec<String> = flag.map(str::to_owned).into_iter().collect();
-    let mut filtered = Vec::new();
-    for (flag, value) in filters {
-        filtered.push(format!("{flag}={}", repo.commit(value).await?));
-    }
-    more.extend(filtered.iter().cloned());
-    let words = repo.run(args_and(&["branch", "--no-color", "--no-column"], &more), Keep::Upto(repo.max), Vec::new());
-    let format = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(subject)%00";
-    let mut refs = args_and(&["for-each-ref", format, "--count=1001"], &filtered);
-    refs.extend(args(spaces));
-    let refs = repo.run(refs, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
-    let (words, refs) = tokio::try_join!(words, refs)?;
-    if !words.good() {
-        return Err(repo.failed(&words).into());
-    }
-    let records = lossy(&refs.out);
-    let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
-    let branch = |record: &[&str]| Branch {
-        name: record[0].trim_start_matches("refs/heads/").trim_start_matches("refs/remotes/").to_owned(),
-        hash: record[1].to_owned(),
-        current: record[2] == "*",
-        remote: record[0].starts_with("refs/remotes/"),
-        upstream: Some(record[3].to_owned()).filter(|name| !name.is_empty()),
-        subject: record[4].to_owned(),
-    };
-    let mut branches: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
-    let cut = words.cut || branches.len() > PAGE_ITEMS_MAX;
-    branches.truncate(PAGE_ITEMS_MAX);
-    let notice = cut.then(|| "[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
-    let paging = Paging { truncated: cut, next_cursor: None };
-    Ok(Shown::outside(words.text(), Branches { branches, paging }).notice(notice))
-}
-
+const CUT_ADVICE: &str =
+    "\nTo see the rest, name files or directories in paths, or pass stat_only or a smaller context_lines.]";
 const CONTEXT_MAX: i64 = 100_000;
 pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 const NOTICE_FILES_MAX: usize = 50;

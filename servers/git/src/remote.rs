@@ -12,7 +12,7 @@ use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Shown};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,16 +20,47 @@ use std::path::PathBuf;
 
 type Answered<T> = Result<Shown<T>, Error>;
 
+/// What every tool here is told.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct FetchArgs {
+struct There {
     /// The repository, or a directory in it.
     repo_path: String,
-    /// The remote's name; origin when left out.
     #[serde(default)]
     remote: Option<String>,
-    /// Only this branch; all that the remote is configured for when left out.
     #[serde(default)]
     branch: Option<String>,
+}
+
+impl There {
+    fn check(&self) -> Result<(), Fault> {
+        for (what, value) in [("remote", &self.remote), ("branch", &self.branch)] {
+            no_dash(what, value.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what leaving out `remote` and `branch` means, which is for each tool another thing.
+fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
+    move |schema: &mut Schema| {
+        for (name, text) in [("remote", remote), ("branch", branch)] {
+            let property =
+                schema.pointer_mut(&format!("/properties/{name}")).and_then(|property| property.as_object_mut());
+            if let Some(property) = property {
+                property.insert("description".to_owned(), text.into());
+            }
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = told(
+    "The remote's name; origin when left out.",
+    "Only this branch; all that the remote is configured for when left out.",
+))]
+pub(crate) struct FetchArgs {
+    #[serde(flatten)]
+    there: There,
     /// Forget remote branches that are gone there.
     #[serde(default)]
     prune: bool,
@@ -62,12 +93,9 @@ struct Update {
 }
 
 pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched> {
-    let names = [("remote", &q.remote), ("branch", &q.branch)];
-    for (what, value) in names {
-        no_dash(what, value.as_deref().unwrap_or_default())?;
-    }
-    let repo = git.repo(cx, &q.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.remote.as_deref(), false).await?;
+    q.there.check()?;
+    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
+    let way = Way::to(&repo, q.there.remote.as_deref(), false).await?;
     let before = refs(&repo, &way.remote).await?;
     let mut more = Vec::new();
     if q.prune {
@@ -76,7 +104,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     if q.tags {
         more.push("--tags".to_owned());
     }
-    if let Some(branch) = q.branch.as_deref().filter(|branch| !branch.is_empty()) {
+    if let Some(branch) = q.there.branch.as_deref().filter(|branch| !branch.is_empty()) {
         check_name(&repo, "branch", "refs/heads", branch).await?;
         more.extend(["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]);
     } else {
@@ -128,25 +156,21 @@ async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Fau
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = told(
+    "The remote's name; the one the current branch follows, or origin, when left out.",
+    "The branch there; the one the current branch follows, or of the same name, when left out.",
+))]
 pub(crate) struct PullArgs {
-    /// The repository, or a directory in it.
-    repo_path: String,
-    /// The remote's name; the one the current branch follows, or origin, when left out.
-    #[serde(default)]
-    remote: Option<String>,
-    /// The branch there; the one the current branch follows, or of the same name, when left out.
-    #[serde(default)]
-    branch: Option<String>,
+    #[serde(flatten)]
+    there: There,
     /// Only move the branch forward; refuse when both sides have new commits.
     #[serde(default)]
     ff_only: bool,
 }
 
 pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
-    for (what, value) in [("remote", &q.remote), ("branch", &q.branch)] {
-        no_dash(what, value.as_deref().unwrap_or_default())?;
-    }
-    let repo = git.repo(cx, &q.repo_path, Mode::Remote).await?;
+    q.there.check()?;
+    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
     repo.needs_worktree()?;
     let current = repo.current().await?.ok_or_else(|| {
         Fault::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
@@ -159,8 +183,8 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
         let given = given.clone().filter(|given| !given.is_empty());
         given.unwrap_or_else(|| if followed.is_empty() { other.to_owned() } else { followed.to_owned() })
     };
-    let remote = asked(&q.remote, followed_remote, "origin");
-    let branch = asked(&q.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
+    let remote = asked(&q.there.remote, followed_remote, "origin");
+    let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
     check_name(&repo, "branch", "refs/heads", &branch).await?;
     let way = Way::to(&repo, Some(&remote), false).await?;
     fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
@@ -176,15 +200,13 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(transform = told(
+    "The remote's name; origin when left out.",
+    "The branch to send, to a branch of the same name; the current one when left out.",
+))]
 pub(crate) struct PushArgs {
-    /// The repository, or a directory in it.
-    repo_path: String,
-    /// The remote's name; origin when left out.
-    #[serde(default)]
-    remote: Option<String>,
-    /// The branch to send, to a branch of the same name; the current one when left out.
-    #[serde(default)]
-    branch: Option<String>,
+    #[serde(flatten)]
+    there: There,
     /// A tag to send too.
     #[serde(default)]
     tag: Option<String>,
@@ -215,16 +237,15 @@ struct PushedRef {
 }
 
 pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
-    for (what, value) in [("remote", &q.remote), ("branch", &q.branch), ("tag", &q.tag)] {
-        no_dash(what, value.as_deref().unwrap_or_default())?;
-    }
+    q.there.check()?;
+    no_dash("tag", q.tag.as_deref().unwrap_or_default())?;
     if q.force && !git.config().allow_force {
         let fault = Fault::new("Replacing commits of a remote is not allowed on this server");
         return Err(fault.hint("git_fetch and git_merge first, then push without force; or the person running the server adds --allow-force.").into());
     }
-    let repo = git.repo(cx, &q.repo_path, Mode::Remote).await?;
-    let way = Way::to(&repo, q.remote.as_deref(), true).await?;
-    let branch = match q.branch.filter(|branch| !branch.is_empty()) {
+    let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
+    let way = Way::to(&repo, q.there.remote.as_deref(), true).await?;
+    let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
         Some(branch) => branch,
         None => repo.current().await?.ok_or_else(|| Fault::new("HEAD is detached").hint("Name the branch to send."))?,
     };

@@ -5,9 +5,7 @@
 //! git removes its lock files, and kills it two seconds later.
 
 use linchpin_kit::Fault;
-use std::collections::hash_map::DefaultHasher;
 use std::ffi::{OsStr, OsString};
-use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -34,8 +32,6 @@ pub(crate) enum Keep {
     Upto(usize),
     /// Keep this many bytes and throw the rest away, but let git finish.
     Head(usize),
-    /// Keep nothing but a digest.
-    Digest,
     /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
     Records(&'static [u8], usize),
 }
@@ -71,7 +67,6 @@ pub(crate) struct Done {
     pub(crate) cut: bool,
     /// The first 64 KiB of what it complained about.
     pub(crate) err: Vec<u8>,
-    pub(crate) digest: u64,
 }
 
 impl Done {
@@ -197,7 +192,7 @@ impl Program {
         } else {
             group.wait().await
         };
-        Ok(Done { code, cut: sink.cut, digest: sink.hash.finish(), out: sink.kept(), err: complaints.kept() })
+        Ok(Done { code, cut: sink.cut, out: sink.kept(), err: complaints.kept() })
     }
 
     fn command(&self, job: &Job<'_>) -> Command {
@@ -311,12 +306,11 @@ struct Sink {
     keep: Keep,
     out: Vec<u8>,
     cut: bool,
-    hash: DefaultHasher,
 }
 
 impl Sink {
     fn new(keep: Keep) -> Self {
-        Self { keep, out: Vec::new(), cut: false, hash: DefaultHasher::new() }
+        Self { keep, out: Vec::new(), cut: false }
     }
 
     /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
@@ -337,7 +331,6 @@ impl Sink {
                     }
                 }
                 Keep::Head(max) => self.take(read, max),
-                Keep::Digest => self.hash.write(read),
                 Keep::Records(prefix, max) => self.records(read, prefix, max),
             }
         }
@@ -502,7 +495,7 @@ mod tests {
     fn only_wanted_records_are_kept_however_they_arrive() {
         let whole = b"160000 a\x00100644 b\x00160000 c\x00";
         for size in 1..whole.len() {
-            let mut sink = Sink::new(Keep::Digest);
+            let mut sink = Sink::new(Keep::Records(b"160000", 100));
             for piece in whole.chunks(size) {
                 sink.records(piece, b"160000", 100);
             }

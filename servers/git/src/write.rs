@@ -1,7 +1,8 @@
-//! Tools that change the index, branches and tags: add, commit, reset, create_branch, checkout, tag, stash.
+//! Tools for the index, branches and tags: add, commit, reset, branch, create_branch, checkout, tag, stash.
 
 use crate::guard::Mode;
-use crate::read::{Diff, differences};
+use crate::place::BranchHead;
+use crate::read::{Diff, ENTRY_BYTES_MAX, differences};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
@@ -69,7 +70,12 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let hash = repo.must(&["rev-parse", "HEAD"]).await?.text();
+    let place = repo.place.clone();
+    let head = tokio::task::spawn_blocking(move || place.branch_head()).await.ok().flatten();
+    let (branch, hash) = match head {
+        Some(BranchHead { branch, commit: Some(hash) }) => (Some(branch), hash),
+        _ => (repo.current().await?, repo.must(&["rev-parse", "HEAD"]).await?.text()),
+    };
     let complaint = lossy(&done.err);
     let note = if complaint.contains("Applied autostash") {
         Some("Applied autostash.".to_owned())
@@ -84,22 +90,22 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
     };
     let more = note.as_ref().map(|note| format!("\n{note}")).unwrap_or_default();
     let text = format!("Changes committed successfully with hash {hash}{more}");
-    let branch = repo.current().await?;
     Ok(Shown::ours(text, Committed { hash, branch, note }))
 }
 
 /// Whether the index holds anything that a commit would record.
 async fn staged(repo: &Repo) -> Result<bool, Fault> {
-    if repo.resolve("HEAD", "commit").await?.is_none() {
-        let done = repo.run(args(&["ls-files", "--cached", "-z"]), Keep::Head(1), Vec::new()).await?;
-        return Ok(!done.out.is_empty());
-    }
     let done = repo
         .ask(&["diff-index", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty", "HEAD", "--"])
         .await?;
     match done.code {
         Some(0) => Ok(false),
         Some(1) => Ok(true),
+        // Before the first commit there is nothing to compare with.
+        _ if repo.resolve("HEAD", "commit").await?.is_none() => {
+            let done = repo.run(args(&["ls-files", "--cached", "-z"]), Keep::Head(1), Vec::new()).await?;
+            Ok(!done.out.is_empty())
+        }
         _ => Err(repo.failed(&done)),
     }
 }
@@ -129,23 +135,18 @@ pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
     let files = repo.paths(&q.files)?;
-    let before = index_digest(&repo, &files).await?;
-    let done = repo.run(args_and(&["add", "--"], &files), Keep::Head(COMMAND_BYTES), Vec::new()).await?;
+    // It names what changed in the index, and is silent about files that were looked at in vain.
+    let done = repo.run(args_and(&["add", "--verbose", "--"], &files), Keep::Head(1), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let changed = index_digest(&repo, &files).await? != before;
+    let changed = !done.out.is_empty();
     let message = if changed {
         "Files staged successfully"
     } else {
         "No changes were staged: the given paths had nothing new to stage. git_status shows what is modified or untracked."
     };
     Ok(Shown::ours(message, Staged { changed, message: message.to_owned() }))
-}
-
-async fn index_digest(repo: &Repo, files: &[String]) -> Result<u64, Fault> {
-    let done = repo.run(args_and(&["ls-files", "--stage", "-z", "--"], files), Keep::Digest, Vec::new()).await?;
-    if done.good() { Ok(done.digest) } else { Err(repo.failed(&done)) }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -159,6 +160,98 @@ pub(crate) async fn reset(git: &Git, cx: &Cx, q: ResetArgs) -> Answered<Outcome>
     repo.needs_worktree()?;
     repo.must(&["reset", "--quiet", "--mixed"]).await?;
     Ok(Outcome::shown("All staged changes reset"))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct BranchArgs {
+    /// The repository, or a directory in it.
+    repo_path: String,
+    /// Which branches: local, remote or all.
+    branch_type: String,
+    /// Only branches that contain this commit.
+    #[serde(default)]
+    contains: Option<String>,
+    /// Only branches that do not contain this commit.
+    #[serde(default)]
+    not_contains: Option<String>,
+}
+
+/// Branches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Branches {
+    branches: Vec<Branch>,
+    #[serde(flatten)]
+    paging: Paging,
+}
+
+/// One branch.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Branch {
+    /// As other tools take it: main, origin/main.
+    name: String,
+    hash: String,
+    /// Whether it is checked out here.
+    current: bool,
+    /// Whether it is a remote's, as last fetched.
+    remote: bool,
+    /// The branch it follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    /// The first line of its last commit.
+    subject: String,
+}
+
+pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branches> {
+    let (flag, spaces): (Option<&str>, &[&str]) = match q.branch_type.as_str() {
+        "local" => (None, &["refs/heads"]),
+        "remote" => (Some("-r"), &["refs/remotes"]),
+        "all" => (Some("-a"), &["refs/heads", "refs/remotes"]),
+        other => {
+            let fault = Fault::new(format!("Invalid branch type: {}", clip(other, 200).text));
+            return Err(fault.hint("Use local, remote or all.").into());
+        }
+    };
+    let mut filters = Vec::new();
+    for (name, flag, value) in
+        [("contains value", "--contains", &q.contains), ("not_contains value", "--no-contains", &q.not_contains)]
+    {
+        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+            no_dash(name, value)?;
+            filters.push((flag, value));
+        }
+    }
+    let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
+    let mut more: Vec<String> = flag.map(str::to_owned).into_iter().collect();
+    let mut filtered = Vec::new();
+    for (flag, value) in filters {
+        filtered.push(format!("{flag}={}", repo.commit(value).await?));
+    }
+    more.extend(filtered.iter().cloned());
+    let words = repo.run(args_and(&["branch", "--no-color", "--no-column"], &more), Keep::Upto(repo.max), Vec::new());
+    let format = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(subject)%00";
+    let mut refs = args_and(&["for-each-ref", format, "--count=1001"], &filtered);
+    refs.extend(args(spaces));
+    let refs = repo.run(refs, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
+    let (words, refs) = tokio::try_join!(words, refs)?;
+    if !words.good() {
+        return Err(repo.failed(&words).into());
+    }
+    let records = lossy(&refs.out);
+    let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
+    let branch = |record: &[&str]| Branch {
+        name: record[0].trim_start_matches("refs/heads/").trim_start_matches("refs/remotes/").to_owned(),
+        hash: record[1].to_owned(),
+        current: record[2] == "*",
+        remote: record[0].starts_with("refs/remotes/"),
+        upstream: Some(record[3].to_owned()).filter(|name| !name.is_empty()),
+        subject: record[4].to_owned(),
+    };
+    let mut branches: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
+    let cut = words.cut || branches.len() > PAGE_ITEMS_MAX;
+    branches.truncate(PAGE_ITEMS_MAX);
+    let notice = cut.then(|| "[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
+    let paging = Paging { truncated: cut, next_cursor: None };
+    Ok(Shown::outside(words.text(), Branches { branches, paging }).notice(notice))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

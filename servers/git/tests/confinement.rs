@@ -159,7 +159,6 @@ async fn every_part_of_a_repository_must_be_inside() {
 async fn hooks_may_lie_elsewhere_because_they_do_not_run() {
     let w = World::new();
     let hook = w.script("shared/pre-commit", "mark");
-    std::fs::remove_dir_all(w.path("r/.git/hooks")).unwrap();
     w.link(w.path("shared"), "r/.git/hooks");
     w.put("r/x", "x");
     let s = w.open().await;
@@ -593,19 +592,31 @@ async fn an_unchanged_repository_costs_no_process_but_those_that_answer() {
     let w = World::new();
     let real = common::program();
     w.script("git", "log");
-    w.put("git", format!("#!/bin/sh\necho \"$*\" >> '{}'\nexec '{}' \"$@\"\n", w.at("log"), real.display()));
+    w.put("git", format!("#!/bin/sh\necho \"$3\" >> '{}'\nexec '{}' \"$@\"\n", w.at("log"), real.display()));
     let mut config = w.config();
     config.program = Some(w.path("git"));
     let s = Session::of(config).await;
-    let mut runs = Vec::new();
-    for _ in 0..3 {
+    let r = w.at("r");
+    w.put("log", "");
+    s.text("git_status", on(&r, json!({}))).await;
+    assert_eq!(w.read("log").lines().filter(|line| *line == "config").count(), 1, "{}", w.read("log"));
+    w.put("r/f.txt", "changed\n");
+    for (tool, args, runs) in [
+        ("git_status", json!({}), "status"),
+        ("git_diff_unstaged", json!({}), "diff"),
+        ("git_diff_staged", json!({}), "diff"),
+        ("git_diff", json!({"target": "v1"}), "rev-parse diff"),
+        ("git_log", json!({}), "log"),
+        ("git_log", json!({"revision": "v1"}), "rev-parse log"),
+        ("git_show", json!({"revision": "v1"}), "rev-parse log diff"),
+        // Before anything is changed, what submodules bring along is looked at.
+        ("git_add", json!({"files": ["f.txt"]}), "ls-files add"),
+        ("git_commit", json!({"message": "m"}), "ls-files diff-index commit"),
+        ("git_status", json!({}), "status"),
+    ] {
         w.put("log", "");
-        s.text("git_status", on(&w.at("r"), json!({}))).await;
-        runs.push(w.read("log"));
-    }
-    assert_eq!(runs[0].matches(" config ").count(), 1, "{runs:?}");
-    for later in &runs[1..] {
-        assert!(later.lines().count() == 2 && later.lines().all(|line| line.contains(" status ")), "{later}");
+        s.text(tool, on(&r, args.clone())).await;
+        assert_eq!(w.read("log").lines().collect::<Vec<_>>().join(" "), runs, "{tool} {args}");
     }
 }
 

@@ -1,12 +1,60 @@
 //! Nothing that a repository's configuration or hooks name ever runs. Every case puts a script into a repository that leaves
 //! a mark, shows that the real git alone would run it, and then calls every tool: no mark, except with
-//! `--trust-repo-config`.
+//! `--trust-repo-config`. Cases that surely do not get in each other's way share one repository.
 #![cfg(unix)]
 
 mod common;
 
 use common::{Session, World, on};
 use serde_json::json;
+
+/// Traps that are armed together, each with a script of its own: they set different names, and switched off they leave what
+/// every tool answers as it is without them. So none of them keeps git from coming to another.
+const QUIET: &[&[&str]] = &[
+    &[
+        "core.fsmonitor",
+        "core.hooksPath",
+        "diff.external",
+        "core.pager",
+        "gpg.program",
+        "credential.helper",
+        "remote.*.uploadpack",
+        "hook.*.command",
+    ],
+    &[
+        "diff.*.textconv",
+        "core.editor",
+        "sequence.editor",
+        "gpg.ssh.program",
+        "core.askPass",
+        "core.gitProxy",
+        "remote.*.receivepack",
+        "alias",
+    ],
+    &[
+        "diff.*.command",
+        "diff.a=b.textconv",
+        "gpg.ssh.defaultKeyCommand",
+        "core.sshCommand",
+        "trailer.*.command",
+        "interactive.diffFilter",
+        "uploadpack.packObjectsHook",
+        "gc.recentObjectsHook",
+    ],
+    &["merge.verifySignatures", "submodule.*.update", "core.alternateRefsCommand"],
+    &["branch.*.mergeOptions", "include inside .git"],
+];
+
+/// Traps that, switched off, make some tools fail.
+const LOUD: &[&[&str]] = &[
+    &["filter.*.clean", "filter.a=b.clean", "filter.x.y.clean"],
+    &["filter.*.smudge"],
+    &["filter.*.process"],
+    &["merge.*.driver"],
+    &["pull.twohead"],
+    &["remote.*.vcs"],
+    &["promisor remote"],
+];
 
 /// One way to make git run something.
 struct Trap {
@@ -68,7 +116,11 @@ const CONFIG: &[Trap] = &[
         &[("branch.main.mergeOptions", "-S --no-ff"), ("gpg.program", "EVIL")],
         "!merge -m m side",
     ),
-    trap("pull.twohead", &[("pull.twohead", "evil")], ""),
+    trap(
+        "pull.twohead",
+        &[("pull.twohead", "evil"), ("alias.merge-evil", "!EVIL")],
+        "stash -q -u; cherry-pick side; cherry-pick --abort; rebase feat",
+    ),
     trap("trailer.*.command", &[("trailer.x.command", "EVIL")], "interpret-trailers f.txt"),
     trap("credential.helper", &[("credential.helper", "EVIL")], "!fetch http"),
     trap("core.askPass", &[("core.askPass", "EVIL")], "!fetch http"),
@@ -203,8 +255,9 @@ fn dirty(w: &World) {
 }
 
 fn arm(w: &World, trap: &Trap) {
+    let evil = w.script(&format!("evil-{}", trap.name.replace(['*', '=', ' '], "_")), "mark");
     for (name, value) in trap.config {
-        let value = value.replace("EVIL", &w.at("evil")).replace("HOOKS", &w.at("hooks"));
+        let value = value.replace("EVIL", &evil).replace("HOOKS", &w.at("hooks"));
         w.git("r", &["config", name, &value]);
     }
     if trap.name.contains("alternateRefs") {
@@ -316,14 +369,30 @@ fn goes_off(w: &World, control: &str) -> bool {
     w.has("mark")
 }
 
-async fn spring(traps: &[Trap]) {
-    for trap in traps {
+/// What fails in a parade, by tool and arguments.
+fn outcome(failed: &[String]) -> Vec<&str> {
+    failed.iter().map(|text| text.split_once("}: ").map_or(text.as_str(), |(call, _)| call)).collect()
+}
+
+async fn spring(groups: &[&[&str]], quiet: bool) {
+    let plain = if quiet {
         let w = world();
-        arm(&w, trap);
+        parade(&session(&w, false).await, &w).await
+    } else {
+        Vec::new()
+    };
+    for group in groups {
+        let traps: Vec<&Trap> = group.iter().map(|name| named(name)).collect();
+        let w = world();
+        for trap in &traps {
+            arm(&w, trap);
+        }
         let failed = parade(&session(&w, false).await, &w).await;
-        assert!(!w.has("mark"), "{}: {}", trap.name, w.read("mark"));
-        drop(failed);
-        if !trap.control.is_empty() {
+        assert!(!w.has("mark"), "{}", w.read("mark"));
+        if quiet {
+            assert_eq!(outcome(&failed), outcome(&plain), "{group:?}: {failed:#?}");
+        }
+        for trap in traps.iter().filter(|trap| !trap.control.is_empty()) {
             let control = world();
             arm(&control, trap);
             assert!(goes_off(&control, trap.control), "{}: the trap of this test does not work", trap.name);
@@ -331,24 +400,42 @@ async fn spring(traps: &[Trap]) {
     }
 }
 
+fn named(name: &str) -> &'static Trap {
+    CONFIG.iter().find(|trap| trap.name == name).unwrap_or_else(|| panic!("there is no trap {name}"))
+}
+
+#[test]
+fn every_trap_is_set_once() {
+    let mut set: Vec<&str> = [QUIET, LOUD].concat().concat();
+    let mut all: Vec<&str> = CONFIG.iter().map(|trap| trap.name).collect();
+    set.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(set, all);
+    for group in QUIET {
+        let mut keys: Vec<&str> = group.iter().flat_map(|name| named(name).config).map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|two| two[0] != two[1]), "{group:?} set a name twice");
+    }
+}
+
 #[tokio::test]
 async fn no_program_of_the_configuration_runs_1() {
-    spring(&CONFIG[..10]).await;
+    spring(&QUIET[..2], true).await;
 }
 
 #[tokio::test]
 async fn no_program_of_the_configuration_runs_2() {
-    spring(&CONFIG[10..20]).await;
+    spring(&QUIET[2..], true).await;
 }
 
 #[tokio::test]
 async fn no_program_of_the_configuration_runs_3() {
-    spring(&CONFIG[20..29]).await;
+    spring(&LOUD[..3], false).await;
 }
 
 #[tokio::test]
 async fn no_program_of_the_configuration_runs_4() {
-    spring(&CONFIG[29..]).await;
+    spring(&LOUD[3..], false).await;
 }
 
 #[tokio::test]
@@ -446,6 +533,36 @@ async fn a_merge_driver_that_does_not_run_is_a_conflict_and_not_ours() {
     let s = session(&w, false).await;
     let (_, value) = s.good("git_merge", on(&w.at("r"), json!({"branch": "feat"}))).await;
     assert_eq!((&value["status"], &value["conflicts"]), (&json!("conflicts"), &json!(["f.txt"])));
+}
+
+#[tokio::test]
+async fn a_merge_strategy_that_is_a_program_is_refused() {
+    for (value, fine) in
+        [("../evil", false), ("evil", false), ("ort ../evil", false), ("ort", true), ("recursive", true)]
+    {
+        let w = world();
+        w.git("r", &["stash", "-q", "-u"]);
+        w.git("r", &["config", "pull.twohead", value]);
+        // Looked up in the work tree, by a name that holds a slash.
+        w.script("r/git-merge-../evil", "mark");
+        let s = session(&w, false).await;
+        let r = w.at("r");
+        for (tool, args) in [
+            ("git_cherry_pick", json!({"revisions": ["side"]})),
+            ("git_rebase", json!({"upstream": "side", "confirm": true})),
+        ] {
+            let result = s.call(tool, on(&r, args)).await;
+            assert_eq!(result.is_error(), !fine, "{tool} {value}: {}", result.text());
+            assert!(fine || result.text().contains("pull.twohead"), "{}", result.text());
+        }
+        s.text("git_merge", on(&r, json!({"branch": "side"}))).await;
+        assert!(!w.has("mark"), "{value}: {}", w.read("mark"));
+    }
+    let w = world();
+    w.git("r", &["stash", "-q", "-u"]);
+    w.git("r", &["config", "pull.twohead", "../evil"]);
+    w.script("r/git-merge-../evil", "mark");
+    assert!(goes_off(&w, "cherry-pick side"), "the trap of this test does not work");
 }
 
 #[tokio::test]

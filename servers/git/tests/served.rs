@@ -71,6 +71,40 @@ async fn the_published_tools_come_first_with_their_arguments_and_hints() {
 }
 
 #[tokio::test]
+async fn the_remote_tools_say_what_is_meant_when_an_argument_is_left_out() {
+    let w = World::new();
+    let mut config = w.config();
+    config.allow_remote = true;
+    let tools = list(config, Revision::V2026_07_28).await;
+    for (name, order, remote, branch) in [
+        ("git_fetch", "branch prune remote repo_path tags", "; origin when", "that the remote is configured for"),
+        (
+            "git_pull",
+            "branch ff_only remote repo_path",
+            "the one the current branch follows",
+            "the one the current branch",
+        ),
+        (
+            "git_push",
+            "branch force remote repo_path set_upstream tag",
+            "; origin when",
+            "the current one when left out",
+        ),
+    ] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let schema = &tool["inputSchema"];
+        let mut names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        names.sort();
+        assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "), order);
+        assert_eq!(schema["required"], json!(["repo_path"]), "{name}");
+        for (argument, part) in [("remote", remote), ("branch", branch)] {
+            let property = &schema["properties"][argument];
+            assert!(property["description"].as_str().unwrap().contains(part), "{name} {argument}: {property}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_operator_chooses_what_is_listed() {
     type Change = fn(&mut Config);
     let w = World::new();

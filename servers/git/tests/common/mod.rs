@@ -99,7 +99,8 @@ impl World {
         let mut command = Command::new(program());
         command.current_dir(self.path(repo)).env_clear();
         command.env("PATH", std::env::var("PATH").unwrap_or_default()).env("HOME", self.at("home"));
-        command.env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
+        // Without the sample hooks that come with git: worlds are copied a lot.
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C").env("GIT_TEMPLATE_DIR", "");
         command
     }
 
@@ -198,6 +199,19 @@ impl Session {
 pub(crate) fn first_text(result: &CallResult) -> String {
     let value: Value = serde_json::from_str(result.as_json()).expect("JSON");
     value["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Waits until there is no such process any more.
+pub(crate) async fn ended(pid: &str) {
+    for _ in 0..500 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Nobody may reap what was orphaned here, so a zombie is gone as well.
+        if stat.is_empty() || stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("process {pid} still runs");
 }
 
 /// `args` with `repo_path` added.
