@@ -1,7 +1,7 @@
 //! What can be typed.
 
 #[cfg(feature = "client")]
-use crate::commands::{
+use crate::commands::client::{
     Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
 };
 use crate::commands::{install_names, serve};

@@ -1,8 +1,8 @@
 //! The flags of the MCP Inspector's command line, for scripts that used that: the result of one request as JSON.
 
-use crate::commands::Plain;
-use crate::commands::call::{given, level};
-use crate::commands::prompt::texts;
+use crate::commands::client::Plain;
+use crate::commands::client::call::{given, level};
+use crate::commands::client::prompt::texts;
 use crate::describe;
 use crate::exit::Exit;
 use crate::fail::Failure;

@@ -17,31 +17,31 @@ fn listing(folder: &Path) -> Vec<String> {
 #[test]
 fn links_are_made_once_and_what_is_not_ours_stays() {
     let home = tempfile::tempdir().unwrap();
-    let bin = home.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
+    // Neither is there yet.
+    let bin = home.path().join("new/bin");
     let real = program().canonicalize().unwrap();
     let one = bin.join("mcp-server-everything");
 
-    let (code, out, err) = run(home.path(), &["install-names", "bin", "everything"]);
+    let (code, out, err) = run(home.path(), &["install-names", "new/bin", "everything"]);
     assert_eq!((code, out), (Some(0), format!("mcp-server-everything -> {}\n", real.display())), "{err}");
     assert!(err.contains("is not in your PATH"), "{err}");
     assert_eq!(std::fs::read_link(&one).unwrap(), real);
     assert_eq!(listing(&bin), ["mcp-server-everything"], "only what was asked for, and nothing beside it");
 
     // Again: nothing changes.
-    let (code, out, _) = run(home.path(), &["install-names", "bin", "mcp-server-everything", "everything"]);
+    let (code, out, _) = run(home.path(), &["install-names", "new/bin", "mcp-server-everything", "everything"]);
     assert_eq!((code, out.as_str()), (Some(0), "mcp-server-everything is there already\n"));
 
     // All of them, one of which is a file of somebody else's.
     let foreign = bin.join("mcp-server-filesystem");
     std::fs::write(&foreign, "mine").unwrap();
-    let (code, out, err) = run(home.path(), &["install-names", "bin", "--all"]);
+    let (code, out, err) = run(home.path(), &["install-names", "new/bin", "--all"]);
     assert_eq!(code, Some(1));
     assert!(out.contains("mcp-server-everything is there already\n"), "{out}");
     assert!(err.contains("mcp-server-filesystem stays as it is: a file") && err.contains("hint: --force"), "{err}");
     assert_eq!(std::fs::read_to_string(&foreign).unwrap(), "mine");
 
-    let (code, out, _) = run(home.path(), &["install-names", "bin", "--list"]);
+    let (code, out, _) = run(home.path(), &["install-names", "new/bin", "--list"]);
     assert_eq!(code, Some(0));
     assert!(
         out.contains("mcp-server-filesystem  not ours: a file\n") && out.contains("mcp-server-everything -> "),
@@ -53,12 +53,12 @@ fn links_are_made_once_and_what_is_not_ours_stays() {
     symlink("/no/such/program", &foreign).unwrap();
     std::fs::remove_file(&one).unwrap();
     std::fs::create_dir(&one).unwrap();
-    let (code, _, err) = run(home.path(), &["install-names", "bin", "filesystem", "everything"]);
+    let (code, _, err) = run(home.path(), &["install-names", "new/bin", "filesystem", "everything"]);
     assert!(
         code == Some(1) && err.contains("a link to /no/such/program") && err.contains("2 names are taken"),
         "{err}"
     );
-    let (code, out, err) = run(home.path(), &["install-names", "bin", "filesystem", "everything", "--force"]);
+    let (code, out, err) = run(home.path(), &["install-names", "new/bin", "filesystem", "everything", "--force"]);
     assert!(code == Some(1) && err.contains("mcp-server-everything stays as it is: a directory"), "{err}");
     assert!(out.contains("(was a link to /no/such/program)"), "{out}");
     assert_eq!(std::fs::read_link(&foreign).unwrap(), real);
@@ -68,7 +68,6 @@ fn links_are_made_once_and_what_is_not_ours_stays() {
 fn relative_links_lead_to_the_program_and_replace_absolute_ones() {
     let home = tempfile::tempdir().unwrap();
     let (bin, app) = (home.path().join("bin"), home.path().join("app"));
-    std::fs::create_dir_all(&bin).unwrap();
     std::fs::create_dir_all(&app).unwrap();
     let moved = app.join("linchpin");
     std::fs::copy(program(), &moved).unwrap();
@@ -88,8 +87,16 @@ fn relative_links_lead_to_the_program_and_replace_absolute_ones() {
 #[test]
 fn mistakes_are_refused_in_words() {
     let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("a-file"), "mine").unwrap();
+    symlink("/no/such/place", home.path().join("astray")).unwrap();
     for (given, said, then) in [
-        (&["nowhere"][..], "nowhere is no directory", "make it first"),
+        (&["nowhere", "--list"][..], "nowhere is not there", "without --list it is made"),
+        (&["a-file"], "a-file is a file, not a directory", "~/.local/bin"),
+        (&["a-file", "--list"], "a-file is a file, not a directory", "~/.local/bin"),
+        (&["a-file/bin"], "a-file/bin cannot be a directory: a-file is a file", "~/.local/bin"),
+        (&["a-file/bin", "--list"], "a-file/bin cannot be a directory: a-file is a file", "~/.local/bin"),
+        (&["astray"], "astray is no directory", "~/.local/bin"),
+        (&["nowhere", "evrything"], "there is no server evrything", "perhaps you mean everything"),
         (&[".", "evrything"], "there is no server evrything", "perhaps you mean everything"),
         (&[".", "zebra"], "there is no server zebra", "servers: "),
         (&[".", "--all", "everything"], "cannot be used with", ""),
@@ -99,6 +106,7 @@ fn mistakes_are_refused_in_words() {
         assert_eq!((code, out.as_str()), (Some(2), ""), "{given:?}: {err}");
         assert!(err.contains(said) && err.contains(then), "{given:?}: {err}");
     }
+    assert_eq!(listing(home.path()), ["a-file", "astray"], "nothing was made");
     // A name that no server has.
     symlink(program(), home.path().join("mcp-server-zebra")).unwrap();
     let (code, out, err) = finished(&mut command(home.path().join("mcp-server-zebra"), home.path()));

@@ -74,6 +74,90 @@ async fn arguments_that_do_not_fit_are_explained_with_path_expectation_and_near_
 }
 
 #[tokio::test]
+async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Leg {
+        to: String,
+        at: Option<i64>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Tour {
+        name: Option<String>,
+        #[serde(default)]
+        how: Option<How>,
+        first: Option<Leg>,
+        #[serde(default)]
+        legs: Vec<Leg>,
+        #[serde(default = "one")]
+        seats: u8,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Bounded {
+        #[serde(flatten)]
+        tour: Tour,
+        #[schemars(length(min = 2))]
+        code: Option<String>,
+    }
+    fn one() -> u8 {
+        1
+    }
+    fn said(tour: &Tour) -> String {
+        let leg = |leg: &Leg| format!("{}@{:?}", leg.to, leg.at);
+        let legs: Vec<_> = tour.first.iter().chain(&tour.legs).map(leg).collect();
+        format!("{:?} {} {legs:?} {}", tour.name, tour.how.is_some(), tour.seats)
+    }
+    // The second tool is checked against its schema before it runs, the first one only where it does not decode.
+    let server = Server::new("args", "1")
+        .tool("tour", |tour: Tour| async move { said(&tour) })
+        .tool("bounded", |it: Bounded| async move { format!("{} {:?}", said(&it.tour), it.code) });
+    let mut peer = Peer::plain(server, MODERN).await;
+    let listed = peer.ask("tools/list", json!({})).await;
+    for tool in [0, 1] {
+        let schema = &listed["result"]["tools"][tool]["inputSchema"];
+        assert!(!schema.to_string().contains("null") && schema.get("required").is_none(), "{schema}");
+        assert_eq!(schema["properties"]["name"], json!({ "type": "string" }));
+        assert_eq!(schema["properties"]["first"], json!({ "$ref": "#/$defs/Leg" }));
+    }
+    let nulls = json!({ "name": null, "how": null, "first": null, "legs": [{ "to": "Oslo", "at": null }] });
+    let nested = json!({ "first": { "to": "Rome", "at": null }, "name": "x", "how": "bike", "seats": 2 });
+    for (arguments, want) in [
+        (json!({}), "None false [] 1"),
+        (nulls, r#"None false ["Oslo@None"] 1"#),
+        (nested, r#"Some("x") true ["Rome@None"] 2"#),
+    ] {
+        assert_eq!(text(&peer.call("tour", arguments.clone()).await), want, "{arguments}");
+        let mut more = arguments.clone();
+        more["code"] = Value::Null;
+        for arguments in [arguments, more] {
+            assert_eq!(text(&peer.call("bounded", arguments.clone()).await), format!("{want} None"), "{arguments}");
+        }
+    }
+    for tool in ["tour", "bounded"] {
+        for (arguments, problem) in [
+            (json!({ "name": 7 }), "/name: expected a string, got the number 7"),
+            (json!({ "name": [null] }), "/name: expected a string, got an array of 1"),
+            (
+                json!({ "how": "trains" }),
+                "/how: expected one of \"train\", \"bike\", got the string \"trains\"; did you mean \"train\"?",
+            ),
+            (json!({ "first": { "to": null } }), "/first/to: expected a string, got null"),
+            (
+                json!({ "first": { "to": "x", "at": "noon" } }),
+                "/first/at: expected an integer, got the string \"noon\"",
+            ),
+            (json!({ "legs": [{ "to": "x" }, null] }), "/legs/1: expected an object, got null"),
+            // What has a default of its own is no `Option`: null is no number.
+            (json!({ "seats": null }), "/seats: expected an integer, got null"),
+        ] {
+            let said = refused(&peer.call(tool, arguments.clone()).await, tool);
+            assert_eq!(said, format!("invalid arguments for `{tool}`: {problem}"), "{arguments}");
+        }
+    }
+    let said = refused(&peer.call("bounded", json!({ "code": "x" })).await, "bounded");
+    assert!(said.ends_with("/code: expected at least 2 characters, got 1"), "{said}");
+}
+
+#[tokio::test]
 async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refused() {
     let with = |schema: Value| {
         Server::new("x", "1").tool(Tool::new("t", "").input_schema(schema), |q: Value| async move { q.to_string() })

@@ -54,6 +54,87 @@ pub(crate) fn portable(schema: &mut Value) {
     }
 }
 
+/// Leaves `null` out of what a schema lists for members that may be absent: some models take one type only, and leaving a
+/// member out says the same. Calls are checked against the schema as it was before, so that a `null` is still taken wherever
+/// the Rust type takes it.
+///
+/// What must be there keeps its `null`, and so do items of lists and values of maps: there it says something.
+pub(crate) fn without_nulls(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    let required: Vec<String> = members
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default();
+    for (key, value) in members.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, property) in properties {
+                    if !required.contains(name) {
+                        drop_null(property);
+                    }
+                    without_nulls(property);
+                }
+            }
+            ("$defs" | "patternProperties", Value::Object(schemas)) => schemas.values_mut().for_each(without_nulls),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(without_nulls);
+            }
+            ("items" | "additionalProperties", schema) => without_nulls(schema),
+            _ => {}
+        }
+    }
+}
+
+/// Leaves `null` out of one schema, where something else is left of it then.
+fn drop_null(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    let mut dropped = false;
+    if let Some(Value::Array(kinds)) = members.get_mut("type")
+        && kinds.iter().any(|kind| kind != "null")
+    {
+        let before = kinds.len();
+        kinds.retain(|kind| kind != "null");
+        dropped = kinds.len() < before;
+        if let [one] = &mut kinds[..] {
+            let one = one.take();
+            members.insert("type".into(), one);
+        }
+    }
+    if dropped && let Some(Value::Array(words)) = members.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    let is_null = |choice: &Value| choice.get("type").is_some_and(|kind| kind == "null");
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf")
+        && choices.iter().any(is_null)
+        && !choices.iter().all(is_null)
+    {
+        choices.retain(|choice| !is_null(choice));
+        dropped = true;
+        if let [Value::Object(only)] = &mut choices[..] {
+            let only = std::mem::take(only);
+            unfold(members, only);
+        }
+    }
+    if dropped && members.get("default").is_some_and(Value::is_null) {
+        members.retain(|key, _| key != "default");
+    }
+}
+
+/// Puts the only choice of an `anyOf` in its place. What a field says about itself wins over what its type says.
+fn unfold(members: &mut Map<String, Value>, only: Map<String, Value>) {
+    let own = std::mem::take(members);
+    for (key, value) in own {
+        if key == "anyOf" {
+            for (key, value) in &only {
+                members.entry(key).or_insert_with(|| value.clone());
+            }
+        } else {
+            members.insert(key, value);
+        }
+    }
+}
+
 const RUST_FORMATS: &[&str] = &[
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128", "uint",
     "float", "double", "char",
@@ -133,6 +214,7 @@ fn of_the_type(members: &Map<String, Value>, key: &str, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[derive(JsonSchema)]
     #[allow(dead_code)]
@@ -164,5 +246,124 @@ mod tests {
         let mut plain = of::<Plain>();
         portable(&mut plain);
         assert!(!plain.to_string().contains("format"), "{plain}");
+    }
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        A,
+        B,
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    #[schemars(inline)]
+    enum Inlined {
+        A,
+        B,
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Sized { size: Option<u8> },
+        Other,
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Inner {
+        deep: Option<String>,
+        list: Vec<Option<String>>,
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Many {
+        text: Option<String>,
+        #[serde(default)]
+        defaulted: Option<bool>,
+        #[schemars(range(min = 1, max = 9))]
+        bounded: Option<u8>,
+        #[schemars(length(min = 2))]
+        long: Option<String>,
+        /// The field's own words.
+        word: Option<Word>,
+        inlined: Option<Inlined>,
+        described: Option<Choice>,
+        inner: Option<Inner>,
+        inners: Option<Vec<Inner>>,
+        tagged: Option<Tagged>,
+        map: Option<std::collections::BTreeMap<String, Option<i32>>>,
+        any: Option<Value>,
+        boxed: Option<Box<Many>>,
+        #[schemars(required)]
+        must: Option<String>,
+        plain: String,
+    }
+
+    #[test]
+    fn options_are_listed_as_what_they_hold_and_not_required() {
+        let mut schema = arguments::<Many>();
+        portable(&mut schema);
+        let checked = schema.clone();
+        without_nulls(&mut schema);
+        for (name, want) in [
+            ("text", json!({"type": "string"})),
+            ("defaulted", json!({"type": "boolean"})),
+            ("bounded", json!({"type": "integer", "minimum": 1, "maximum": 9})),
+            ("long", json!({"type": "string", "minLength": 2})),
+            ("word", json!({"$ref": "#/$defs/Word", "description": "The field's own words."})),
+            ("inlined", json!({"type": "string", "enum": ["A", "B"]})),
+            ("described", json!({"$ref": "#/$defs/Choice"})),
+            ("inner", json!({"$ref": "#/$defs/Inner"})),
+            ("inners", json!({"type": "array", "items": {"$ref": "#/$defs/Inner"}})),
+            ("tagged", json!({"$ref": "#/$defs/Tagged"})),
+            // What items and values are is not what may be left out.
+            ("map", json!({"type": "object", "additionalProperties": {"type": ["integer", "null"]}})),
+            ("any", json!(true)),
+            ("boxed", json!({"$ref": "#"})),
+            ("must", json!({"type": "string"})),
+            ("plain", json!({"type": "string"})),
+        ] {
+            assert_eq!(schema["properties"][name], want, "{name}, from {}", checked["properties"][name]);
+        }
+        assert_eq!(schema["required"], json!(["must", "plain"]));
+        assert_eq!(
+            schema["$defs"]["Inner"]["properties"],
+            json!({"deep": {"type": "string"}, "list": {"type": "array", "items": {"type": ["string", "null"]}}})
+        );
+        assert_eq!(
+            schema["$defs"]["Tagged"]["oneOf"][0]["properties"]["size"],
+            json!({"type": "integer", "minimum": 0, "maximum": 255})
+        );
+        let once = schema.clone();
+        without_nulls(&mut schema);
+        assert_eq!(schema, once, "doing it twice is doing it once");
+    }
+
+    #[test]
+    fn only_null_beside_something_else_is_left_out() {
+        for (property, want) in [
+            (json!({"type": "null"}), json!({"type": "null"})),
+            (json!({"type": ["null"]}), json!({"type": ["null"]})),
+            (json!({"type": ["string", "integer", "null"]}), json!({"type": ["string", "integer"]})),
+            (json!({"enum": ["a", null]}), json!({"enum": ["a", null]})),
+            (json!({"anyOf": [{"type": "null"}]}), json!({"anyOf": [{"type": "null"}]})),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}], "default": null}),
+                json!({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+            ),
+            (
+                json!({"title": "T", "anyOf": [{"type": "string", "title": "inner", "maxLength": 3}, {"type": "null"}], "default": "x"}),
+                json!({"title": "T", "type": "string", "maxLength": 3, "default": "x"}),
+            ),
+            (json!({"type": "string", "default": null}), json!({"type": "string", "default": null})),
+        ] {
+            let mut schema = json!({"type": "object", "properties": {"a": property.clone()}});
+            without_nulls(&mut schema);
+            assert_eq!(schema["properties"]["a"], want, "{property}");
+            let mut required = json!({"type": "object", "properties": {"a": property.clone()}, "required": ["a"]});
+            without_nulls(&mut required);
+            assert_eq!(required["properties"]["a"], property, "what is required stays");
+        }
     }
 }

@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// What a tool is called and how it describes itself. The argument and output schemas come from the handler's types,
 /// unless they are given here.
 ///
+/// An argument that may be left out (`Option<T>`) is listed with the schema of `T` and not as required, because some models
+/// take no `null` beside a type; calls that pass `null` for it are taken all the same. Where `null` means something else than
+/// leaving it out, give the schema with [`Tool::input_schema`].
+///
 /// ```
 /// # use linchpin_server::Tool;
 /// let tool = Tool::new("purge", "Deletes recorded days.").title("Purge").destructive().idempotent();
@@ -201,6 +205,10 @@ where
     }
     let headers = headers::header_params(&input.to_string()).map_err(|why| at(&why))?;
     let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, given, problems_max).map_err(|why| at(&why))?;
+    if !given {
+        // After the checker took it: a `null` for a member that may be absent is not listed, but taken.
+        schema::without_nulls(&mut input);
+    }
     let run: Run = if checks {
         let explain = explain.clone();
         Arc::new(move |call| {

@@ -25,6 +25,7 @@ struct Item {
 const ITEMS_MAX: usize = 1_000;
 const FIELD_BYTES_MAX: usize = 64 << 10;
 const DEPTH_MAX: usize = 256;
+const NAME_BYTES_MAX: usize = 16;
 
 /// Reads a feed; `None` when the text is other XML, or none.
 pub(crate) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
@@ -81,7 +82,8 @@ impl State {
     fn open(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let name = tag.local_name();
         let name: &str = name.as_ref();
-        let name = name.to_ascii_lowercase();
+        // Names that mean something here are short; others only hold a place.
+        let name = if name.len() <= NAME_BYTES_MAX { name.to_ascii_lowercase() } else { String::new() };
         if self.path.is_empty() {
             self.is_feed = matches!(name.as_str(), "rss" | "feed" | "rdf");
             if !self.is_feed {

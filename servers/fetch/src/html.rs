@@ -56,6 +56,11 @@ const READABLE_BYTES_MAX: usize = 2 << 20;
 const PIECE_BYTES: usize = 256;
 /// How long parsing may take; ordinary pages take milliseconds.
 const PARSING_MAX: Duration = Duration::from_secs(10);
+/// How many bytes of attributes the parser may repeat: it opens formatting elements again, attributes and all, for every block
+/// that they reach into.
+const REPEATED_BYTES_MAX: usize = 4 << 20;
+/// A longer `<base>` is not followed: every link would become as long.
+const BASE_BYTES_MAX: usize = 2_048;
 const LINKS_MAX: usize = 5_000;
 const TITLE_CHARS_MAX: usize = 300;
 
@@ -80,35 +85,36 @@ pub(crate) fn convert(
     };
     let named = doc.root().descendants_it().find(|node| node.has_name("base") && node.has_attr("href"));
     let named = named.and_then(|node| base.join(&node.attr("href")?).ok());
+    let named = named.filter(|base| base.as_str().len() <= BASE_BYTES_MAX);
     let base = named.unwrap_or_else(|| base.clone());
-    let links = if compat { Links::AsWritten } else { Links::Absolute(&base) };
+    let links = Links::new((!compat).then_some(&base));
     let title = title(&doc);
     if let Some(matcher) = matcher {
         let nodes = selected(&doc, &matcher);
         if nodes.is_empty() {
             return Err(Failed::Nothing);
         }
-        let text = nodes.iter().map(|node| shown(*node, form, links)).filter(|text| !text.is_empty());
+        let text = nodes.iter().map(|node| shown(*node, form, &links)).filter(|text| !text.is_empty());
         return Ok(Converted { title, text: text.collect::<Vec<_>>().join("\n\n"), note: None });
     }
     if form == Form::Links {
-        return Ok(Converted { title, text: list_links(&[doc.root()], links), note: None });
+        return Ok(Converted { title, text: list_links(&[doc.root()], &links), note: None });
     }
     let (elements, bytes) = size(&doc);
     if elements > READABLE_ELEMENTS_MAX || bytes > READABLE_BYTES_MAX {
-        return Ok(Converted { title, text: shown(doc.root(), form, links), note: Some(WHOLE) });
+        return Ok(Converted { title, text: shown(doc.root(), form, &links), note: Some(WHOLE) });
     }
     // The search changes the tree; the page as it was is needed when it finds nothing.
     let whole = doc.clone();
     let article = Readability::with_document(doc, None, None).and_then(|mut page| page.parse());
     let text = match article {
         Ok(article) if !article.content.trim().is_empty() => match parse(&article.content, deadline) {
-            Some(content) => shown(content.root(), form, links),
+            Some(content) => shown(content.root(), form, &links),
             None => bare_text(&article.content),
         },
         _ => String::new(),
     };
-    let text = if text.trim().is_empty() { shown(whole.root(), form, links) } else { text };
+    let text = if text.trim().is_empty() { shown(whole.root(), form, &links) } else { text };
     Ok(Converted { title, text, note: None })
 }
 
@@ -120,7 +126,7 @@ fn size(doc: &Document) -> (usize, usize) {
     })
 }
 
-fn shown(node: NodeRef<'_>, form: Form, links: Links<'_>) -> String {
+fn shown(node: NodeRef<'_>, form: Form, links: &Links<'_>) -> String {
     match form {
         Form::Markdown => render(node, Style::Markdown, links),
         Form::Text => render(node, Style::Plain, links),
@@ -154,7 +160,7 @@ fn title(doc: &Document) -> Option<String> {
     text_of("title").or_else(|| text_of("h1"))
 }
 
-fn list_links(roots: &[NodeRef<'_>], links: Links<'_>) -> String {
+fn list_links(roots: &[NodeRef<'_>], links: &Links<'_>) -> String {
     let mut seen = HashSet::new();
     let mut out = String::new();
     let nodes = roots.iter().flat_map(|root| std::iter::once(*root).chain(root.descendants_it()));
@@ -189,7 +195,9 @@ fn parse(html: &str, deadline: Instant) -> Option<Document> {
         parser.process(StrTendril::from_slice(&rest[..end]));
         rest = &rest[end..];
         let guard = &parser.tokenizer.sink.sink;
-        if guard.nodes.get() > NODES_MAX || guard.deepest.get() > DEPTH_MAX || Instant::now() > deadline {
+        let repeated = guard.attribute_bytes.get() > html.len() + REPEATED_BYTES_MAX;
+        let large = guard.nodes.get() > NODES_MAX || guard.deepest.get() > DEPTH_MAX || repeated;
+        if large || Instant::now() > deadline {
             return None;
         }
     }
@@ -212,6 +220,7 @@ fn depth(doc: &Document) -> usize {
 struct Guard {
     doc: Document,
     nodes: Cell<usize>,
+    attribute_bytes: Cell<usize>,
     deepest: Cell<usize>,
     /// The depth of each node when it was put in.
     depths: RefCell<HashMap<NodeId, u16>>,
@@ -253,6 +262,8 @@ impl TreeSink for Guard {
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> NodeId {
         // Whatever becomes of it, it takes memory.
         self.nodes.set(self.nodes.get() + 1 + attrs.len() / 8);
+        let bytes: usize = attrs.iter().map(|attr| attr.name.local.len() + attr.value.len()).sum();
+        self.attribute_bytes.set(self.attribute_bytes.get() + bytes);
         self.doc.create_element(name, attrs, flags)
     }
 
@@ -564,6 +575,36 @@ mod tests {
             ("<style>x", ""),
         ] {
             assert_eq!(bare_text(html), want);
+        }
+    }
+
+    #[test]
+    fn what_the_parser_repeats_is_bounded() {
+        // Each paragraph opens the element again, with its long attribute.
+        let title = "t".repeat(20_000);
+        for html in [
+            format!("<p><a href=/x title={title}>y</p>{}", "<p>y</p>".repeat(1_000)),
+            format!("<p><b data-x={title}>y</p>{}", "<p>y</p>".repeat(1_000)),
+        ] {
+            for form in [Form::Markdown, Form::Text] {
+                let got = page(&html, form, None).unwrap();
+                assert_eq!(got.note, Some(COMPLEX));
+                assert!(got.text.len() < 10_000, "{}", got.text.len());
+            }
+            for form in [Form::Html, Form::Links] {
+                assert_eq!(page(&html, form, None).unwrap_err(), Failed::Complex);
+            }
+        }
+        let ordinary = format!("<p><a href=/x title={title}>y</p>{}", "<p>y</p>".repeat(100));
+        assert_eq!(page(&ordinary, Form::Markdown, None).unwrap().note, None);
+    }
+
+    #[test]
+    fn a_long_base_is_not_followed() {
+        for (length, want) in [(2_000, "base.test"), (3_000, "a.test")] {
+            let html = format!("<base href=http://base.test/{}/><a href=x>l</a>", "d".repeat(length));
+            let links = page(&html, Form::Links, None).unwrap().text;
+            assert!(links.starts_with(&format!("* [l](http://{want}/")), "{links}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use dom_query::NodeRef;
 use std::borrow::Cow;
+use std::cell::Cell;
 use url::Url;
 
 /// How a tree is written.
@@ -13,19 +14,36 @@ pub(crate) enum Style {
     Plain,
 }
 
-/// What becomes of links.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Links<'a> {
-    /// They are left as they stand.
-    AsWritten,
-    /// They are made whole; those that run scripts are dropped.
-    Absolute(&'a Url),
+/// What becomes of links, and how much a page may grow by what is added to it.
+///
+/// Some additions are long and cost a page little: a whole link for each `<a href=x>`, blanks before every line of a nested
+/// list, the columns of a wide cell. Together they are bounded; when that is used up, links stay as they are written, and
+/// lines and cells get no more of it.
+#[derive(Debug)]
+pub(crate) struct Links<'a> {
+    /// Where the page lies: links are made whole, and those that run scripts are dropped. `None` leaves them as they stand.
+    base: Option<&'a Url>,
+    left: Cell<usize>,
 }
 
-impl Links<'_> {
+/// Most bytes that are added to a page.
+const ADDED_BYTES_MAX: usize = 16 << 20;
+
+impl<'a> Links<'a> {
+    pub(crate) fn new(base: Option<&'a Url>) -> Self {
+        Links { base, left: Cell::new(ADDED_BYTES_MAX) }
+    }
+
+    /// Whether so many bytes may still be added; if so, they count as added.
+    fn add(&self, bytes: usize) -> bool {
+        let left = self.left.get().checked_sub(bytes);
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
     /// Where a link leads; `None` when it leads nowhere.
-    pub(crate) fn resolve(self, href: &str) -> Option<String> {
-        let Links::Absolute(base) = self else { return (!href.is_empty()).then(|| href.to_owned()) };
+    pub(crate) fn resolve(&self, href: &str) -> Option<String> {
+        let Some(base) = self.base else { return (!href.is_empty()).then(|| href.to_owned()) };
         let href = href.trim();
         // A place on the page itself stays short.
         if href.starts_with('#') {
@@ -34,17 +52,18 @@ impl Links<'_> {
         let url = base.join(href).ok()?;
         match url.scheme() {
             "http" | "https" | "mailto" | "tel" | "ftp" => {
-                Some(url.to_string().replace('(', "%28").replace(')', "%29"))
+                let whole = url.to_string().replace('(', "%28").replace(')', "%29");
+                Some(if self.add(whole.len().saturating_sub(href.len())) { whole } else { href.to_owned() })
             }
             _ => None,
         }
     }
 
-    fn image(self, src: &str) -> String {
-        match self {
-            Links::Absolute(_) if src.trim_start().starts_with("data:") => "data:…".to_owned(),
-            Links::Absolute(_) => self.resolve(src).unwrap_or_default(),
-            Links::AsWritten => src.to_owned(),
+    fn image(&self, src: &str) -> String {
+        match self.base {
+            Some(_) if src.trim_start().starts_with("data:") => "data:…".to_owned(),
+            Some(_) => self.resolve(src).unwrap_or_default(),
+            None => src.to_owned(),
         }
     }
 }
@@ -55,7 +74,7 @@ const INDENTS_MAX: usize = 12;
 const COLUMNS_MAX: usize = 200;
 
 /// A tree as text.
-pub(crate) fn render(node: NodeRef<'_>, style: Style, links: Links<'_>) -> String {
+pub(crate) fn render(node: NodeRef<'_>, style: Style, links: &Links<'_>) -> String {
     let text = Renderer { style, links }.node(&node, Context::default());
     let text = text.trim_matches(['\n', ' ', '\t']);
     let mut out = String::with_capacity(text.len());
@@ -77,7 +96,7 @@ pub(crate) fn render(node: NodeRef<'_>, style: Style, links: Links<'_>) -> Strin
 
 struct Renderer<'a> {
     style: Style,
-    links: Links<'a>,
+    links: &'a Links<'a>,
 }
 
 /// Where in the tree something stands.
@@ -191,7 +210,7 @@ impl Renderer<'_> {
             "hr" => "\n\n".to_owned(),
             "q" => format!("\"{text}\""),
             "img" => self.image(node, context),
-            "blockquote" => quote(&text, context, marked),
+            "blockquote" => self.quote(&text, context, marked),
             "ul" | "ol" => list(node, &text, context),
             "li" => self.item(node, &text, context),
             "table" => format!("\n\n{}\n\n", text.trim()),
@@ -200,7 +219,7 @@ impl Renderer<'_> {
             "td" | "th" => self.cell(node, &text),
             "caption" | "figcaption" => format!("\n\n{}\n\n", text.trim()),
             "dt" => format!("\n\n{}\n", text.split_whitespace().collect::<Vec<_>>().join(" ")),
-            "dd" if marked => indented(&text, ":   ", "    ", context),
+            "dd" if marked => self.indented(&text, ":   ", "    ", context),
             "dd" => format!("{}\n", text.trim()),
             name if is_block(name) || name == "body" || name == "html" => {
                 let text = text.trim();
@@ -251,7 +270,7 @@ impl Renderer<'_> {
         }
         // A page cannot close the fence that it stands in, except in the published form.
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let published = matches!(self.links, Links::AsWritten);
+        let published = self.links.base.is_none();
         let fence = "`".repeat(if longest < 3 || published { 3 } else { longest + 1 });
         format!("\n\n{fence}\n{text}\n{fence}\n\n")
     }
@@ -276,7 +295,7 @@ impl Renderer<'_> {
             format!("{} ", ["*", "+", "-"][above.saturating_sub(1) % 3])
         };
         let blanks = " ".repeat(bullet.len());
-        indented(text, &bullet, &blanks, context)
+        self.indented(text, &bullet, &blanks, context)
     }
 
     fn cell(&self, node: &NodeRef<'_>, text: &str) -> String {
@@ -284,7 +303,9 @@ impl Renderer<'_> {
         if self.style == Style::Plain {
             return format!("{text}\t");
         }
-        format!(" {text}{}", " |".repeat(columns(node)))
+        let columns = columns(node);
+        let columns = if self.links.add(2 * columns) { columns } else { 1 };
+        format!(" {text}{}", " |".repeat(columns))
     }
 
     fn row(&self, node: &NodeRef<'_>, text: &str) -> String {
@@ -297,6 +318,7 @@ impl Renderer<'_> {
             .take(COLUMNS_MAX)
             .collect();
         let width: usize = cells.iter().map(columns).sum::<usize>().clamp(1, COLUMNS_MAX);
+        let width = if self.links.add(9 * width) { width } else { 1 };
         let parent = node.parent();
         let in_head = parent.as_ref().is_some_and(|parent| parent.has_name("thead"));
         let first = node.prev_element_sibling().is_none();
@@ -313,6 +335,43 @@ impl Renderer<'_> {
             return format!("| {} |\n{rule}|{text}\n", vec![""; width].join(" | "));
         }
         format!("|{text}\n")
+    }
+
+    fn quote(&self, text: &str, context: Context, marked: bool) -> String {
+        let text = text.trim();
+        if context.inline {
+            return format!(" {text} ");
+        }
+        if text.is_empty() {
+            return "\n".to_owned();
+        }
+        if !marked || context.indents >= INDENTS_MAX || !self.links.add(2 * (1 + text.matches('\n').count())) {
+            return format!("\n{text}\n\n");
+        }
+        let lines = text.split('\n').map(|line| if line.is_empty() { ">".to_owned() } else { format!("> {line}") });
+        format!("\n{}\n\n", lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Lines behind a mark on the first and blanks on the others.
+    fn indented(&self, text: &str, mark: &str, blanks: &str, context: Context) -> String {
+        let text = text.trim();
+        if text.is_empty() {
+            return "\n".to_owned();
+        }
+        let deep = context.indents >= INDENTS_MAX || !self.links.add(blanks.len() * text.matches('\n').count());
+        let blanks = if deep { "" } else { blanks };
+        let mut out = mark.to_owned();
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                out.push('\n');
+                if !line.is_empty() {
+                    out.push_str(blanks);
+                }
+            }
+            out.push_str(line);
+        }
+        out.push('\n');
+        out
     }
 }
 
@@ -336,42 +395,6 @@ fn list(node: &NodeRef<'_>, text: &str, context: Context) -> String {
         next = sibling.next_sibling();
     }
     format!("\n\n{text}")
-}
-
-fn quote(text: &str, context: Context, marked: bool) -> String {
-    let text = text.trim();
-    if context.inline {
-        return format!(" {text} ");
-    }
-    if text.is_empty() {
-        return "\n".to_owned();
-    }
-    if !marked || context.indents >= INDENTS_MAX {
-        return format!("\n{text}\n\n");
-    }
-    let lines = text.split('\n').map(|line| if line.is_empty() { ">".to_owned() } else { format!("> {line}") });
-    format!("\n{}\n\n", lines.collect::<Vec<_>>().join("\n"))
-}
-
-/// Lines behind a mark on the first and blanks on the others.
-fn indented(text: &str, mark: &str, blanks: &str, context: Context) -> String {
-    let text = text.trim();
-    if text.is_empty() {
-        return "\n".to_owned();
-    }
-    let blanks = if context.indents >= INDENTS_MAX { "" } else { blanks };
-    let mut out = mark.to_owned();
-    for (n, line) in text.split('\n').enumerate() {
-        if n > 0 {
-            out.push('\n');
-            if !line.is_empty() {
-                out.push_str(blanks);
-            }
-        }
-        out.push_str(line);
-    }
-    out.push('\n');
-    out
 }
 
 fn around(text: &str, mark: &str, marked: bool) -> String {
@@ -488,7 +511,7 @@ mod tests {
 
     fn markdown(html: &str) -> String {
         let base = Url::parse("http://a.test/d/").unwrap();
-        render(Document::from(html).root(), Style::Markdown, Links::Absolute(&base))
+        render(Document::from(html).root(), Style::Markdown, &Links::new(Some(&base)))
     }
 
     #[test]
@@ -526,7 +549,7 @@ mod tests {
         ] {
             assert_eq!(markdown(html), want, "{html}");
         }
-        let as_written = render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, Links::AsWritten);
+        let as_written = render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, &Links::new(None));
         assert_eq!(as_written, "[l](/x)");
     }
 
@@ -534,7 +557,7 @@ mod tests {
     fn plain_text_has_no_marks() {
         let html = "<h1>H</h1><p>a <b>b</b> <a href=/x>l</a> 1*2</p><ul><li>x</li></ul><pre>  c</pre>";
         let base = Url::parse("http://a.test/").unwrap();
-        let text = render(Document::from(html).root(), Style::Plain, Links::Absolute(&base));
+        let text = render(Document::from(html).root(), Style::Plain, &Links::new(Some(&base)));
         assert_eq!(text, "H\n\na b l 1*2\n\n* x\n\n  c");
     }
 
@@ -543,5 +566,29 @@ mod tests {
         let html = format!("{}{}", "<blockquote>".repeat(200), "x<br>".repeat(2_000));
         let text = markdown(&html);
         assert!(text.len() < html.len() * 12, "{}", text.len());
+    }
+
+    #[test]
+    fn what_is_added_to_a_page_is_bounded() {
+        let lists = "<ol start=18446744073709551615><li>".repeat(INDENTS_MAX);
+        let long = Url::parse(&format!("http://a.test/{}/", "d".repeat(2_000))).unwrap();
+        for html in [
+            format!("{lists}<pre>{}", "x\n".repeat(80_000)),
+            format!("{}<pre>{}", "<blockquote>".repeat(INDENTS_MAX), "x\n".repeat(720_000)),
+            "<a href=x>l</a>".repeat(9_000),
+            "<img src=x>".repeat(9_000),
+            format!("<table>{}", "<tr><td colspan=200>".repeat(44_000)),
+            "<table><tr><td colspan=200>x</table>".repeat(8_500),
+        ] {
+            let links = Links::new(Some(&long));
+            let text = render(Document::from(html.as_str()).root(), Style::Markdown, &links);
+            let most = 4 * html.len() + ADDED_BYTES_MAX;
+            assert!(text.len() <= most, "{}…: {} of {most}", &html[..30], text.len());
+            assert_eq!(links.left.get(), 0, "{}… comes to the bound", &html[..30]);
+        }
+        let links = Links::new(Some(&long));
+        links.left.set(0);
+        let text = render(Document::from("<a href=x>l</a><ul><li>a<p>b</ul>").root(), Style::Markdown, &links);
+        assert_eq!(text, "[l](x)\n\n* a\n\nb", "what is written stays");
     }
 }

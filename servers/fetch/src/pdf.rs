@@ -6,7 +6,7 @@
 
 mod file;
 
-use file::{Dict, File, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value, find, is};
+use file::{Dict, File, Leaf, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value, find, is};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
@@ -25,7 +25,12 @@ pub(crate) struct Document {
 const OPERATORS_MAX: usize = 5_000_000;
 const TEXT_BYTES_MAX: usize = 8 << 20;
 const FORMS_DEEP_MAX: usize = 6;
-const CODES_MAX: usize = 200_000;
+/// Fonts that are kept; further ones, and those that stand in the resources themselves, are read whenever they are chosen, and
+/// have room for little.
+const FONTS_MAX: usize = 4_096;
+const CODES_UNKEPT_MAX: usize = 512;
+/// Operands that an operator may have; those that count have at most six.
+const OPERANDS_MAX: usize = 8;
 
 /// Reads a document.
 ///
@@ -60,7 +65,7 @@ pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Document, &'static 
             break;
         }
     }
-    out.cut |= file.unpacked >= UNPACKED_BYTES_MAX;
+    out.cut |= file.unpacked >= UNPACKED_BYTES_MAX || file.codes_left == 0;
     Ok(out)
 }
 
@@ -74,12 +79,14 @@ struct Font {
     plain: Option<&'static encoding_rs::Encoding>,
     widths: HashMap<u32, f64>,
     usual_width: f64,
+    /// How many codes may be mapped or have a width.
+    room: usize,
 }
 
 impl Font {
-    fn read(file: &mut File<'_>, value: &Value) -> Font {
+    fn read(file: &mut File<'_>, value: &Value, room: usize) -> Font {
         let Some(dict) = file.dict(Some(value)) else { return Font { usual_width: 500.0, ..Font::default() } };
-        let mut font = Font { wide: is(&dict, "Subtype", "Type0"), usual_width: 500.0, ..Font::default() };
+        let mut font = Font { wide: is(&dict, "Subtype", "Type0"), usual_width: 500.0, room, ..Font::default() };
         if font.wide {
             font.read_wide(file, &dict);
         } else {
@@ -89,6 +96,16 @@ impl Font {
             font.read_map(&cmap);
         }
         font
+    }
+
+    fn has_room(&self) -> bool {
+        self.mapped.len() + self.widths.len() < self.room
+    }
+
+    fn widen(&mut self, code: u32, width: f64) {
+        if self.has_room() {
+            self.widths.insert(code, width);
+        }
     }
 
     fn read_wide(&mut self, file: &File<'_>, dict: &Dict) {
@@ -107,12 +124,12 @@ impl Font {
         }
         let Some(Value::List(list)) = below.get("W").map(|list| file.resolved(list)) else { return };
         let mut at = 0;
-        while at + 1 < list.len() && self.widths.len() < CODES_MAX {
+        while at + 1 < list.len() && self.has_room() {
             let first = list[at].number().unwrap_or(0.0).max(0.0) as u32;
             match file.resolved(&list[at + 1]) {
                 Value::List(widths) => {
                     for (n, width) in (0..).zip(&widths) {
-                        self.widths.insert(first.saturating_add(n), width.number().unwrap_or(1_000.0));
+                        self.widen(first.saturating_add(n), width.number().unwrap_or(1_000.0));
                     }
                     at += 2;
                 }
@@ -120,7 +137,7 @@ impl Font {
                     let last = last.number().unwrap_or(0.0).max(0.0) as u32;
                     let width = list.get(at + 2).and_then(Value::number).unwrap_or(1_000.0);
                     for code in first..=last.min(first.saturating_add(65_535)) {
-                        self.widths.insert(code, width);
+                        self.widen(code, width);
                     }
                     at += 3;
                 }
@@ -148,7 +165,7 @@ impl Font {
                     Value::Number(n) => code = n.max(0.0) as u32,
                     Value::Name(name) => {
                         if let Some(text) = glyph(name) {
-                            self.mapped.insert(code, text);
+                            self.map(code, text);
                         }
                         code = code.saturating_add(1);
                     }
@@ -159,7 +176,7 @@ impl Font {
         let first = dict.get("FirstChar").and_then(|n| file.resolved(n).number()).unwrap_or(0.0).max(0.0) as u32;
         if let Some(Value::List(widths)) = dict.get("Widths").map(|list| file.resolved(list)) {
             for (n, width) in (0..1_024).zip(&widths) {
-                self.widths.insert(first.saturating_add(n), file.resolved(width).number().unwrap_or(500.0));
+                self.widen(first.saturating_add(n), file.resolved(width).number().unwrap_or(500.0));
             }
         }
     }
@@ -196,11 +213,12 @@ impl Font {
                 _ => {}
             }
             stack.clear();
+            lexer.let_go();
         }
     }
 
     fn map(&mut self, code: u32, text: String) {
-        if self.mapped.len() < CODES_MAX {
+        if self.has_room() {
             self.mapped.insert(code, text);
         }
     }
@@ -223,6 +241,9 @@ impl Font {
                 let Some(last) = chars.next_back() else { return };
                 let before = chars.as_str().to_owned();
                 for (code, step) in codes.zip(0..) {
+                    if !self.has_room() {
+                        break;
+                    }
                     if let Some(c) = char::from_u32(u32::from(last).saturating_add(step)) {
                         self.map(code, format!("{before}{c}"));
                     }
@@ -239,6 +260,10 @@ impl Font {
         let codes = bytes.chunks(step);
         let count = codes.len();
         for code in codes {
+            // One string may stand for far more text than it has bytes.
+            if text.len() >= TEXT_BYTES_MAX {
+                break;
+            }
             let value = number(code);
             width += self.widths.get(&value).copied().unwrap_or(self.usual_width);
             blanks += usize::from(code == [32]);
@@ -427,14 +452,17 @@ impl<'f, 'a> Page<'f, 'a> {
         Self { file, fonts, operators, deadline, now, kept: Vec::new(), tm, line, last: None, text: String::new() }
     }
 
-    fn draw_page(&mut self, page: &Dict) {
-        let contents = page.get("Contents").cloned().unwrap_or(Value::Null);
+    fn draw_page(&mut self, leaf: &Leaf) {
+        let Some((contents, resources)) = self.file.open(leaf) else { return };
         let parts = match self.file.resolved(&contents) {
             Value::List(parts) => parts,
             _ => vec![contents],
         };
         let mut content = Vec::new();
         for part in parts.iter().take(10_000) {
+            if Instant::now() > self.deadline {
+                break;
+            }
             if let Some((_, data)) = self.file.stream(part) {
                 content.extend_from_slice(&data);
                 content.push(b'\n');
@@ -443,7 +471,6 @@ impl<'f, 'a> Page<'f, 'a> {
                 break;
             }
         }
-        let resources = self.file.dict(page.get("Resources")).unwrap_or_default();
         self.draw(&content, &resources, 0);
     }
 
@@ -452,7 +479,7 @@ impl<'f, 'a> Page<'f, 'a> {
         let mut operands: Vec<Value> = Vec::new();
         while let Some(value) = lexer.value(0) {
             let Value::Word(operator) = value else {
-                if operands.len() < 64 {
+                if operands.len() < OPERANDS_MAX {
                     operands.push(value);
                 }
                 continue;
@@ -476,6 +503,7 @@ impl<'f, 'a> Page<'f, 'a> {
                 other => self.operate(other, &operands),
             }
             operands.clear();
+            lexer.let_go();
         }
     }
 
@@ -541,10 +569,17 @@ impl<'f, 'a> Page<'f, 'a> {
         self.now.size = size;
         let fonts = self.file.dict(resources.get("Font"));
         let Some(value) = fonts.as_ref().and_then(|fonts| fonts.get(name)) else { return };
-        let known = if let Value::Reference(number) = value { self.fonts.get(number).cloned() } else { None };
-        let font = known.unwrap_or_else(|| Rc::new(Font::read(self.file, value)));
-        if let Value::Reference(number) = value {
-            self.fonts.insert(*number, font.clone());
+        let kept = if let Value::Reference(number) = value { Some(*number) } else { None };
+        let kept = kept.filter(|number| self.fonts.len() < FONTS_MAX || self.fonts.contains_key(number));
+        if let Some(known) = kept.and_then(|number| self.fonts.get(&number)) {
+            self.now.font = Some(known.clone());
+            return;
+        }
+        let room = if kept.is_some() { self.file.codes_left } else { CODES_UNKEPT_MAX };
+        let font = Rc::new(Font::read(self.file, value, room));
+        if let Some(number) = kept {
+            self.file.codes_left -= (font.mapped.len() + font.widths.len()).min(self.file.codes_left);
+            self.fonts.insert(number, font.clone());
         }
         self.now.font = Some(font);
     }
@@ -719,6 +754,27 @@ mod tests {
     }
 
     #[test]
+    fn resources_are_inherited_from_the_nearest_above() {
+        let fonts = |n: u8| format!("/Resources<</ProcSet[/PDF/Text]/Font<</F {n} 0 R>>>>");
+        let differs =
+            |name: &str| format!("<</Type/Font/Subtype/Type1/Encoding<</Differences[65/{name}]>>>>").into_bytes();
+        let objects = [
+            (1, b"<</Type/Catalog/Pages 2 0 R>>".to_vec()),
+            (2, format!("<</Type/Pages/Kids[3 0 R 4 0 R<</Type/Page/Contents 5 0 R>>]{}>>", fonts(8)).into_bytes()),
+            (3, format!("<</Type/Pages/Kids[6 0 R 7 0 R]{}>>", fonts(9)).into_bytes()),
+            (4, b"<</Type/Page/Contents[5 0 R 5 0 R]>>".to_vec()),
+            (5, stream("", b"BT /F 10 Tf (A) Tj ET")),
+            (6, b"<</Type/Page/Contents 5 0 R>>".to_vec()),
+            (7, format!("<</Type/Page/Contents 5 0 R{}>>", fonts(10)).into_bytes()),
+            (8, differs("one")),
+            (8, differs("eight")),
+            (9, differs("nine")),
+            (10, differs("zero")),
+        ];
+        assert_eq!(read(&file(&objects, "/Root 1 0 R"), soon()).unwrap().text, "9\n\n0\n\n88\n\n8");
+    }
+
+    #[test]
     fn filters_are_undone() {
         assert_eq!(
             lzw(&[0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01], 100),
@@ -759,7 +815,45 @@ mod tests {
         );
         let many: Vec<(u32, Vec<u8>)> =
             (10..60).map(|n| (n, stream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", &bomb))).collect();
+        // Rows of a length that no memory has.
+        let rows = "/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 65536/Colors 65536/BitsPerComponent 65536>>";
+        // A map that gives one byte 32 characters, shown a million times.
+        let long = format!("1 beginbfchar <41> <{}> endbfchar", "0058".repeat(32));
+        let wordy = file(
+            &[
+                (2, b"<</Type/Page/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>".to_vec()),
+                (
+                    4,
+                    stream(
+                        "/Filter/FlateDecode",
+                        &packed(format!("/F 1 Tf ({}) Tj", "A".repeat(1_000_000)).as_bytes()),
+                    ),
+                ),
+                (5, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec()),
+                (7, stream("", long.as_bytes())),
+            ],
+            "",
+        );
+        // A thousand fonts of 65,536 codes each by one small map.
+        let fonts: String = (0..1_000).map(|n| format!("/F{n} {} 0 R", 100 + n)).collect();
+        let chosen: String = (0..1_000).map(|n| format!("/F{n} 1 Tf (x) Tj ")).collect();
+        let mut many_fonts = vec![
+            (2, format!("<</Type/Page/Contents 4 0 R/Resources<</Font<<{fonts}>>>>>>").into_bytes()),
+            (4, stream("", chosen.as_bytes())),
+            (7, stream("", format!("1 beginbfrange <0000> <FFFF> <{}> endbfrange", "0058".repeat(16)).as_bytes())),
+        ];
+        many_fonts.extend((0..1_000).map(|n| (100 + n, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec())));
+        // Every number of an object stream means the same large page.
+        let numbers: String = (1_000..100_000).map(|n| format!("{n} 0 ")).collect();
+        let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "0 ".repeat(100_000));
+        let same = format!("/Type/ObjStm/N 1/First {}/Filter/FlateDecode", numbers.len());
         let documents = [
+            file(&[(2, b"<</Type/Page/Contents 4 0 R>>".to_vec()), (4, stream(rows, &packed(b"x")))], ""),
+            wordy,
+            file(&many_fonts, ""),
+            file(&[(9, stream(&same, &packed(body.as_bytes())))], ""),
+            b"trailer<</a(".repeat(200_000),
+            page(&[&b"["[..], &b"0 ".repeat(4_000_000)].concat()),
             [b"1 0 obj ".to_vec(), b"[".repeat(2_000_000)].concat(),
             [b"1 0 obj ".to_vec(), b"<</a".repeat(500_000)].concat(),
             b"1 0 obj ".repeat(500_000),

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// Where the links go: a directory of your PATH.
+    /// Where the links go: a directory of your PATH. It is made if it is not there.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
 
@@ -48,9 +48,7 @@ enum There {
 pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
     let program = std::env::current_exe().and_then(std::fs::canonicalize).map_err(Failure::new)?;
     let names = wanted(&args.names)?;
-    let dir = std::fs::canonicalize(&args.dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
-        Failure::usage(format!("{} is no directory", args.dir.display())).hint("make it first, or name another one")
-    })?;
+    let dir = directory(&args)?;
     let target = if args.relative { relative(&program, &dir) } else { program.clone() };
     let mut out = Out::new();
     let mut refused = 0;
@@ -98,6 +96,38 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
         eprintln!("note: {} is not in your PATH", dir.display());
     }
     Ok(())
+}
+
+/// Where the links go, without links on the way. It is made where it is not there, unless nothing is to be changed.
+fn directory(args: &InstallArgs) -> Result<PathBuf, Failure> {
+    let shown = args.dir.display();
+    if !args.list {
+        std::fs::create_dir_all(&args.dir).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => no_directory(&args.dir),
+            _ => cannot(&args.dir, &e),
+        })?;
+    }
+    match std::fs::canonicalize(&args.dir) {
+        Ok(dir) if dir.is_dir() => Ok(dir),
+        Ok(_) => Err(no_directory(&args.dir)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::usage(format!("{shown} is not there")).hint("without --list it is made"))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(no_directory(&args.dir)),
+        Err(e) => Err(Failure::usage(format!("{shown} cannot be used: {e}"))),
+    }
+}
+
+/// Says what stands where a directory should be: the path itself, or something on the way to it.
+fn no_directory(dir: &Path) -> Failure {
+    let in_the_way = dir.ancestors().find(|above| std::fs::metadata(above).is_ok_and(|meta| !meta.is_dir()));
+    let why = match in_the_way {
+        Some(file) if file == dir => format!("{} is a file, not a directory", dir.display()),
+        Some(file) => format!("{} cannot be a directory: {} is a file", dir.display(), file.display()),
+        // A link that leads nowhere, for example.
+        None => format!("{} is no directory", dir.display()),
+    };
+    Failure::usage(why).hint("name the directory that the links go into, for example ~/.local/bin")
 }
 
 /// The published names that are meant.

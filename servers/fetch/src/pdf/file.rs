@@ -9,7 +9,13 @@ use std::time::Instant;
 const DEPTH_MAX: usize = 40;
 const OBJECTS_MAX: usize = 300_000;
 const VALUES_MAX: usize = 4_000_000;
+/// Values inside of other values that are held at once: each takes far more memory than its text.
+const HELD_VALUES_MAX: usize = 250_000;
+/// Weight of a page that stands in its list itself, instead of a reference to it.
+const LIGHT_MAX: usize = 4_096;
 pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// Codes that all fonts of a document may give a meaning or a width.
+const CODES_MAX: usize = 300_000;
 pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
 const PAGES_MAX: usize = 5_000;
 
@@ -36,6 +42,22 @@ impl Value {
     pub(super) fn name(&self) -> Option<&str> {
         if let Value::Name(name) = self { Some(name) } else { None }
     }
+
+    /// Whether it may be kept while pages are looked for: a reference, or a dictionary with little in it.
+    fn is_light(&self) -> bool {
+        matches!(self, Value::Reference(_)) || matches!(self, Value::Dict(_)) && self.weight() <= LIGHT_MAX
+    }
+
+    /// About how much memory it takes.
+    fn weight(&self) -> usize {
+        1 + match self {
+            Value::Null | Value::Number(_) | Value::Reference(_) => 0,
+            Value::Name(text) | Value::Word(text) => text.len(),
+            Value::Text(bytes) => bytes.len(),
+            Value::List(list) => list.iter().map(Value::weight).sum(),
+            Value::Dict(dict) => dict.iter().map(|(key, value)| key.len() + value.weight()).sum(),
+        }
+    }
 }
 
 /// Reads values from bytes.
@@ -43,6 +65,7 @@ pub(super) struct Lexer<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
     values: usize,
+    held: usize,
 }
 
 fn is_blank(b: u8) -> bool {
@@ -55,7 +78,12 @@ fn is_end(b: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at, values: 0 }
+        Self { bytes, at, values: 0, held: 0 }
+    }
+
+    /// Says that what was read so far is not held any more.
+    pub(super) fn let_go(&mut self) {
+        self.held = 0;
     }
 
     fn peek(&self) -> Option<u8> {
@@ -79,7 +107,8 @@ impl<'a> Lexer<'a> {
     /// The next value; `None` at the end, or where nothing can be read.
     pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
         self.values += 1;
-        if depth > DEPTH_MAX || self.values > VALUES_MAX {
+        self.held += usize::from(depth > 0);
+        if depth > DEPTH_MAX || self.values > VALUES_MAX || self.held > HELD_VALUES_MAX {
             self.at = self.bytes.len();
             return None;
         }
@@ -271,7 +300,18 @@ pub(super) struct File<'a> {
     pub(super) encrypted: bool,
     packed: HashMap<u32, Rc<Vec<u8>>>,
     pub(super) unpacked: usize,
+    /// Codes of fonts that may still be kept.
+    pub(super) codes_left: usize,
+    /// Bytes that were read as objects, some of them again and again.
+    read: usize,
     deadline: Instant,
+}
+
+/// A page, and the one above it whose resources it inherits. They are references and not read yet, so that thousands of them
+/// take little.
+pub(super) struct Leaf {
+    page: Value,
+    above: Option<Value>,
 }
 
 impl<'a> File<'a> {
@@ -285,22 +325,22 @@ impl<'a> File<'a> {
             encrypted: false,
             packed: HashMap::new(),
             unpacked: 0,
+            codes_left: CODES_MAX,
+            read: 0,
             deadline,
         };
-        let (mut at, mut read) = (0, 0);
+        let mut at = 0;
         while let Some(found) = find(&bytes[at..], b"obj") {
             let here = at + found;
             at = here + 3;
-            // Objects that do not end overlap; reading them all again and again has an end too.
-            let again = read > bytes.len().saturating_mul(8) + (1 << 20);
-            if again || file.places.len() >= OBJECTS_MAX || Instant::now() > deadline {
+            if file.is_enough() {
                 break;
             }
             let Some(number) = number_before(&bytes[..here]) else { continue };
             file.places.insert(number, Place::At(at));
             let mut lexer = Lexer::new(bytes, at);
             let value = lexer.value(0);
-            read += lexer.at - at;
+            file.read += lexer.at - at;
             let Some(Value::Dict(dict)) = value else { continue };
             let end = lexer.at;
             if let Some(data) = stream_start(bytes, end) {
@@ -316,11 +356,23 @@ impl<'a> File<'a> {
         let mut at = 0;
         while let Some(found) = find(&bytes[at..], b"trailer") {
             at += found + 7;
-            if let Some(Value::Dict(dict)) = Lexer::new(bytes, at).value(0) {
+            if file.is_enough() {
+                break;
+            }
+            let mut lexer = Lexer::new(bytes, at);
+            if let Some(Value::Dict(dict)) = lexer.value(0) {
                 file.note_trailer(&dict);
             }
+            file.read += lexer.at - at;
         }
         file
+    }
+
+    /// Whether scanning should end. Objects that do not end, and those that are said to be at one place, overlap; reading them
+    /// all again and again has an end too.
+    fn is_enough(&self) -> bool {
+        let again = self.read > self.bytes.len().saturating_mul(8) + UNPACKED_BYTES_MAX;
+        again || self.places.len() >= OBJECTS_MAX || Instant::now() > self.deadline
     }
 
     fn note(&mut self, number: u32, dict: &Dict) {
@@ -364,7 +416,8 @@ impl<'a> File<'a> {
         let content = Rc::new(self.unpack(dict, data, length));
         let first = dict.get("First").and_then(Value::number).unwrap_or(0.0).max(0.0) as usize;
         let mut lexer = Lexer::new(&content, 0);
-        while lexer.at < first && self.places.len() < OBJECTS_MAX {
+        while lexer.at < first && !self.is_enough() {
+            lexer.let_go();
             let (Some(Value::Number(inner)), Some(Value::Number(offset))) = (lexer.value(0), lexer.value(0)) else {
                 break;
             };
@@ -374,9 +427,11 @@ impl<'a> File<'a> {
             let place = first.saturating_add(offset as usize);
             let inner = inner as u32;
             self.places.insert(inner, Place::Within(number, place));
-            if let Some(Value::Dict(dict)) = Lexer::new(&content, place.min(content.len())).value(0) {
+            let mut inside = Lexer::new(&content, place.min(content.len()));
+            if let Some(Value::Dict(dict)) = inside.value(0) {
                 self.note(inner, &dict);
             }
+            self.read += inside.at.saturating_sub(place);
         }
         self.packed.insert(number, content);
     }
@@ -466,30 +521,27 @@ impl<'a> File<'a> {
     }
 
     /// The pages in reading order, with what they inherit.
-    pub(super) fn pages(&self) -> Vec<Dict> {
+    pub(super) fn pages(&self) -> Vec<Leaf> {
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         let root = self.root.and_then(|root| self.dict(Some(&Value::Reference(root))));
         if let Some(tree) = root.as_ref().and_then(|root| root.get("Pages")) {
             let mut stack = vec![(tree.clone(), None::<Value>, 0)];
-            while let Some((node, resources, depth)) = stack.pop() {
+            while let Some((node, above, depth)) = stack.pop() {
                 if let Value::Reference(number) = node
                     && !seen.insert(number)
                 {
                     continue;
                 }
                 let Some(dict) = self.dict(Some(&node)) else { continue };
-                let resources = dict.get("Resources").cloned().or(resources);
                 let kids = dict.get("Kids").map(|kids| self.resolved(kids));
                 if let (Some(Value::List(kids)), true) = (kids, depth < DEPTH_MAX) {
+                    let above = if dict.contains_key("Resources") { Some(node) } else { above };
                     let room = PAGES_MAX.saturating_sub(stack.len());
-                    stack.extend(kids.into_iter().take(room).rev().map(|kid| (kid, resources.clone(), depth + 1)));
+                    let kids: Vec<Value> = kids.into_iter().filter(Value::is_light).take(room).collect();
+                    stack.extend(kids.into_iter().rev().map(|kid| (kid, above.clone(), depth + 1)));
                 } else if found.len() < PAGES_MAX && depth > 0 {
-                    let mut page = (*dict).clone();
-                    if let Some(resources) = resources {
-                        page.insert("Resources".to_owned(), resources);
-                    }
-                    found.push(page);
+                    found.push(Leaf { page: node, above });
                 }
                 if Instant::now() > self.deadline {
                     break;
@@ -497,11 +549,19 @@ impl<'a> File<'a> {
             }
         }
         if found.is_empty() {
-            let alone = self.pages.iter().take(PAGES_MAX);
-            found
-                .extend(alone.filter_map(|page| self.dict(Some(&Value::Reference(*page)))).map(|page| (*page).clone()));
+            let alone = self.pages.iter().take(PAGES_MAX).map(|page| Value::Reference(*page));
+            found.extend(alone.map(|page| Leaf { page, above: None }));
         }
         found
+    }
+
+    /// What a page consists of: its content or a list of its parts, and its resources.
+    pub(super) fn open(&self, leaf: &Leaf) -> Option<(Value, Rc<Dict>)> {
+        let page = self.dict(Some(&leaf.page))?;
+        let own = self.dict(page.get("Resources"));
+        let inherited = || self.dict(self.dict(leaf.above.as_ref())?.get("Resources"));
+        let contents = page.get("Contents").cloned().unwrap_or(Value::Null);
+        Some((contents, own.or_else(inherited).unwrap_or_default()))
     }
 }
 
@@ -555,6 +615,8 @@ pub(super) fn unpredicted(data: Vec<u8>, parameters: Option<&Dict>) -> Vec<u8> {
     }
     let pixel = (number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
     let width = (number("Columns", 1) * number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
+    // What a file says about its rows may be larger than any memory.
+    let width = width.min(data.len());
     let mut out: Vec<u8> = Vec::with_capacity(data.len());
     let mut above = vec![0_u8; width];
     for row in data.chunks(width + 1) {

@@ -1,0 +1,400 @@
+//! How much memory a page can take: each is fetched by a process of its own, which says how far its peak rose. The bounds are
+//! at most twice of what was measured when they were written (debug build, x86-64); the sum of them all is in the README.
+//!
+//! Not counted: what the process takes before, and the page itself where it is made, which is another process.
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, reason = "what was measured is shown, and the measuring process says it this way")]
+
+mod common;
+
+use common::*;
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
+use linchpin_fetch::Config;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Command;
+
+/// The longest page by default.
+const LIMIT: usize = 10 << 20;
+const ASKED: &str = "LINCHPIN_FETCH_MEMORY_OF";
+
+/// What a process of its own is asked: calls, and how many of them at once.
+fn growth(calls: &[Value], at_once: usize) -> u64 {
+    let asked = json!({"calls": calls, "at_once": at_once}).to_string();
+    let mut child = Command::new(std::env::current_exe().expect("this test"));
+    child.args(["measured_when_asked", "--exact", "--nocapture", "--test-threads=1"]).env(ASKED, asked);
+    // Threads take what they free back to themselves; how many such places there are is not what is measured.
+    let output = child.env("MALLOC_ARENA_MAX", "2").output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{}", said.lines().filter(|line| line.contains(": ")).collect::<Vec<_>>().join("\n"));
+    let grown = said.split("grown by ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    grown.unwrap_or_else(|| panic!("{said}\n{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Not a test of its own: the process that fetches.
+#[tokio::test]
+async fn measured_when_asked() {
+    let Ok(asked) = std::env::var(ASKED) else { return };
+    let asked: Value = serde_json::from_str(&asked).expect("JSON");
+    let caller = Caller::of(Config { timeout_ms: 120_000, ..open() }).await;
+    // What is loaded and built once belongs to no page.
+    let calls = asked["calls"].as_array().expect("calls");
+    let mut first: url::Url = calls[0]["url"].as_str().expect("a url").parse().expect("a url");
+    first.set_host(Some("127.0.0.1")).expect("a host");
+    caller.get(first.join("/warm").expect("a url").as_str()).await.expect("it is warm");
+    let before = peak(true);
+    let at_once = usize::try_from(asked["at_once"].as_u64().expect("a number")).expect("a small number");
+    let mut said = Vec::new();
+    for some in calls.chunks(at_once) {
+        let some: Vec<_> = some.iter().map(|call| caller.call(call.clone())).collect();
+        let mut some: Vec<_> = some.into_iter().map(Box::pin).collect();
+        // Polled together; the first error or beginning of each is shown.
+        for answer in futures_all(&mut some).await {
+            said.push(match answer {
+                Ok((text, _)) => {
+                    format!("{} bytes: {}", text.len(), text.chars().skip(60).take(60).collect::<String>())
+                }
+                Err(error) => error.chars().take(160).collect(),
+            });
+        }
+    }
+    let grown = peak(false).saturating_sub(before) >> 10;
+    println!("{}\ngrown by {grown} MiB", said.join("\n"));
+}
+
+/// Waits for all of them at once.
+async fn futures_all<F: Future<Output = Answer> + Unpin>(futures: &mut [F]) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, answer) in futures.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let std::task::Poll::Ready(done) = std::pin::Pin::new(future).poll(cx)
+            {
+                *answer = Some(done);
+            }
+        }
+        if answers.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}
+
+/// The most memory this process had at once since the last call that asked to begin anew, in KiB.
+fn peak(anew: bool) -> u64 {
+    if anew {
+        std::fs::write("/proc/self/clear_refs", "5").expect("one's own peak may be forgotten");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    peak.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// A page, what to ask of it, and how many MiB it may take.
+struct Case {
+    name: &'static str,
+    head: String,
+    body: Vec<u8>,
+    arguments: Value,
+    most: u64,
+}
+
+fn case(name: &'static str, kind: &str, body: impl Into<Vec<u8>>, most: u64) -> Case {
+    Case { name, head: typed(kind), body: body.into(), arguments: json!({}), most }
+}
+
+impl Case {
+    fn asking(mut self, arguments: Value) -> Case {
+        self.arguments = arguments;
+        self
+    }
+
+    fn packed(mut self, encoding: &str) -> Case {
+        self.head += &format!("content-encoding: {encoding}\r\n");
+        self
+    }
+}
+
+/// Measures each, and says all that are too large.
+async fn measure(cases: Vec<Case>) {
+    let mut wrong = Vec::new();
+    for Case { name, head, body, arguments, most } in cases {
+        let whole = answer(200, &head, &body);
+        drop(body);
+        let site = Site::new(move |seen| match seen.path.as_str() {
+            "/warm" => html(&article(30)),
+            "/page" => Does::Answers(whole.clone()),
+            _ => Does::Answers(answer(404, "", b"")),
+        })
+        .await;
+        let mut call = arguments;
+        call["url"] = site.url("/page").into();
+        let grown = tokio::task::spawn_blocking(move || growth(&[call], 1)).await.expect("it is measured");
+        println!("{name}: {grown} MiB of {most}");
+        if grown > most {
+            wrong.push(format!("{name}: {grown} MiB, more than {most}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn filled(piece: &str) -> String {
+    piece.repeat(LIMIT / piece.len() - 8)
+}
+
+/// So many MiB of blanks, written into this encoder.
+fn blanks<W: Write>(mut encoder: W, megabytes: usize) -> W {
+    let one = vec![b' '; 1 << 20];
+    for _ in 0..megabytes {
+        encoder.write_all(&one).expect("memory takes it");
+    }
+    encoder
+}
+
+/// The same as runs of one byte in zstd, with the largest window that decoders take (128 MiB).
+fn zstd(megabytes: usize) -> Vec<u8> {
+    let mut out = b"\x28\xb5\x2f\xfd\x00\x88".to_vec();
+    for n in (0..megabytes * 8).rev() {
+        let head = (128 << 10) << 3 | 1 << 1 | u32::from(n == 0);
+        out.extend_from_slice(&head.to_le_bytes()[..3]);
+        out.push(b' ');
+    }
+    out
+}
+
+/// 100 MiB of blanks, with a window of 16 MiB.
+const BROTLI: &str = "cfffff7ff82540e2b14020f7fe9ffffffff04b00c4610180eefd3fffffffe1970088c32200ddfb7ffeffffc32f0110870500baf7fffcffff875f02200e0b0074effff9ffff0fbf04401c1600e8deffe7ffff0f7e0980382c00d0bdff01";
+
+#[tokio::test]
+async fn bodies_that_grow_when_they_are_unpacked() {
+    let brotli: Vec<u8> =
+        (0..BROTLI.len()).step_by(2).map(|at| u8::from_str_radix(&BROTLI[at..at + 2], 16).expect("hex")).collect();
+    let gzip = blanks(GzEncoder::new(Vec::new(), Compression::best()), 100).finish().expect("packed");
+    let twice = {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&gzip).expect("memory takes it");
+        encoder.finish().expect("packed")
+    };
+    let zlib = blanks(ZlibEncoder::new(Vec::new(), Compression::best()), 100).finish().expect("packed");
+    measure(vec![
+        case("gzip", "text/html", gzip, 16).packed("gzip"),
+        case("gzip twice", "text/html", twice, 8).packed("gzip, gzip"),
+        case("deflate", "text/html", zlib, 16).packed("deflate"),
+        case("br", "text/html", brotli, 40).packed("br"),
+        case("zstd", "text/html", zstd(100), 32).packed("zstd"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_end() {
+    let site = Site::new(|seen| match seen.path.as_str() {
+        "/warm" => html(&article(30)),
+        "/endless" => {
+            Does::Floods(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n".to_vec(), b"<div>".repeat(10_000))
+        }
+        "/headers" => Does::Floods(b"HTTP/1.1 200 OK\r\n".to_vec(), b"x-header: yyyyyyyyyyyyyyyyyyyyyyyy\r\n".to_vec()),
+        "/robots.txt" if seen.header("host").starts_with("localhost") => {
+            Does::Floods(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), b"User-agent: *\nDisallow: /y\n".repeat(1_000))
+        }
+        _ => Does::Answers(answer(404, "", b"")),
+    })
+    .await;
+    let robots = format!("http://localhost:{}/page", site.port);
+    let mut wrong = Vec::new();
+    for (url, most) in [(site.url("/endless"), 16), (site.url("/headers"), 8), (robots, 16)] {
+        let call = json!({ "url": url });
+        let grown = tokio::task::spawn_blocking(move || growth(&[call], 1)).await.expect("it is measured");
+        println!("{url}: {grown} MiB of {most}");
+        if grown > most {
+            wrong.push(format!("{url}: {grown} MiB, more than {most}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn pages_of_html() {
+    let deep = "<div>".repeat(100 << 20 >> 2);
+    measure(vec![
+        case("100 MB of nested blocks", "text/html", deep.clone(), 8),
+        case("nested blocks", "text/html", &deep[..LIMIT], 36),
+        case("blocks side by side", "text/html", filled("<p>x</p>"), 56),
+        case("as many as are taken", "text/html", "<p>x</p>".repeat(74_000), 24),
+        case("as many as are searched", "text/html", article(9_000), 28),
+        case("one long text", "text/html", filled("words and more words, "), 110),
+        case("a text to escape", "text/html", filled("*_"), 160),
+        case("a text of broken bytes", "text/html; charset=utf-8", [&b"<p>"[..], &vec![0xff; 1 << 20]].concat(), 32),
+        case("attributes", "text/html", filled("<p a=1 b=2 c=3 d=4 e=5 f=6>"), 130),
+        case("an attribute to escape", "text/html", format!("<p>x<b a='{}'>y", "\"".repeat(LIMIT - 100)), 230)
+            .asking(json!({"format": "html"})),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn pages_of_html_that_grow_when_they_are_written() {
+    let hooks = "<ol start=18446744073709551615><li>".repeat(12);
+    let long = "t".repeat(LIMIT - (1 << 20));
+    measure(vec![
+        case(
+            "attributes opened again",
+            "text/html",
+            format!("<p><a href=/x title={long}>y</p>{}", "<p>y</p>".repeat(9_000)),
+            44,
+        ),
+        case(
+            "links made whole",
+            "text/html",
+            format!("<base href=/{}/>{}", "d".repeat(1_900), "<a href=x>l</a>".repeat(90_000)),
+            110,
+        ),
+        case(
+            "links as a list",
+            "text/html",
+            format!(
+                "<base href=/{}/>{}",
+                "d".repeat(1_900),
+                (0..50_000).map(|n| format!("<a href={n}>l</a>")).collect::<String>()
+            ),
+            64,
+        )
+        .asking(json!({"format": "links"})),
+        case("lines deep in lists", "text/html", format!("{hooks}<pre>{}", "x\n".repeat(500_000)), 90),
+        case(
+            "lines deep in quotations",
+            "text/html",
+            format!("{}<pre>{}", "<blockquote>".repeat(12), "\n".repeat(4 << 20)),
+            20,
+        ),
+        case("wide cells", "text/html", format!("<table>{}", "<tr><td colspan=200>".repeat(45_000)), 40),
+        case("a selector that fits all", "text/html", "<p>x</p>".repeat(74_000), 24).asking(json!({"selector": "*"})),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn pages_that_are_not_html() {
+    let steps = format!("{}{}1{}", "[".repeat(63), "1,".repeat(LIMIT / 2 - 200), "]".repeat(63));
+    let items = format!("<rss><channel>{}", filled("<item><title>t</title><link>l</link></item>"));
+    let text = format!("<rss><channel><item><description>{}", filled("&lt;p&gt;x"));
+    measure(vec![
+        case("text", "text/plain", filled("words and more words, "), 48),
+        case("text of broken bytes", "text/plain; charset=utf-8", vec![0xff; 1 << 20], 16),
+        case(
+            "text to be guessed",
+            "text/plain",
+            filled("caf\u{e9} ").chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect::<Vec<_>>(),
+            68,
+        ),
+        case("text that imitates us", "text/plain", filled("<error>"), 54),
+        case("text, much of it at once", "text/plain", filled("words and more words, "), 48)
+            .asking(json!({"max_length": 999_999})),
+        case("json", "application/json", steps, 160),
+        case("a feed of many items", "application/rss+xml", items, 32),
+        case("a feed of much text", "application/rss+xml", text, 32),
+    ])
+    .await;
+}
+
+fn packed(data: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(data).expect("memory takes it");
+    encoder.finish().expect("packed")
+}
+
+fn stream(dict: &str, data: &[u8]) -> Vec<u8> {
+    [format!("<<{dict}/Length {}>>\nstream\n", data.len()).as_bytes(), data, b"\nendstream"].concat()
+}
+
+/// A document of numbered objects.
+fn pdf(objects: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut out = b"%PDF-1.7\n".to_vec();
+    for (number, object) in objects {
+        out.extend_from_slice(format!("{number} 0 obj\n").as_bytes());
+        out.extend_from_slice(object);
+        out.extend_from_slice(b"\nendobj\n");
+    }
+    out
+}
+
+const FLATE: &str = "/Filter/FlateDecode";
+
+#[tokio::test]
+async fn documents() {
+    let resources = "/Resources<</Font<</F 5 0 R>>>>";
+    let page = |content: &[u8]| {
+        vec![
+            (2, format!("<</Type/Page/Contents 4 0 R{resources}>>").into_bytes()),
+            (4, stream(FLATE, &packed(content))),
+            (5, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec()),
+            (7, stream("", format!("1 beginbfchar <41> <{}> endbfchar", "0058".repeat(32)).as_bytes())),
+        ]
+    };
+    let shown = format!("/F 1 Tf ({}) Tj", "A".repeat(15 << 20));
+    let fonts: String = (0..2_000).map(|n| format!("/F{n} {} 0 R", 100 + n)).collect();
+    let chosen: String = (0..2_000).map(|n| format!("/F{n} 1 Tf (x) Tj ")).collect();
+    let mut many_fonts = vec![
+        (2, format!("<</Type/Page/Contents 4 0 R/Resources<</Font<<{fonts}>>>>>>").into_bytes()),
+        (4, stream("", chosen.as_bytes())),
+        (7, stream("", format!("1 beginbfrange <0000> <FFFF> <{}> endbfrange", "0058".repeat(16)).as_bytes())),
+    ];
+    many_fonts.extend((0..2_000).map(|n| (100 + n, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec())));
+    let bomb = packed(&vec![b' '; 40 << 20]);
+    let packs: Vec<_> = (10..60).map(|n| (n, stream(&format!("/Type/ObjStm/N 1/First 4{FLATE}"), &bomb))).collect();
+    let rows = format!("{FLATE}/DecodeParms<</Predictor 12/Columns 65536/Colors 65536/BitsPerComponent 65536>>");
+    let a85 = stream("/Type/ObjStm/N 1/First 4/Filter/ASCII85Decode", &vec![b'z'; LIMIT - 1_000]);
+    let kids: String = (10..5_000).map(|n| format!("{n} 0 R ")).collect();
+    let tree = vec![
+        (1, b"<</Type/Catalog/Pages 2 0 R>>".to_vec()),
+        (2, format!("<</Kids[{kids}]/Resources<</Font[{}]>>>>", "0 ".repeat(200_000)).into_bytes()),
+    ];
+    let numbers: String = (10..100_000).map(|n| format!("{n} 0 ")).collect();
+    let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "/a ".repeat(200_000));
+    let same = stream(&format!("/Type/ObjStm/N 1/First {}{FLATE}", numbers.len()), &packed(body.as_bytes()));
+    let kind = "application/pdf";
+    measure(vec![
+        case("a pdf of long words", kind, pdf(&page(shown.as_bytes())), 70),
+        case(
+            "a pdf of much text",
+            kind,
+            pdf(&page(format!("/F 1 Tf {}", "(words) Tj ".repeat(1 << 20)).as_bytes())),
+            44,
+        ),
+        case("a pdf of many operands", kind, pdf(&page("/a ".repeat(5 << 20).as_bytes())), 48),
+        case("a pdf of one list", kind, pdf(&page(format!("[{}", "/a ".repeat(5 << 20)).as_bytes())), 48),
+        case("a pdf of many fonts", kind, pdf(&many_fonts), 52),
+        case("a pdf of bombs", kind, pdf(&packs), 100),
+        case(
+            "a pdf of endless rows",
+            kind,
+            pdf(&[(2, b"<</Type/Page/Contents 4 0 R>>".to_vec()), (4, stream(&rows, &packed(b"x")))]),
+            8,
+        ),
+        case("a pdf of zeros", kind, pdf(&[(9, a85)]), 90),
+        case("a pdf of many pages with large resources", kind, pdf(&tree), 14),
+        case("a pdf of one page under many numbers", kind, pdf(&[(9, same)]), 26),
+        case("a pdf of objects", kind, filled("1 0 obj<<>>"), 16),
+        case("a pdf that is one list", kind, format!("%PDF-1.7\n1 0 obj[{}", "/a ".repeat(LIMIT / 3 - 100)), 40),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn many_pages_one_after_another_and_at_once() {
+    let text = filled("<p>words and <i>more</i> words, for a page that is long.</p>");
+    let whole = answer(200, &typed("text/plain"), text.as_bytes());
+    let site = Site::new(move |seen| match seen.path.as_str() {
+        "/warm" => html(&article(30)),
+        path if path.starts_with("/page") => Does::Answers(whole.clone()),
+        _ => Does::Answers(answer(404, "", b"")),
+    })
+    .await;
+    let calls: Vec<Value> = (0..16).map(|n| json!({"url": site.url(&format!("/page{n}"))})).collect();
+    for (at_once, most) in [(1, 200), (8, 340)] {
+        let calls = calls.clone();
+        let grown = tokio::task::spawn_blocking(move || growth(&calls, at_once)).await.expect("it is measured");
+        println!("16 pages, {at_once} at once: {grown} MiB of {most}");
+        assert!(grown <= most, "{at_once}: {grown} MiB");
+    }
+}
