@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report};
-use crate::{conformance, deps, fuzz, interop, keyring, msrv, postgres, process, published, tidy};
+use crate::{conformance, deps, fuzz, interop, keyring, msrv, postgres, process, published, tidy, tools};
 
 /// One stage: a name for `--only` and `--skip`, and what it does.
 struct Stage {
@@ -161,7 +161,12 @@ fn tests(context: &Context) -> Result<Report> {
         Ok(programs) => (programs, None),
         Err(why) => (postgres::NONE.into(), Some(format!("the rows of PostgreSQL in apps/cli/tests: {why}"))),
     };
-    let variables = [(postgres::VARIABLE, programs)];
+    let mut variables = vec![(postgres::VARIABLE, programs)];
+    // Others hold their rows against those of the `sqlite3` shell.
+    let shell = process::exists("sqlite3", "--version") || tools::debian(&["sqlite3"], &context.results("sqlite")?);
+    if !shell {
+        variables.push(("LINCHPIN_WITHOUT_SQLITE3", "1".into()));
+    }
     let mut report = if process::exists("cargo-nextest", "--version") {
         let arguments = ["nextest", "run", "--workspace", "--locked"];
         let manner = ["--no-fail-fast", "--no-tests=pass", "--color=never"];
@@ -172,6 +177,7 @@ fn tests(context: &Context) -> Result<Report> {
         cargo_tests(context, "tests", &[&arguments[..], &targets].concat(), &variables)?
     };
     report.skips.extend(without);
+    report.skips.extend((!shell).then(|| "rows of the sqlite3 shell: it cannot be installed".to_string()));
     Ok(report)
 }
 
