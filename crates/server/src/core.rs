@@ -13,7 +13,7 @@ use crate::{list, listen};
 use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::{Name, Request};
 use linchpin_proto::seal::Keyring;
-use linchpin_proto::service::{Door, HeaderParam, Service, Started};
+use linchpin_proto::service::{BoxFuture, Door, HeaderParam, Service, Started};
 use linchpin_proto::{
     Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit,
 };
@@ -32,6 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Context;
 
+/// Brings the list of resources up to date.
+pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
 pub(crate) struct Core {
     pub(crate) offers: Arc<Offers>,
     pub(crate) limits: Arc<Limits>,
@@ -42,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) instructions: Option<String>,
     pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
     pub(crate) layers: Arc<[Layer]>,
+    pub(crate) refreshers: Arc<[Refresher]>,
     pub(crate) keyring: Keyring,
     /// The service itself, for calls that outlive `&self`.
     pub(crate) this: std::sync::Weak<Core>,
@@ -59,6 +63,7 @@ impl Service for Core {
             Method::PromptsGet => self.prompt(request, door, task),
             Method::CompletionComplete => self.complete(request, task),
             Method::SubscriptionsListen => listen::open(self, &request),
+            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, task),
             _ => Started::Done(self.answer(&request)),
         }
     }
@@ -289,6 +294,23 @@ impl Core {
             Some(core) => exchange::launch(&core, &request, call::Started { future, cx: None }, task),
             None => fail(&request, code::INTERNAL_ERROR, "the server is shutting down"),
         }
+    }
+
+    /// `resources/list` where the list is brought up to date first. Later pages are of the list that the first was of.
+    fn list_fresh(&self, request: Request, task: &mut Context<'_>) -> Started {
+        let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
+        let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
+            return Started::Done(self.answer(&request));
+        };
+        let this = core.clone();
+        let asked = request.clone();
+        let future = Box::pin(async move {
+            for refresh in this.refreshers.iter() {
+                refresh().await;
+            }
+            this.answer(&asked)
+        });
+        exchange::launch(&core, &request, call::Started { future, cx: None }, task)
     }
 
     /// Requests that no handler is needed for.

@@ -1,6 +1,6 @@
 //! The builder of a server.
 
-use crate::core::{self, Core};
+use crate::core::{self, Core, Refresher};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, Offers};
 use crate::handler::{PromptHandler, ResourceHandler, Shape, ToolHandler};
@@ -46,6 +46,7 @@ struct Settings {
     extensions: BTreeMap<String, Value>,
     limits: Limits,
     layers: Vec<Layer>,
+    refreshers: Vec<Refresher>,
     list_cache: (u64, CacheScope),
     identify: bool,
     keys: Vec<[u8; 32]>,
@@ -70,6 +71,7 @@ impl Server {
             extensions: BTreeMap::new(),
             limits: Limits::default(),
             layers: Vec::new(),
+            refreshers: Vec::new(),
             list_cache: (0, CacheScope::Private),
             identify: true,
             keys: Vec::new(),
@@ -195,6 +197,22 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
+    /// Brings the list of resources up to date when it is asked for: `refresh` is run before the first page of `resources/list`
+    /// is answered, and changes what it must through [`Server::resources`]. Nothing else waits for it: neither the start,
+    /// nor later pages, nor reads. Parts of a server may each have one; they run one after the other.
+    ///
+    /// It is dropped when the client cancels the request, and at the limit for calls; then the request fails. So it should
+    /// have a deadline of its own, and return at once where the list is still good: it runs for every request.
+    pub fn refresh_resources<F, Fut>(mut self, refresh: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.offers.announced[1].store(true, Ordering::Relaxed);
+        self.settings.refreshers.push(Box::new(move || Box::pin(refresh())));
+        self
+    }
+
     /// Changes limits. Each has a safe default; see [`Limits`].
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.settings.limits);
@@ -254,8 +272,18 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     fn freeze(self) -> Result<Arc<dyn Service>, String> {
-        let Settings { info, instructions, extensions, limits, layers, list_cache, identify, keys, mut problems } =
-            *self.settings;
+        let Settings {
+            info,
+            instructions,
+            extensions,
+            limits,
+            layers,
+            refreshers,
+            list_cache,
+            identify,
+            keys,
+            mut problems,
+        } = *self.settings;
         for (identifier, settings) in &extensions {
             if !identifier_ok(identifier) || !settings.is_object() {
                 problems.push(format!(
@@ -287,6 +315,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             instructions,
             extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
             layers: layers.into(),
+            refreshers: refreshers.into(),
             keyring,
             this: this.clone(),
         }))

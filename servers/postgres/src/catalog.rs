@@ -1,14 +1,17 @@
 //! What a database is like: schemas, objects, plans' costs, health. All of it is asked of the catalogue, as JSON.
 
 use crate::Postgres;
-use crate::cell::{Cell, pretty, texts};
-use crate::session::{Database, quote_name};
+use crate::cell::{Answer, Cell, Shape, Type, pretty, texts};
+use crate::session::{Database, lock, quote_name};
 use crate::tools::objects_schema;
-use crate::wire::Value;
+use crate::wire::{Described, Value};
 use linchpin_kit::{Fault, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Types whose names are kept.
+const TYPES_MAX: usize = 10_000;
 
 /// Objects on a page.
 const PAGE_OBJECTS: usize = 200;
@@ -259,6 +262,56 @@ async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String
     Ok(rows.first().map(|row| row.text(0)))
 }
 
+impl Database {
+    /// The types of columns, as far as they are known.
+    pub(crate) fn known_types(&self, described: &Described) -> Vec<Type> {
+        let known = lock(&self.types);
+        let unknown = |oid| Type { name: format!("oid {oid}"), shape: Shape::of(oid), array: None };
+        described
+            .fields
+            .iter()
+            .map(|field| {
+                known.get(&(field.type_oid, field.type_modifier)).cloned().unwrap_or_else(|| unknown(field.type_oid))
+            })
+            .collect()
+    }
+
+    /// Says what the columns' types are; asks for those that are not known yet.
+    pub(crate) async fn name_types(self: &Arc<Self>, answer: &mut Answer) -> Result<(), Fault> {
+        let mut missing: Vec<(u32, i32)> = {
+            let known = lock(&self.types);
+            let all = answer.described.fields.iter().map(|field| (field.type_oid, field.type_modifier));
+            all.filter(|key| !known.contains_key(key)).collect()
+        };
+        missing.sort_unstable();
+        missing.dedup();
+        let asked = if missing.is_empty() { Ok(()) } else { self.look_up_types(&missing).await };
+        answer.types = self.known_types(&answer.described);
+        asked
+    }
+
+    async fn look_up_types(self: &Arc<Self>, missing: &[(u32, i32)]) -> Result<(), Fault> {
+        let list = |items: Vec<String>| Some(texts(items));
+        let parameters = [
+            list(missing.iter().map(|(oid, _)| oid.to_string()).collect()),
+            list(missing.iter().map(|(_, modifier)| modifier.to_string()).collect()),
+        ];
+        let (rows, _) = self.own(TYPES, &parameters).await?;
+        let mut known = lock(&self.types);
+        if known.len() > TYPES_MAX {
+            known.clear();
+        }
+        for row in &rows {
+            let number = |at: usize| row.text(at).parse::<u32>().unwrap_or_default();
+            let key = (number(0), row.text(1).parse().unwrap_or(-1));
+            let array = row.cell(3).and_then(|delimiter| delimiter.chars().next());
+            let element = if array.is_some() { number(4) } else { key.0 };
+            known.insert(key, Type { name: row.text(2), shape: Shape::of(element), array });
+        }
+        Ok(())
+    }
+}
+
 /// $1: the schemas that may be read; empty means all but the system's.
 const SCHEMAS: &str = r"
 SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'owner', pg_catalog.pg_get_userbyid(n.nspowner),
@@ -378,3 +431,39 @@ SELECT json_strip_nulls(json_build_object(
     CASE WHEN invalid IS NOT NULL THEN 'Some indexes are invalid; rebuild them.' END,
     CASE WHEN dead IS NOT NULL THEN 'Some tables have many dead rows; check autovacuum.' END], NULL)))::text
 FROM figures";
+
+/// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read protected
+/// settings; the server's version, encoding and process. The role of the login counts too: it can be returned to.
+pub(crate) const WHO: &str = r"
+SELECT bool_or(r.rolsuper),
+  coalesce((SELECT min(g.rolname::text) FROM pg_catalog.pg_roles g
+    WHERE g.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
+    AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))), ''),
+  EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+    AND (pg_catalog.pg_has_role(session_user, c.relowner, 'MEMBER') OR pg_catalog.pg_has_role(current_user, c.relowner, 'MEMBER')))
+  OR EXISTS (SELECT FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
+    AND (pg_catalog.pg_has_role(session_user, d.datdba, 'MEMBER') OR pg_catalog.pg_has_role(current_user, d.datdba, 'MEMBER'))),
+  bool_or(r.rolsuper) OR EXISTS (SELECT FROM pg_catalog.pg_roles g WHERE g.rolname = 'pg_read_all_settings'
+    AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))),
+  pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
+  pg_catalog.pg_backend_pid()
+FROM pg_catalog.pg_roles r WHERE r.rolname IN (session_user, current_user)";
+
+/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our
+/// own questions would take longer than answering them; what callers ask is compiled as the server is set.
+pub(crate) const SETTINGS: &str = r"
+SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
+  pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
+  pg_catalog.set_config('search_path', coalesce($4, pg_catalog.current_setting('search_path')), true),
+  pg_catalog.set_config('standard_conforming_strings', 'on', true), pg_catalog.set_config('bytea_output', 'hex', true),
+  pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true),
+  pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('jit', 'off', true)";
+
+/// Number, modifier, name, what separates elements (of arrays), and the elements' type, of types.
+pub(crate) const TYPES: &str = r"
+SELECT c.oid, c.modifier, pg_catalog.format_type(c.oid, c.modifier),
+  CASE WHEN t.typinput = 'pg_catalog.array_in'::regproc THEN e.typdelim END,
+  CASE e.typtype WHEN 'd' THEN e.typbasetype ELSE e.oid END
+FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::int4[])) AS c(oid, modifier)
+LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem";

@@ -30,7 +30,9 @@
 //! declared STABLE that is not, a foreign table, the checks of a domain that only the result of a function names. The other layers (READ ONLY transaction, unprivileged role, timeouts,
 //! row and byte limits, reset of the session) hold regardless.
 
+use crate::cell::{Row, texts};
 use crate::lex::{Kind, Token, tokens};
+use crate::wire::Value;
 use linchpin_kit::Fault;
 
 /// What a statement is.
@@ -376,11 +378,6 @@ fn show(tokens: &[Token]) -> Result<Statement, Fault> {
     Ok(Statement::Show(name.to_owned()))
 }
 
-/// Whether a role that may read protected settings may be shown this one.
-pub(crate) fn is_plain_setting(name: &str) -> bool {
-    PLAIN_SETTINGS.contains(&name)
-}
-
 /// Words that do not belong into what only reads, wherever they stand.
 fn clauses(tokens: &[Token]) -> Result<(), Fault> {
     for (at, token) in tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
@@ -481,16 +478,18 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
     seen
 }
 
-/// Whether [`CHECK`] could answer anything: cheap, and yes for every statement it has an answer for. Parameters: names called or
-/// after a dot, operators, all names, [`DENIED_FUNCTIONS`].
+/// Whether [`CHECK`] could answer anything, or a schema is named that is not allowed: cheap, and yes for every statement it has
+/// an answer for. Parameters: names called or after a dot, operators, all names, [`DENIED_FUNCTIONS`], names before a dot where
+/// schemas are limited, and the schemas that are allowed.
 ///
 /// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile or are denied, and comes to them in these ways only:
 /// by a name or an operator, whatever its schema; by the rule or the policy of a relation that is named and visible; by the
 /// check of a domain, of which PostgreSQL's own only compare; by a cast that somebody made. Without any of these a statement
 /// calls only PostgreSQL's own functions that are immutable or stable, and cannot leave anything in the session. `OFFSET 0`
 /// has each row looked up by an index: catalogues are large, statements are short.
-pub(crate) const SUSPECT: &str = r"
-SELECT EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JOIN LATERAL (
+macro_rules! suspect {
+    () => {
+        r"(EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JOIN LATERAL (
     SELECT FROM pg_catalog.pg_proc p WHERE p.proname = named.name
     AND (p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($4::name[])) OFFSET 0) AS p)
   OR EXISTS (SELECT FROM pg_catalog.unnest($2::name[]) AS named(name) CROSS JOIN LATERAL (
@@ -504,7 +503,35 @@ SELECT EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JO
     AND (pg_catalog.pg_table_is_visible(c.oid)
       OR EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.oid = c.relnamespace AND n.nspname = ANY ($3::name[]) OFFSET 0)))
   OR EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contypid > 0 AND k.oid >= 16384)
-  OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384)";
+  OR EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384)
+  OR EXISTS (SELECT FROM pg_catalog.unnest($5::name[]) AS named(name) JOIN pg_catalog.pg_namespace n ON n.nspname = named.name
+    WHERE NOT n.nspname = ANY ($6::name[] || '{pg_catalog,information_schema}'::name[])))"
+    };
+}
+
+/// A text that is the same as before only if no transaction has ended since, and the names of the catalogue are found on the same
+/// path: then `suspect!` has the same answer. Everything in the catalogue that it looks at is changed by transactions that have
+/// a number, and a snapshot says which of these have ended. NULL, which is like nothing, on a standby: there a snapshot does
+/// not say it.
+macro_rules! mark {
+    () => {
+        r"(CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
+    pg_catalog.txid_current_snapshot()::text || ' ' || pg_catalog.current_schemas(true)::text END)"
+    };
+}
+
+/// Asks both, with the parameters of `suspect!`.
+pub(crate) const SUSPECT: &str = concat!("SELECT ", suspect!(), ", ", mark!());
+
+/// Fails where the statement is suspect, so that the server skips what was sent behind it; the mark else. Parameters: those of
+/// `suspect!`, and the mark under which the statement was not suspect.
+pub(crate) const GATE: &str =
+    concat!("SELECT ", mark!(), ", 1 / (CASE WHEN ", mark!(), " = $7 OR NOT ", suspect!(), " THEN 1 ELSE 0 END)");
+
+/// Which of the names ($1) are schemas that are not allowed ($2).
+pub(crate) const FOREIGN_SCHEMAS: &str = r"
+SELECT n.nspname::text FROM pg_catalog.pg_namespace n
+WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_catalog,information_schema}'::name[])";
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
 /// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
@@ -582,6 +609,54 @@ LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 WHERE p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($8::name[])
 ORDER BY 1, 2, 3";
 
+impl Seen {
+    /// The parameters of [`SUSPECT`], where only these schemas are allowed; none means all.
+    pub(crate) fn names(&self, allowed: &[String]) -> Vec<Value> {
+        let called = self.called.iter().map(|(_, name)| name).chain(&self.dotted);
+        let qualifiers: &[String] = if allowed.is_empty() { &[] } else { &self.qualifiers };
+        let lists = [texts(called), texts(&self.operators), texts(&self.names), texts(DENIED_FUNCTIONS)];
+        lists.into_iter().chain([texts(qualifiers), texts(allowed)]).map(Some).collect()
+    }
+
+    /// Whether the statement may run, whatever the catalogue says: in a database of UTF-8, by a role that may read protected
+    /// settings.
+    ///
+    /// # Errors
+    /// When not, in words that say what to do instead.
+    pub(crate) fn vet(&self, utf8: bool, protected_settings: bool) -> Result<(), Fault> {
+        if self.folded && !utf8 {
+            return Err(
+                Fault::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
+            );
+        }
+        match &self.statement {
+            Statement::Show(name) if protected_settings && !PLAIN_SETTINGS.contains(&name.as_str()) => {
+                let why = format!("SHOW {name} is not allowed: this role could read protected settings with it.");
+                Err(Fault::new(why)
+                    .hint("SHOW of harmless settings (server_version, search_path, timezone, work_mem, …) works."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The parameters of [`CHECK`].
+    pub(crate) fn check(&self) -> Vec<Value> {
+        let (schemas, names): (Vec<&str>, Vec<&str>) =
+            self.called.iter().map(|(s, n)| (s.as_str(), n.as_str())).unzip();
+        let flag = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
+        vec![
+            Some(texts(schemas)),
+            Some(texts(names)),
+            Some(texts(&self.dotted)),
+            Some(texts(&self.operators)),
+            flag(self.operator_syntax),
+            Some(texts(&self.names)),
+            flag(self.casts),
+            Some(texts(DENIED_FUNCTIONS)),
+        ]
+    }
+}
+
 /// A function that a statement may call: a row of [`CHECK`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
@@ -598,6 +673,21 @@ pub(crate) struct Function {
     pub(crate) builtin: bool,
     /// The extension it belongs to, or nothing.
     pub(crate) extension: String,
+}
+
+impl Function {
+    pub(crate) fn new(row: &Row) -> Self {
+        Self {
+            why: row.text(0),
+            schema: row.text(1),
+            name: row.text(2),
+            volatile: row.text(3) == "v",
+            trusted: row.is_true(4),
+            definer: row.is_true(5),
+            builtin: row.is_true(6),
+            extension: row.text(7),
+        }
+    }
 }
 
 /// Whether the statement may call the function.

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 /// Tables that are listed for a database; others are found with `pg_list_objects` and read through the template.
 const LISTED_MAX: usize = 2_000;
 
-/// How long starting waits for the first list. A database that answers at all does so much sooner.
-const FIRST_LIST: Duration = Duration::from_secs(2);
+/// How long a request for the list waits for the databases. What they answer later is announced.
+const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// How old the list may be before a call has it renewed.
+/// How old the list may be before it is renewed.
 const LIST_TIME: Duration = Duration::from_secs(10);
 
 /// What is listed, and since when.
@@ -29,6 +29,20 @@ pub(crate) struct Listing {
     listed: Mutex<BTreeMap<String, String>>,
     since: Mutex<Option<Instant>>,
     handle: Mutex<Option<Handle>>,
+    /// Held by the one who renews it.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Listing {
+    /// How old the list is; nothing before it was asked for.
+    fn age(&self) -> Option<Duration> {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.map(|since| since.elapsed())
+    }
+
+    fn is_new_now(&self) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
 }
 
 /// A table: schema and name.
@@ -44,7 +58,7 @@ struct At {
     table: String,
 }
 
-/// Adds the template and what the databases have now.
+/// Adds the template, and what the databases have when the list is asked for.
 pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, Fault> {
     for (at, database) in postgres.databases.iter().enumerate() {
         let uri = format!("{}{{table}}/schema{}", base(database), suffix(&postgres, at));
@@ -61,23 +75,10 @@ pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Se
     }
     let handle = server.handle();
     *postgres.listing.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
-    // A thread of its own, because this may or may not be called inside of a runtime.
-    let first = postgres.clone();
-    let (done, waiting) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name("postgres-list".to_owned()).spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        if let Ok(runtime) = runtime {
-            runtime.block_on(async {
-                let _ = tokio::time::timeout(FIRST_LIST, first.renew_list()).await;
-                first.close_idle().await;
-            });
-        }
-        let _ = done.send(());
-    });
-    if thread.is_ok() {
-        let _ = waiting.recv_timeout(FIRST_LIST + Duration::from_millis(500));
-    }
-    Ok(server)
+    Ok(server.refresh_resources(move || {
+        let postgres = postgres.clone();
+        async move { postgres.refresh_list().await }
+    }))
 }
 
 fn base(database: &Database) -> String {
@@ -97,17 +98,30 @@ fn suffix(postgres: &Postgres, at: usize) -> String {
 }
 
 impl Postgres {
-    /// Has the list of tables renewed if it is old, without waiting for it.
+    /// Has the list of tables renewed if it is old, without waiting for it. Where nobody has asked for it yet, nobody will miss
+    /// what changed.
     pub(crate) fn touch_list(&self) {
-        let mut since = self.listing.since.lock().unwrap_or_else(PoisonError::into_inner);
-        if since.is_some_and(|since| since.elapsed() < LIST_TIME) {
+        if self.listing.age().is_some_and(|age| age >= LIST_TIME) {
+            self.listing.is_new_now();
+            let this = self.clone();
+            tokio::spawn(async move { this.renew_list().await });
+        }
+    }
+
+    /// Renews the list if it is old. The work goes on where it takes longer than whoever asked waits.
+    async fn refresh_list(&self) {
+        if self.listing.age().is_some_and(|age| age < LIST_TIME) {
             return;
         }
-        *since = Some(Instant::now());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let this = self.clone();
-            runtime.spawn(async move { this.renew_list().await });
-        }
+        let this = self.clone();
+        let renewal = tokio::spawn(async move {
+            let _turn = this.listing.turn.lock().await;
+            // Those who waited for their turn find it done.
+            if this.listing.age().is_none_or(|age| age >= LIST_TIME) {
+                this.renew_list().await;
+            }
+        });
+        let _ = tokio::time::timeout(LIST_WAIT, renewal).await;
     }
 
     async fn renew_list(&self) {
@@ -124,7 +138,7 @@ impl Postgres {
                 now.insert(uri, (database.clone(), table));
             }
         }
-        *self.listing.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.listing.is_new_now();
         let handle = self.listing.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(handle) = handle else { return };
         let resources = handle.resources();
@@ -151,13 +165,6 @@ impl Postgres {
             if resources.insert(resource, handler).is_ok() {
                 listed.insert(uri, label);
             }
-        }
-    }
-
-    /// Closes connections that belong to a runtime that ends.
-    async fn close_idle(&self) {
-        for database in self.databases.iter() {
-            database.close_idle().await;
         }
     }
 }

@@ -1,22 +1,32 @@
 //! Connections to a database: how many, when anew, what a role may be, and the one way statements run.
 //!
-//! A statement runs in a transaction of its own, READ ONLY unless the operator said otherwise, with its settings pinned; rows
-//! are fetched in portions; then the transaction ends and `DISCARD ALL` takes away what the session could have kept (advisory
-//! locks, settings, temporary tables). Where only PostgreSQL's own reading functions can have run, its parts do, all but those
-//! that make the server forget the plans of our own questions. Nobody waits for the end of a reading transaction; the next call
-//! on the connection reads how it went, and takes another connection where it failed. A call that is dropped, or takes too long, asks the server to cancel the statement, and
-//! its connection is closed.
+//! A statement runs in a transaction of its own, READ ONLY unless the operator said otherwise, with its settings pinned; then the
+//! transaction ends and `DISCARD ALL` takes away what the session could have kept (advisory locks, settings, temporary
+//! tables). Where only PostgreSQL's own reading functions can have run, its parts do, all but those that make the server forget
+//! the plans of our own questions. Nobody waits for the end of a reading transaction; the next call on the connection reads how
+//! it went, and takes another connection where it failed. A call that is dropped, or takes too long, asks the server to cancel
+//! the statement, and its connection is closed.
+//!
+//! A statement is vetted by what the catalogue answers, in its own transaction and before the server sees it. That costs an
+//! exchange of messages. Of statements whose names have been harmless before, it is saved: they go out together with
+//! [`GATE`], a question that fails where it would not be answered as before, and behind a failure the server does nothing.
+//! No answer is believed because it was given once: the gate asks again, unless it can tell that nothing has changed.
 
-use crate::cell::{Row, Shape, Type, texts};
+use crate::catalog::{SETTINGS, WHO};
+use crate::cell::{Answer, Request, Row, Taken, Type};
 use crate::config::{Config, Target};
-use crate::guard::{self, CHECK, DENIED_FUNCTIONS, Function, SUSPECT, Seen};
-use crate::wire::{Connection, Described, Fetched, ServerError, Step, Value, WireError};
+use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
+use crate::tools::server_fault;
+use crate::wire::{Connection, DISCARD, Exchange, Exchanged, Fetched, ServerError, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+
+/// How long after its last use a connection is taken to be open still, so that nothing has to be asked first.
+const REST_TIME: Duration = Duration::from_secs(1);
 
 /// How long an unused connection is kept.
 const IDLE_TIME: Duration = Duration::from_secs(300);
@@ -27,14 +37,14 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::fr
 /// What a call may take beyond the statement's own time: connecting, checking, resetting.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Rows asked for at a time.
+/// Rows asked for at a time, where not all of an answer is asked for at once.
 const ROWS_AT_A_TIME: usize = 200;
 
-/// Bytes of rows read beyond the limit before the connection is given up.
-const DRAIN_BYTES_MAX: usize = 1 << 20;
+/// Rows of an answer that is asked for at once, so that the transaction ends without being asked to.
+const ROWS_AT_ONCE: usize = 1_001;
 
-/// Types whose names are kept.
-const TYPES_MAX: usize = 10_000;
+/// Sets of names whose verdicts are kept, and bytes of one.
+const VERDICTS_MAX: (usize, usize) = (200, 4_096);
 
 /// What the role of a connection may do, and what the server is.
 #[derive(Debug, Clone)]
@@ -57,7 +67,17 @@ pub(crate) struct Database {
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
     back_off: Mutex<Option<BackOff>>,
-    types: Mutex<HashMap<(u32, i32), Type>>,
+    pub(crate) types: Mutex<HashMap<(u32, i32), Type>>,
+    verdicts: Mutex<HashMap<Vec<Value>, Verdict>>,
+}
+
+/// What the catalogue last said about a set of names. It is only a guess about what it says now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verdict {
+    /// Nothing, at this mark.
+    Clean(Value),
+    /// That [`CHECK`] has to be asked.
+    Suspect,
 }
 
 struct Idle {
@@ -73,7 +93,7 @@ struct BackOff {
     fault: Fault,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is whole between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -84,13 +104,18 @@ struct Lease {
     connection: Option<Connection>,
     role: Role,
     busy: bool,
-    fresh: bool,
+    /// Whether nobody used it for a moment before.
+    rested: bool,
+    /// Whether no other connection can take its place: it is new, or something of the caller's may have run on it.
+    settled: bool,
     /// Whether something stays in the session that `DISCARD ALL` does not know.
     retired: bool,
     /// Whether the transaction is one that only reads.
     reading: bool,
     /// Whether only PostgreSQL's own reading functions can run in it.
     clean: bool,
+    /// Whether its end was sent along with what it was for.
+    ended: bool,
     _place: OwnedSemaphorePermit,
 }
 
@@ -116,7 +141,7 @@ impl Lease {
         database: &Arc<Database>,
         connection: Connection,
         role: Role,
-        fresh: bool,
+        rested: Option<bool>,
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
@@ -124,16 +149,57 @@ impl Lease {
             connection: Some(connection),
             role,
             busy: false,
-            fresh,
+            rested: rested.unwrap_or_default(),
+            settled: rested.is_none(),
             retired: false,
             reading: false,
             clean: false,
+            ended: false,
             _place: place,
         }
     }
 
     fn connection(&mut self) -> Result<&mut Connection, WireError> {
         self.connection.as_mut().ok_or_else(|| WireError::Broken("the connection is closed".to_owned()))
+    }
+
+    /// A statement of our own that the server keeps, where it is always the same process of it.
+    fn kept<'a>(&self, name: &'static str, sql: &'a str, parameters: &'a [Value]) -> Step<'a> {
+        Step { name: if self.role.direct { name } else { "" }, sql, parameters }
+    }
+
+    /// Whether a connection that was kept turned out to be closed: the server never answered what was sent.
+    fn is_stale<T>(&self, result: &Result<T, Stop>) -> bool {
+        matches!(result, Err(Stop::Wire(WireError::Broken(_)))) && !self.settled
+    }
+
+    /// What ends a transaction that only reads, and takes away what the session may have kept.
+    fn ending(&self) -> [&'static [Step<'static>]; 2] {
+        if self.clean { [&ROLLBACK, &RESET] } else { [&ROLLBACK_ONCE, &DISCARD_ALL] }
+    }
+}
+
+/// What a connection is taken for.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    /// A transaction; for a statement that was seen, if any.
+    Open(Mode, Option<&'a Seen>),
+    /// A statement that only reads.
+    Read(&'a Seen, Request<'a>),
+}
+
+/// Why a statement has no answer.
+enum Stop {
+    /// It may not run, or makes no sense.
+    Refused(Fault),
+    Wire(WireError),
+    /// The gate was closed: the catalogue has to be asked.
+    Gate,
+}
+
+impl From<WireError> for Stop {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
     }
 }
 
@@ -148,34 +214,12 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// The rows of a statement.
-#[derive(Debug, Default)]
-pub(crate) struct Answer {
-    pub(crate) described: Described,
-    pub(crate) types: Vec<Type>,
-    pub(crate) rows: Vec<Row>,
-    /// Whether there were more than the limits allow.
-    pub(crate) truncated: bool,
-    /// What the server says it did, for example `INSERT 0 1`; nothing where it was stopped.
-    pub(crate) tag: String,
-}
-
 /// What is known about a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// For example 150004.
     pub(crate) version: u32,
     pub(crate) encrypted: bool,
-}
-
-/// What to run, and how much of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'a> {
-    pub(crate) sql: &'a str,
-    pub(crate) parameters: &'a [serde_json::Value],
-    /// Rows to pass over.
-    pub(crate) skip: usize,
-    pub(crate) rows_max: usize,
 }
 
 impl Database {
@@ -187,20 +231,13 @@ impl Database {
             idle: Mutex::default(),
             back_off: Mutex::default(),
             types: Mutex::default(),
+            verdicts: Mutex::default(),
         }
     }
 
     /// Forgets the names of types: they may have changed.
     pub(crate) fn forget_types(&self) {
         lock(&self.types).clear();
-    }
-
-    /// Closes the connections that nobody uses.
-    pub(crate) async fn close_idle(&self) {
-        let idle = std::mem::take(&mut *lock(&self.idle));
-        for idle in idle {
-            idle.connection.close().await;
-        }
     }
 
     async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, Fault> {
@@ -211,7 +248,8 @@ impl Database {
         };
         while let Some(idle) = { lock(&self.idle).pop() } {
             if reuse && idle.since.elapsed() < IDLE_TIME {
-                return Ok(Lease::new(self, idle.connection, idle.role, false, place));
+                let rested = Some(idle.since.elapsed() >= REST_TIME);
+                return Ok(Lease::new(self, idle.connection, idle.role, rested, place));
             }
             idle.connection.close().await;
         }
@@ -222,7 +260,7 @@ impl Database {
         match self.connect().await {
             Ok((connection, role)) => {
                 *lock(&self.back_off) = None;
-                Ok(Lease::new(self, connection, role, true, place))
+                Ok(Lease::new(self, connection, role, None, place))
             }
             Err(fault) => {
                 let mut back_off = lock(&self.back_off);
@@ -235,7 +273,7 @@ impl Database {
 
     async fn connect(&self) -> Result<(Connection, Role), Fault> {
         let mut connection = Connection::open(&self.target).await?;
-        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[(WHO, &[])])).await;
+        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::once(WHO, &[])])).await;
         let answer = asked.map_err(|_| Fault::new("The server did not answer in time."))?.map_err(|e| self.fault(e))?;
         let row = answer.first().and_then(|rows| rows.first());
         let row = row.ok_or_else(|| Fault::new("The server did not say what the role is."))?;
@@ -278,108 +316,142 @@ impl Database {
         })
     }
 
-    /// An open transaction. A connection that was closed while nobody used it is replaced once; nothing has run by then.
-    async fn begin(self: &Arc<Self>, mode: Mode, seen: Option<&Seen>) -> Result<Lease, Fault> {
+    /// Does something on a connection. One that was closed while nobody used it is replaced once; nothing has run by then.
+    async fn on_lease(self: &Arc<Self>, work: Work<'_>) -> Result<(Lease, Answer), Fault> {
         let mut lease = self.lease(true).await?;
-        let mut started = self.open(&mut lease, mode, seen).await;
-        if matches!(started, Err(WireError::Broken(_))) && !lease.fresh {
-            lease.connection = None;
+        let mut result = self.work(&mut lease, work).await;
+        if lease.is_stale(&result) {
+            (lease.connection, lease.busy) = (None, false);
             drop(lease);
             lease = self.lease(false).await?;
-            started = self.open(&mut lease, mode, seen).await;
+            result = self.work(&mut lease, work).await;
         }
-        let (functions, schemas) = match started {
-            Ok(answers) => answers,
-            Err(error) => {
-                let alive = matches!(error, WireError::Server(_));
-                if !alive {
-                    lease.connection = None;
-                }
-                let fault = self.fault(error);
-                if alive {
-                    let _ = self.end(&mut lease, false).await;
-                }
-                return Err(fault);
+        match result {
+            Ok(answer) => Ok((lease, answer)),
+            Err(stop) => {
+                let fault = self.stopped(&mut lease, stop);
+                let _ = self.end(&mut lease, false).await;
+                Err(fault)
             }
-        };
-        if let Some(seen) = seen
-            && let Err(fault) = self.vet(&lease.role, seen, &functions, &schemas)
-        {
-            let _ = self.end(&mut lease, false).await;
-            return Err(fault);
         }
-        Ok(lease)
     }
 
-    /// Opens a transaction; the functions that the statement seen may call and that have to be judged, and the schemas that it
-    /// names and must not.
-    async fn open(
-        &self,
-        lease: &mut Lease,
-        mode: Mode,
-        seen: Option<&Seen>,
-    ) -> Result<(Vec<Function>, Vec<Row>), WireError> {
-        (lease.reading, lease.clean) = (mode == Mode::Read, false);
-        let begin = if mode == Mode::Read { "BEGIN READ ONLY" } else { "BEGIN READ WRITE" };
-        let plain = |sql| Step { name: "", sql, parameters: &[] };
+    async fn work(&self, lease: &mut Lease, work: Work<'_>) -> Result<Answer, Stop> {
+        match work {
+            Work::Open(mode, seen) => self.open(lease, mode, seen).await.map(|()| Answer::default()),
+            Work::Read(seen, request) => self.read(lease, seen, request).await,
+        }
+    }
+
+    /// Opens a transaction; what the statement seen may call has been asked of the catalogue, and may be called.
+    async fn open(&self, lease: &mut Lease, mode: Mode, seen: Option<&Seen>) -> Result<(), Stop> {
+        // Nothing has begun yet.
+        (lease.reading, lease.clean, lease.ended) = (mode == Mode::Read, false, true);
+        if let Some(seen) = seen {
+            seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
+        }
+        lease.ended = false;
         let settings = self.settings();
-        let direct = lease.role.direct;
-        let kept = |name: &'static str, sql, parameters| Step { name: if direct { name } else { "" }, sql, parameters };
-        let mut steps = vec![plain(begin), kept("linchpin_settings", SETTINGS, &settings)];
+        let begin = lease.kept("linchpin_begin", "BEGIN READ ONLY", &[]);
+        let begin = if mode == Mode::Read { begin } else { Step::once("BEGIN READ WRITE", &[]) };
+        let mut steps = vec![begin, lease.kept("linchpin_settings", SETTINGS, &settings)];
         let Some(seen) = seen else {
             if mode != Mode::Read {
-                steps.push(plain("SET LOCAL jit TO DEFAULT"));
+                steps.push(Step::once("SET LOCAL jit TO DEFAULT", &[]));
             }
-            Self::batch_on(lease, &steps).await?;
-            return Ok((Vec::new(), Vec::new()));
+            Self::run_on(lease, &steps).await?;
+            return Ok(());
         };
-        // Servers before version 12 choose for themselves between a plan for all parameters and one for each.
-        let generic = direct && lease.role.version >= 120_000;
-        let (before, after) = (
-            plain("SET LOCAL plan_cache_mode TO force_generic_plan"),
-            [plain("SET LOCAL plan_cache_mode TO DEFAULT"), plain("SET LOCAL jit TO DEFAULT")],
-        );
-        let after = if generic { &after[..] } else { &after[1..] };
-        let suspect = suspect_parameters(seen);
-        let schemas = self.schema_parameters(seen);
-        steps.extend(generic.then_some(before));
-        let asked = steps.len();
-        steps.push(kept("linchpin_suspect", SUSPECT, &suspect));
-        if !self.target.schemas.is_empty() {
-            steps.push(kept("linchpin_schemas", FOREIGN_SCHEMAS, &schemas));
-        }
-        steps.extend(after);
-        let mut answers = Self::batch_on(lease, &steps).await?;
-        let foreign = if self.target.schemas.is_empty() { Vec::new() } else { std::mem::take(&mut answers[asked + 1]) };
-        // Anything but a plain no is looked at.
-        let suspicious = answers[asked].first().is_none_or(|row| row.cell(0).as_deref() != Some("f"));
+        let names = seen.names(&self.target.schemas);
+        let check = seen.check();
+        let guessed = lock(&self.verdicts).get(&names).cloned();
         let mut functions = Vec::new();
+        let mut suspicious = guessed == Some(Verdict::Suspect);
+        if !suspicious {
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_suspect", SUSPECT, &names));
+            let answers = Self::run_on(lease, &steps).await?;
+            let row = answers[asked].first();
+            // Anything but a plain no is looked at.
+            suspicious = row.is_none_or(|row| row.cell(0).as_deref() != Some("f"));
+            let mark = row.and_then(|row| row.cell(1)).map(|mark| mark.into_owned());
+            self.remember(names.clone(), if suspicious { Verdict::Suspect } else { Verdict::Clean(mark) });
+            steps = vec![Step::once("SET LOCAL jit TO off", &[])];
+        }
         if suspicious {
-            let check = check_parameters(seen);
-            let mut steps = vec![plain("SET LOCAL jit TO off")];
-            steps.extend(generic.then_some(before));
-            let asked = steps.len();
-            steps.push(kept("linchpin_check", CHECK, &check));
-            steps.extend(after);
-            functions = Self::batch_on(lease, &steps).await?[asked].iter().map(function).collect();
+            let schemas = [names[4].clone(), names[5].clone()];
+            let foreign = steps.len();
+            steps.push(lease.kept("linchpin_schemas", FOREIGN_SCHEMAS, &schemas));
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_check", CHECK, &check));
+            let answers = Self::run_on(lease, &steps).await?;
+            functions.extend(answers[asked].iter().map(Function::new));
+            self.vet_schemas(&answers[foreign])?;
+            if functions.is_empty() {
+                // It may be clean now.
+                lock(&self.verdicts).remove(&names);
+            }
         }
-        let harmless = |f: &Function| f.builtin && guard::judge(f, &[], lease.role.protected_settings).is_ok();
-        lease.clean = mode == Mode::Read && direct && functions.iter().all(harmless);
-        Ok((functions, foreign))
+        let protected = lease.role.protected_settings;
+        let harmless = |f: &Function| f.builtin && guard::judge(f, &[], protected).is_ok();
+        lease.clean = mode == Mode::Read && lease.role.direct && functions.iter().all(harmless);
+        let judge = |function| guard::judge(function, &self.config.allow_functions, protected);
+        functions.iter().try_for_each(judge).map_err(Stop::Refused)
     }
 
-    async fn batch_on(lease: &mut Lease, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
-        lease.busy = true;
-        let answers = lease.connection()?.batch(steps).await;
-        if !matches!(answers, Err(WireError::Broken(_) | WireError::TooLarge)) {
-            lease.busy = false;
+    fn remember(&self, names: Vec<Value>, verdict: Verdict) {
+        let bytes: usize = names.iter().flatten().map(String::len).sum();
+        if bytes > VERDICTS_MAX.1 {
+            return;
         }
-        answers
+        let mut verdicts = lock(&self.verdicts);
+        if verdicts.len() >= VERDICTS_MAX.0 {
+            verdicts.clear();
+        }
+        verdicts.insert(names, verdict);
     }
 
-    async fn run_on(lease: &mut Lease, statements: &[(&str, &[Value])]) -> Result<Vec<Vec<Row>>, WireError> {
+    /// Runs a statement in a transaction that only reads: in one exchange where its names have been harmless before, in two
+    /// where not.
+    async fn read(&self, lease: &mut Lease, seen: &Seen, request: Request<'_>) -> Result<Answer, Stop> {
+        (lease.reading, lease.clean, lease.ended) = (true, false, true);
+        seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
+        if lease.connection()?.is_closed().await {
+            return Err(Stop::Wire(WireError::Broken("the server closed the connection".to_owned())));
+        }
+        let mut names = seen.names(&self.target.schemas);
+        let guessed = lock(&self.verdicts).get(&names).cloned();
+        if let (Some(Verdict::Clean(mark)), true, false) = (guessed, lease.role.direct, lease.rested) {
+            let known = names.clone();
+            names.push(mark);
+            let settings = self.settings();
+            let mut steps = vec![
+                lease.kept("linchpin_begin", "BEGIN READ ONLY", &[]),
+                lease.kept("linchpin_settings", SETTINGS, &settings),
+            ];
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_gate", GATE, &names));
+            // Nothing of the caller runs unless the gate says so.
+            (lease.clean, lease.ended) = (true, false);
+            match self.fetch(lease, &steps, request).await {
+                Ok((answer, answers)) => {
+                    let mark = answers[asked].first().and_then(|row| row.cell(0)).map(|mark| mark.into_owned());
+                    if names.last() != Some(&mark) {
+                        self.remember(known, Verdict::Clean(mark));
+                    }
+                    return Ok(answer);
+                }
+                Err(Stop::Gate) => {
+                    lock(&self.verdicts).remove(&known);
+                    let _ = self.end(lease, false).await;
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.open(lease, Mode::Read, Some(seen)).await?;
+        Ok(self.fetch(lease, &[], request).await?.0)
+    }
+
+    async fn run_on(lease: &mut Lease, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
         lease.busy = true;
-        let answers = lease.connection()?.run(statements).await;
+        let answers = lease.connection()?.run(steps).await;
         if !matches!(answers, Err(WireError::Broken(_) | WireError::TooLarge)) {
             lease.busy = false;
         }
@@ -408,23 +480,22 @@ impl Database {
             return Ok(());
         }
         if lease.reading {
-            let (clean, mut sent) = (lease.clean, false);
-            lease.busy = true;
-            if let Ok(connection) = lease.connection() {
-                if !clean {
-                    connection.forget();
+            if !lease.ended {
+                lease.busy = true;
+                let ending = lease.ending();
+                let sent = match lease.connection() {
+                    Ok(connection) => connection.send_off(&ending).await.is_ok(),
+                    Err(_) => false,
+                };
+                (lease.busy, lease.ended) = (false, true);
+                if !sent {
+                    lease.connection = None;
                 }
-                let reset = if clean { &RESET[..] } else { &["DISCARD ALL"][..] };
-                sent = connection.send_off(&[&["ROLLBACK"], reset]).await.is_ok();
-            }
-            lease.busy = false;
-            if !sent {
-                lease.connection = None;
             }
             return Ok(());
         }
         let finish = if keep { "COMMIT" } else { "ROLLBACK" };
-        let ended = match Self::run_on(lease, &[(finish, &[])]).await {
+        let ended = match Self::run_on(lease, &[Step::once(finish, &[])]).await {
             Ok(_) => Ok(()),
             Err(WireError::Server(error)) => Err(self.fault(WireError::Server(error))),
             Err(error) => {
@@ -434,9 +505,13 @@ impl Database {
                     .hint("Check with a SELECT before repeating it."));
             }
         };
-        match Self::run_on(lease, &[("DISCARD ALL", &[])]).await {
-            Ok(_) => lease.connection.iter_mut().for_each(Connection::forget),
-            Err(_) => lease.connection = None,
+        // How it went, the next exchange reads.
+        let sent = match lease.connection() {
+            Ok(connection) => connection.send_off(&[&DISCARD_ALL]).await.is_ok(),
+            Err(_) => false,
+        };
+        if !sent {
+            lease.connection = None;
         }
         ended
     }
@@ -449,34 +524,10 @@ impl Database {
         vec![milliseconds(statement), milliseconds(self.config.lock_timeout), milliseconds(statement + GRACE), path]
     }
 
-    fn schema_parameters(&self, seen: &Seen) -> Vec<Value> {
-        let allowed = &self.target.schemas;
-        let named: &[String] = if allowed.is_empty() { &[] } else { &seen.qualifiers };
-        vec![Some(texts(named)), Some(texts(allowed))]
-    }
-
-    /// Whether the catalogue's answers allow the statement.
-    fn vet(&self, role: &Role, seen: &Seen, functions: &[Function], schemas: &[Row]) -> Result<(), Fault> {
-        if seen.folded && !role.utf8 {
-            return Err(
-                Fault::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
-            );
-        }
-        if let guard::Statement::Show(name) = &seen.statement
-            && role.protected_settings
-            && !guard::is_plain_setting(name)
-        {
-            return Err(Fault::new(format!(
-                "SHOW {name} is not allowed: this role could read protected settings with it."
-            ))
-            .hint("SHOW of harmless settings (server_version, search_path, timezone, work_mem, …) works."));
-        }
-        if let Some(row) = schemas.first() {
-            return Err(Fault::new(format!("Schema {} is not one of those this server may read.", row.text(0)))
-                .hint(format!("Allowed: {}.", self.target.schemas.join(", "))));
-        }
-        let judge = |function| guard::judge(function, &self.config.allow_functions, role.protected_settings);
-        functions.iter().try_for_each(judge)
+    fn vet_schemas(&self, foreign: &[Row]) -> Result<(), Stop> {
+        let Some(row) = foreign.first() else { return Ok(()) };
+        let why = format!("Schema {} is not one of those this server may read.", row.text(0));
+        Err(Stop::Refused(Fault::new(why).hint(format!("Allowed: {}.", self.target.schemas.join(", ")))))
     }
 
     /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that prepare
@@ -489,22 +540,32 @@ impl Database {
         request: Request<'_>,
     ) -> Result<Answer, Fault> {
         let work = async {
-            let mut lease = self.begin(mode, seen).await?;
+            if let (Mode::Read, Some(seen), []) = (mode, seen, before) {
+                let (lease, answer) = self.on_lease(Work::Read(seen, request)).await?;
+                return self.finish(lease, mode, Ok(answer)).await;
+            }
+            let (mut lease, _) = self.on_lease(Work::Open(mode, seen)).await?;
             lease.retired = !before.is_empty();
-            let prepared = Self::run_on(&mut lease, before).await.map_err(|e| self.fault(e));
+            let before: Vec<Step<'_>> = before.iter().map(|(sql, parameters)| Step::once(sql, parameters)).collect();
+            let prepared = Self::run_on(&mut lease, &before).await.map_err(|e| self.fault(e));
             let result = match prepared {
                 Ok(_) => self.statement(&mut lease, request).await,
                 Err(fault) => Err(fault),
             };
             self.finish(lease, mode, result).await
         };
-        self.within(work).await
+        let mut answer = self.within(work).await?;
+        match self.name_types(&mut answer).await {
+            // What was written is written: the types are shown by their numbers.
+            Err(fault) if mode == Mode::Read => Err(fault),
+            _ => Ok(answer),
+        }
     }
 
     /// Runs several statements of a caller in one transaction: all or nothing.
     pub(crate) async fn ask_all(self: &Arc<Self>, requests: &[Request<'_>]) -> Result<Vec<Answer>, Fault> {
         let work = async {
-            let mut lease = self.begin(Mode::Write, None).await?;
+            let (mut lease, _) = self.on_lease(Work::Open(Mode::Write, None)).await?;
             let mut result = Ok(Vec::with_capacity(requests.len()));
             for (at, request) in requests.iter().enumerate() {
                 let answer = self.statement(&mut lease, *request).await;
@@ -528,12 +589,12 @@ impl Database {
     /// Runs a statement of our own in a reading transaction; its rows, and what is known about the connection.
     pub(crate) async fn own(self: &Arc<Self>, sql: &str, parameters: &[Value]) -> Result<(Vec<Row>, Link), Fault> {
         let work = async {
-            let mut lease = self.begin(Mode::Read, None).await?;
+            let (mut lease, _) = self.on_lease(Work::Open(Mode::Read, None)).await?;
             let link = Link {
                 version: lease.role.version,
                 encrypted: lease.connection.as_ref().is_some_and(|connection| connection.encrypted),
             };
-            let result = Self::run_on(&mut lease, &[(sql, parameters)]).await.map_err(|e| self.fault(e));
+            let result = Self::run_on(&mut lease, &[Step::once(sql, parameters)]).await.map_err(|e| self.fault(e));
             let rows = result.map(|answers| answers.into_iter().next().unwrap_or_default());
             Ok((self.finish(lease, Mode::Read, rows).await?, link))
         };
@@ -541,137 +602,109 @@ impl Database {
     }
 
     async fn statement(&self, lease: &mut Lease, request: Request<'_>) -> Result<Answer, Fault> {
-        lease.busy = true;
-        match self.fetch(lease, request).await {
-            Ok((answer, drained)) => {
-                lease.busy = !drained;
-                Ok(answer)
-            }
-            Err(error) => {
-                match &error {
-                    WireError::Server(_) => lease.busy = false,
-                    WireError::Broken(_) => {
-                        lease.connection = None;
-                    }
-                    WireError::TooLarge => {}
+        match self.fetch(lease, &[], request).await {
+            Ok((answer, _)) => Ok(answer),
+            Err(stop) => Err(self.stopped(lease, stop)),
+        }
+    }
+
+    /// The words for why there is no answer; a connection that is lost is given up.
+    fn stopped(&self, lease: &mut Lease, stop: Stop) -> Fault {
+        match stop {
+            Stop::Refused(fault) => fault,
+            Stop::Gate => Fault::new("The catalogue changes too fast to be asked.").hint("Try again."),
+            Stop::Wire(error) => {
+                if matches!(error, WireError::Broken(_)) {
+                    lease.connection = None;
                 }
-                Err(self.fault(error))
+                self.fault(error)
             }
         }
     }
 
-    /// The rows, and whether the connection is ready for something else.
-    async fn fetch(&self, lease: &mut Lease, request: Request<'_>) -> Result<(Answer, bool), WireError> {
-        let connection = lease.connection()?;
-        let described = connection.prepare(request.sql).await?;
-        if described.parameters.len() != request.parameters.len() {
-            let (wants, has) = (described.parameters.len(), request.parameters.len());
-            return Err(WireError::Server(ServerError {
-                code: "08P01".to_owned(),
-                message: format!("The statement takes {wants} params and {has} were passed"),
-                hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
-                position: None,
-            }));
-        }
-        if self.look_up_types(connection, &described).await? {
-            // Looking the types up has replaced the statement without a name.
-            connection.prepare(request.sql).await?;
-        }
-        let types = self.known_types(&described);
-        let parameters: Vec<Value> = request
-            .parameters
-            .iter()
-            .zip(&described.parameters)
-            .map(|(v, oid)| crate::cell::parameter(v, *oid))
-            .collect();
-        let names: usize = described.fields.iter().map(|field| field.name.len() + 10).sum();
-        let (mut rows, mut bytes, mut skip, mut drained) = (Vec::new(), 0_usize, request.skip, 0_usize);
+    /// The rows of a statement, and those of the questions that go out before it. A reading transaction whose rows are all
+    /// asked for at once is ended in the same exchange.
+    async fn fetch(
+        &self,
+        lease: &mut Lease,
+        questions: &[Step<'_>],
+        request: Request<'_>,
+    ) -> Result<(Answer, Vec<Vec<Row>>), Stop> {
+        // From here on it may run: no other connection repeats it, unless this one turns out to have been closed.
+        lease.settled |= questions.is_empty();
         let bytes_max = self.config.max_bytes;
-        let mut full = false;
-        let mut first = true;
-        let tag = loop {
-            let wanted = (request.rows_max + 1).saturating_sub(rows.len()) + skip;
-            let count = i32::try_from(wanted.min(ROWS_AT_A_TIME)).unwrap_or(i32::MAX);
-            let on = |row: Row| {
-                if skip > 0 {
-                    skip -= 1;
-                    return Ok(());
-                }
-                bytes += row.bytes() + names;
-                if full || rows.len() >= request.rows_max || bytes > bytes_max {
-                    full = true;
-                    drained += row.bytes();
-                } else {
-                    rows.push(row);
-                }
-                if drained > DRAIN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(()) }
-            };
-            let fetched = if std::mem::take(&mut first) {
-                connection.start(&parameters, count, bytes_max, on).await
-            } else {
-                connection.fetch(count, bytes_max, on).await
-            };
-            match fetched {
-                Ok(Fetched::Done(tag)) => break Some(tag),
-                Ok(Fetched::Suspended) if full => break Some(String::new()),
-                Ok(Fetched::Suspended) => {}
-                // What was read is a good beginning; the rest is not worth its bytes.
-                Err(WireError::TooLarge) if !rows.is_empty() => {
-                    full = true;
-                    break None;
-                }
-                Err(error) => return Err(error),
+        let mut taken = Taken::new(request, bytes_max);
+        let at_once = lease.reading && lease.role.direct && taken.wanted() <= ROWS_AT_ONCE;
+        let count = |taken: &Taken| if at_once { taken.wanted() } else { taken.wanted().min(ROWS_AT_A_TIME) };
+        let count = |taken: &Taken| i32::try_from(count(taken)).unwrap_or(i32::MAX);
+        let ending = lease.ending();
+        let after: &[&[Step<'_>]] = if at_once { &ending } else { &[] };
+        // What form parameters take depends on what the statement wants them to be.
+        let whole = request.parameters.is_empty();
+        let mut found = Exchanged::default();
+        let mut out = Exchange { first: questions, prepare: Some(request.sql), ..Exchange::default() };
+        if whole {
+            out = Exchange { bind: Some(&[]), rows: Some(count(&taken)), after, ..out };
+            lease.ended = at_once;
+        }
+        let mut went = Self::exchange_on(lease, out, &mut found, &mut taken).await;
+        lease.settled |= lease.connection.as_ref().is_some_and(|connection| connection.heard);
+        if went.is_ok() {
+            if found.answers.len() < questions.len() {
+                return Err(Stop::Gate);
             }
-        };
-        if full && rows.is_empty() {
-            return Err(WireError::TooLarge);
+            check_parameters_count(&found, request.parameters.len())?;
+            if let Some(error) = found.failure.take() {
+                return Err(Stop::Wire(WireError::Server(error)));
+            }
         }
-        let drained = tag.is_some();
-        Ok((Answer { described, types, rows, truncated: full, tag: tag.unwrap_or_default() }, drained))
+        let answers = std::mem::take(&mut found.answers);
+        if went.is_ok() && !whole {
+            let pairs = request.parameters.iter().zip(&found.described.parameters);
+            let parameters: Vec<Value> = pairs.map(|(value, oid)| crate::cell::parameter(value, *oid)).collect();
+            let rows = Some(count(&taken));
+            lease.ended = at_once;
+            let out = Exchange { bind: Some(&parameters), rows, after, ..Exchange::default() };
+            went = Self::exchange_on(lease, out, &mut found, &mut taken).await;
+        }
+        while went.is_ok() && found.failure.is_none() && found.fetched == Some(Fetched::Suspended) {
+            if taken.full || at_once {
+                break;
+            }
+            let out = Exchange { rows: Some(count(&taken)), ..Exchange::default() };
+            went = Self::exchange_on(lease, out, &mut found, &mut taken).await;
+        }
+        match (went, found.failure) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(error)) => return Err(Stop::Wire(WireError::Server(error))),
+            // What was read is a good beginning; the rest is not worth its bytes.
+            (Err(WireError::TooLarge), _) if !taken.rows.is_empty() => taken.full = true,
+            (Err(error), _) => return Err(Stop::Wire(error)),
+        }
+        if taken.full && taken.rows.is_empty() {
+            return Err(Stop::Wire(WireError::TooLarge));
+        }
+        let tag = match found.fetched {
+            Some(Fetched::Done(tag)) => tag,
+            _ => String::new(),
+        };
+        let (described, rows, truncated) = (found.described, taken.rows, taken.full);
+        Ok((Answer { described, types: Vec::new(), rows, truncated, tag }, answers))
     }
 
-    fn known_types(&self, described: &Described) -> Vec<Type> {
-        let known = lock(&self.types);
-        let unknown = |oid| Type { name: format!("oid {oid}"), shape: Shape::of(oid), array: None };
-        described
-            .fields
-            .iter()
-            .map(|field| {
-                known.get(&(field.type_oid, field.type_modifier)).cloned().unwrap_or_else(|| unknown(field.type_oid))
-            })
-            .collect()
-    }
-
-    /// Looks up the types that are not known yet; says whether there were any.
-    async fn look_up_types(&self, connection: &mut Connection, described: &Described) -> Result<bool, WireError> {
-        let mut missing: Vec<(u32, i32)> = {
-            let known = lock(&self.types);
-            let all = described.fields.iter().map(|field| (field.type_oid, field.type_modifier));
-            all.filter(|key| !known.contains_key(key)).collect()
-        };
-        missing.sort_unstable();
-        missing.dedup();
-        if missing.is_empty() {
-            return Ok(false);
-        }
-        let list = |items: Vec<String>| Some(texts(items));
-        let parameters = [
-            list(missing.iter().map(|(oid, _)| oid.to_string()).collect()),
-            list(missing.iter().map(|(_, modifier)| modifier.to_string()).collect()),
-        ];
-        let answers = connection.run(&[(TYPES, &parameters)]).await?;
-        let mut known = lock(&self.types);
-        if known.len() > TYPES_MAX {
-            known.clear();
-        }
-        for row in answers.iter().flatten() {
-            let number = |at: usize| row.text(at).parse::<u32>().unwrap_or_default();
-            let key = (number(0), row.text(1).parse().unwrap_or(-1));
-            let array = row.cell(3).and_then(|delimiter| delimiter.chars().next());
-            let element = if array.is_some() { number(4) } else { key.0 };
-            known.insert(key, Type { name: row.text(2), shape: Shape::of(element), array });
-        }
-        Ok(true)
+    /// An exchange about a statement of a caller. Where not all of it was read, the lease stays busy.
+    async fn exchange_on(
+        lease: &mut Lease,
+        out: Exchange<'_>,
+        found: &mut Exchanged,
+        taken: &mut Taken,
+    ) -> Result<(), WireError> {
+        lease.busy = true;
+        found.fetched = None;
+        let bytes_max = taken.bytes_max;
+        let went = lease.connection()?.exchange(out, found, bytes_max, |of, row| taken.take(of, row)).await;
+        lease.busy = matches!(went, Err(WireError::Broken(_) | WireError::TooLarge));
+        went
     }
 
     /// The words for a failure.
@@ -688,38 +721,36 @@ impl Database {
     }
 }
 
-fn suspect_parameters(seen: &Seen) -> Vec<Value> {
-    let called = seen.called.iter().map(|(_, name)| name).chain(&seen.dotted);
-    vec![Some(texts(called)), Some(texts(&seen.operators)), Some(texts(&seen.names)), Some(texts(DENIED_FUNCTIONS))]
-}
-
-fn check_parameters(seen: &Seen) -> Vec<Value> {
-    let (schemas, names): (Vec<&str>, Vec<&str>) = seen.called.iter().map(|(s, n)| (s.as_str(), n.as_str())).unzip();
-    let flag = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
-    vec![
-        Some(texts(schemas)),
-        Some(texts(names)),
-        Some(texts(&seen.dotted)),
-        Some(texts(&seen.operators)),
-        flag(seen.operator_syntax),
-        Some(texts(&seen.names)),
-        flag(seen.casts),
-        Some(texts(DENIED_FUNCTIONS)),
-    ]
-}
-
-/// A row of [`CHECK`].
-fn function(row: &Row) -> Function {
-    Function {
-        why: row.text(0),
-        schema: row.text(1),
-        name: row.text(2),
-        volatile: row.text(3) == "v",
-        trusted: row.is_true(4),
-        definer: row.is_true(5),
-        builtin: row.is_true(6),
-        extension: row.text(7),
+/// Whether as many parameters were passed as the statement takes.
+fn check_parameters_count(found: &Exchanged, has: usize) -> Result<(), Stop> {
+    let wants = found.described.parameters.len();
+    // A statement that could not be parsed takes nothing.
+    if wants == has || found.failure.as_ref().is_some_and(|error| error.code != "08P01") {
+        return Ok(());
     }
+    Err(Stop::Wire(WireError::Server(ServerError {
+        code: "08P01".to_owned(),
+        message: format!("The statement takes {wants} params and {has} were passed"),
+        hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
+        position: None,
+    })))
+}
+
+/// Adds a question that is planned once for all its parameters, and not compiled; its place. What callers ask is planned and
+/// compiled as the server is set. Servers before version 12 choose for themselves between a plan for all parameters and one
+/// for each.
+fn planned<'a>(lease: &Lease, steps: &mut Vec<Step<'a>>, question: Step<'a>) -> usize {
+    let generic = lease.role.direct && lease.role.version >= 120_000;
+    if generic {
+        steps.push(lease.kept("linchpin_generic", "SET LOCAL plan_cache_mode TO force_generic_plan", &[]));
+    }
+    steps.push(question);
+    let place = steps.len() - 1;
+    if generic {
+        steps.push(lease.kept("linchpin_any_plan", "SET LOCAL plan_cache_mode TO DEFAULT", &[]));
+    }
+    steps.push(lease.kept("linchpin_jit", "SET LOCAL jit TO DEFAULT", &[]));
+    place
 }
 
 /// A name as SQL writes it.
@@ -727,73 +758,23 @@ pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn server_fault(error: &ServerError) -> Fault {
-    let place = error.position.map(|at| format!(", at character {at}")).unwrap_or_default();
-    let message = format!("{} (SQLSTATE {}{place})", error.message, error.code);
-    let own = match error.code.as_str() {
-        "57014" => "It ran out of time. Narrow it: fewer rows, an indexed condition, LIMIT; pg_explain shows the plan.",
-        "55P03" => "Somebody else holds a lock on it; try again in a moment.",
-        "42P01" => "See pg_list_objects for what there is; names with capitals need double quotes.",
-        "42703" => "See pg_describe for the columns; names with capitals need double quotes.",
-        "42883" => "There is no such function or operator for these types; a cast may be missing.",
-        "42501" => "The role of this server has no right to that.",
-        "25006" => "This server only reads here.",
-        "42601" => "Correct the syntax near the position.",
-        "22P02" | "22007" | "22003" => "Correct the value; pass values as params instead of writing them into sql.",
-        "42P18" | "42804" => "Say the type of a parameter with a cast, for example $1::int.",
-        _ => "Correct the statement and try again.",
-    };
-    Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned()))
+const fn kept(name: &'static str, sql: &'static str) -> Step<'static> {
+    Step { name, sql, parameters: &[] }
 }
 
+/// The end of a transaction that only reads.
+const ROLLBACK: [Step<'static>; 1] = [kept("linchpin_rollback", "ROLLBACK")];
+const ROLLBACK_ONCE: [Step<'static>; 1] = [kept("", "ROLLBACK")];
+
+const DISCARD_ALL: [Step<'static>; 1] = [kept("", DISCARD)];
+
 /// What `DISCARD ALL` does, without forgetting plans and statements.
-const RESET: [&str; 7] = [
-    "CLOSE ALL",
-    "SET SESSION AUTHORIZATION DEFAULT",
-    "RESET ALL",
-    "UNLISTEN *",
-    "SELECT pg_catalog.pg_advisory_unlock_all()",
-    "DISCARD SEQUENCES",
-    "DISCARD TEMP",
+const RESET: [Step<'static>; 7] = [
+    kept("linchpin_close", "CLOSE ALL"),
+    kept("linchpin_authorization", "SET SESSION AUTHORIZATION DEFAULT"),
+    kept("linchpin_reset", "RESET ALL"),
+    kept("linchpin_unlisten", "UNLISTEN *"),
+    kept("linchpin_unlock", "SELECT pg_catalog.pg_advisory_unlock_all()"),
+    kept("linchpin_sequences", "DISCARD SEQUENCES"),
+    kept("linchpin_temporary", "DISCARD TEMP"),
 ];
-
-/// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read protected
-/// settings; the server's version, encoding and process. The role of the login counts too: it can be returned to.
-const WHO: &str = r"
-SELECT bool_or(r.rolsuper),
-  coalesce((SELECT min(g.rolname::text) FROM pg_catalog.pg_roles g
-    WHERE g.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
-    AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))), ''),
-  EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
-    AND (pg_catalog.pg_has_role(session_user, c.relowner, 'MEMBER') OR pg_catalog.pg_has_role(current_user, c.relowner, 'MEMBER')))
-  OR EXISTS (SELECT FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
-    AND (pg_catalog.pg_has_role(session_user, d.datdba, 'MEMBER') OR pg_catalog.pg_has_role(current_user, d.datdba, 'MEMBER'))),
-  bool_or(r.rolsuper) OR EXISTS (SELECT FROM pg_catalog.pg_roles g WHERE g.rolname = 'pg_read_all_settings'
-    AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))),
-  pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
-  pg_catalog.pg_backend_pid()
-FROM pg_catalog.pg_roles r WHERE r.rolname IN (session_user, current_user)";
-
-/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our
-/// own questions would take longer than answering them; what callers ask is compiled as the server is set.
-const SETTINGS: &str = r"
-SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
-  pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
-  pg_catalog.set_config('search_path', coalesce($4, pg_catalog.current_setting('search_path')), true),
-  pg_catalog.set_config('standard_conforming_strings', 'on', true), pg_catalog.set_config('bytea_output', 'hex', true),
-  pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true),
-  pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('jit', 'off', true)";
-
-/// Which of the names ($1) are schemas that are not allowed ($2).
-const FOREIGN_SCHEMAS: &str = r"
-SELECT n.nspname::text FROM pg_catalog.pg_namespace n
-WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_catalog,information_schema}'::name[])";
-
-/// Number, modifier, name, what separates elements (of arrays), and the elements' type, of types.
-const TYPES: &str = r"
-SELECT c.oid, c.modifier, pg_catalog.format_type(c.oid, c.modifier),
-  CASE WHEN t.typinput = 'pg_catalog.array_in'::regproc THEN e.typdelim END,
-  CASE e.typtype WHEN 'd' THEN e.typbasetype ELSE e.oid END
-FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::int4[])) AS c(oid, modifier)
-LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem";

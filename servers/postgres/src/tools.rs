@@ -1,7 +1,8 @@
 //! Running statements: `query`, `pg_explain`, `pg_execute`.
 
-use crate::cell::{Cell, cells, objects};
-use crate::session::{Answer, Mode, Request};
+use crate::cell::{Answer, Cell, Request, cells, objects};
+use crate::session::Mode;
+use crate::wire::ServerError;
 use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Postgres, QUERY, TOP_QUERIES, guard, lex};
 use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
@@ -319,4 +320,24 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
     });
     let value = Rows { columns, row_count: count, rows, truncated: answer.truncated, next_cursor, command };
     Shown::outside(text, value).notice(notice)
+}
+
+/// The words for what the server says is wrong.
+pub(crate) fn server_fault(error: &ServerError) -> Fault {
+    let place = error.position.map(|at| format!(", at character {at}")).unwrap_or_default();
+    let message = format!("{} (SQLSTATE {}{place})", error.message, error.code);
+    let own = match error.code.as_str() {
+        "57014" => "It ran out of time. Narrow it: fewer rows, an indexed condition, LIMIT; pg_explain shows the plan.",
+        "55P03" => "Somebody else holds a lock on it; try again in a moment.",
+        "42P01" => "See pg_list_objects for what there is; names with capitals need double quotes.",
+        "42703" => "See pg_describe for the columns; names with capitals need double quotes.",
+        "42883" => "There is no such function or operator for these types; a cast may be missing.",
+        "42501" => "The role of this server has no right to that.",
+        "25006" => "This server only reads here.",
+        "42601" => "Correct the syntax near the position.",
+        "22P02" | "22007" | "22003" => "Correct the value; pass values as params instead of writing them into sql.",
+        "42P18" | "42804" => "Say the type of a parameter with a cast, for example $1::int.",
+        _ => "Correct the statement and try again.",
+    };
+    Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned()))
 }

@@ -10,7 +10,7 @@ use fallible_iterator::FallibleIterator;
 use linchpin_kit::Fault;
 use postgres_protocol::IsNull;
 use postgres_protocol::authentication::{md5_hash, sasl};
-use postgres_protocol::message::backend::{ErrorFields, Header, Message};
+use postgres_protocol::message::backend::{self, ErrorFields, Header, Message};
 use postgres_protocol::message::frontend;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,6 +34,9 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of all rows of a statement of our own.
 const OWN_BYTES_MAX: usize = 16 << 20;
+
+/// What takes away all that a session can keep, also the statements that the server kept for us.
+pub(crate) const DISCARD: &str = "DISCARD ALL";
 
 /// How long a cancel request may take.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
@@ -94,13 +98,47 @@ pub(crate) struct Described {
     pub(crate) fields: Vec<Field>,
 }
 
-/// A statement of our own, as a part of a batch.
+/// A statement of our own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'a> {
-    /// Under which name the server keeps it; empty where it does not.
+    /// Under which name the server keeps it and its plan, until `DISCARD ALL`; empty where it does not.
     pub(crate) name: &'static str,
     pub(crate) sql: &'a str,
     pub(crate) parameters: &'a [Value],
+}
+
+impl<'a> Step<'a> {
+    /// A statement that the server does not keep.
+    pub(crate) fn once(sql: &'a str, parameters: &'a [Value]) -> Self {
+        Self { name: "", sql, parameters }
+    }
+}
+
+/// What goes out together, in the order of its members. After the first failure the server skips the rest, up to `after`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Exchange<'a> {
+    /// Statements of our own.
+    pub(crate) first: &'a [Step<'a>],
+    /// A statement that the server is to parse, and to say what it takes and gives.
+    pub(crate) prepare: Option<&'a str>,
+    /// Parameters of the statement that was prepared.
+    pub(crate) bind: Option<&'a [Value]>,
+    /// How many of its rows to fetch at most; 0 is all.
+    pub(crate) rows: Option<i32>,
+    /// Statements of our own that run whatever became of the others; those of an inner list run together. Nobody waits for
+    /// them: the next exchange reads how they went, and fails where they did.
+    pub(crate) after: &'a [&'a [Step<'a>]],
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+pub(crate) struct Exchanged {
+    /// The rows of each of the first statements, up to the one that failed.
+    pub(crate) answers: Vec<Vec<Row>>,
+    pub(crate) described: Described,
+    pub(crate) fetched: Option<Fetched>,
+    /// Why the rest did not run.
+    pub(crate) failure: Option<ServerError>,
 }
 
 /// How fetching rows ended.
@@ -128,8 +166,10 @@ pub(crate) struct Connection {
     awaited: usize,
     /// Exchanges that were sent off without waiting for their end; the next exchange reads it first.
     late: usize,
-    /// Statements that the server keeps for this connection.
+    /// Statements that the server will have kept once it has done all that it was sent.
     kept: BTreeSet<&'static str>,
+    /// Whether the server has said that it did the first statement of the last exchange.
+    pub(crate) heard: bool,
     /// Whether it is encrypted.
     pub(crate) encrypted: bool,
     /// What the server reported about itself.
@@ -208,19 +248,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what was written, and reads what was sent off before. Where that failed, nobody knows what the session is.
-    async fn exchange(&mut self) -> Result<(), WireError> {
-        self.flush().await?;
-        while self.late > 0 {
-            match self.round(MESSAGE_BYTES_MAX, |_| Ok(None::<()>)).await {
-                Ok(_) => self.late -= 1,
-                Err(WireError::Server(_)) => return Err(WireError::Broken("the session was not reset".to_owned())),
-                Err(broken) => return Err(broken),
-            }
-        }
-        Ok(())
-    }
-
     /// The next message that is an answer, of at most `most` bytes.
     async fn next(&mut self, most: usize) -> Result<Message, WireError> {
         loop {
@@ -248,126 +275,170 @@ impl Connection {
         }
     }
 
-    /// Reads up to the end of a round; the first error of the round is its result.
-    async fn round<T>(
-        &mut self,
-        most: usize,
-        mut on: impl FnMut(Message) -> Result<Option<T>, WireError>,
-    ) -> Result<Option<T>, WireError> {
-        let mut result = Ok(None);
+    /// Reads to the end of a round whose rows nobody wants.
+    async fn rest_of_round(&mut self) -> Result<(), WireError> {
+        let mut failed = false;
         loop {
-            match self.next(most).await? {
-                Message::ReadyForQuery(_) => {
-                    self.awaited = self.awaited.saturating_sub(1);
-                    return result;
-                }
-                Message::ErrorResponse(body) => {
-                    let error = server_error(body.fields());
-                    if result.is_ok() {
-                        result = Err(WireError::Server(error));
-                    }
-                }
-                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => {
-                    return Err(WireError::Broken("COPY is not spoken here".to_owned()));
-                }
-                message => {
-                    if let Some(value) = on(message)?
-                        && result.is_ok()
-                    {
-                        result = Ok(Some(value));
-                    }
-                }
+            match self.next(OWN_BYTES_MAX).await? {
+                Message::ReadyForQuery(_) => break,
+                Message::ErrorResponse(_) => failed = true,
+                _ => {}
             }
         }
+        self.awaited = self.awaited.saturating_sub(1);
+        // Nobody knows what the session is now.
+        if failed { Err(WireError::Broken("the session was not reset".to_owned())) } else { Ok(()) }
     }
 
-    /// Runs statements of our own in one exchange of messages, each with its parameters; the rows of each. After the first
-    /// failure the rest is still sent, and fails or not on its own.
-    pub(crate) async fn run(&mut self, statements: &[(&str, &[Value])]) -> Result<Vec<Vec<Row>>, WireError> {
-        for (sql, parameters) in statements {
-            frontend::parse("", sql, None, &mut self.output)?;
-            self.write_bind("", parameters)?;
-            frontend::execute("", 0, &mut self.output)?;
-            self.write_sync();
-        }
-        self.exchange().await?;
-        let mut answers = Vec::with_capacity(statements.len());
-        let mut failure = None;
-        let mut bytes = 0_usize;
-        for _ in statements {
-            let mut rows = Vec::new();
-            let round = self.round(OWN_BYTES_MAX, |message| {
-                if let Message::DataRow(body) = message {
-                    let row = Row::new(&body)?;
-                    bytes += row.bytes();
-                    rows.push(row);
-                }
-                if bytes > OWN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(None::<()>) }
-            });
-            match round.await {
-                Ok(_) => answers.push(rows),
-                Err(WireError::Server(error)) => {
-                    answers.push(Vec::new());
-                    failure.get_or_insert(error);
-                }
-                Err(broken) => return Err(broken),
-            }
-        }
-        failure.map_or(Ok(answers), |error| Err(WireError::Server(error)))
-    }
-
-    /// Runs statements of our own as [`Connection::run`], but up to the first failure only. With a name, the server keeps the
-    /// statement and its plan until [`Connection::forget`].
-    pub(crate) async fn batch(&mut self, statements: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
-        for step in statements {
+    /// Writes statements of our own; the names, or nothing, of those that are to be parsed.
+    fn write_steps(&mut self, steps: &[Step<'_>], parsed: &mut Vec<&'static str>) -> Result<(), WireError> {
+        for step in steps {
             if step.name.is_empty() || self.kept.insert(step.name) {
                 frontend::parse(step.name, step.sql, None, &mut self.output)?;
+                parsed.push(step.name);
             }
             self.write_bind(step.name, step.parameters)?;
             frontend::execute("", 0, &mut self.output)?;
         }
-        self.write_sync();
-        self.exchange().await?;
-        let mut answers = Vec::with_capacity(statements.len());
-        let mut rows = Vec::new();
-        let mut bytes = 0_usize;
-        self.round(OWN_BYTES_MAX, |message| {
-            match message {
-                Message::DataRow(body) => {
-                    let row = Row::new(&body)?;
-                    bytes += row.bytes();
-                    rows.push(row);
-                }
-                Message::CommandComplete(_) => answers.push(std::mem::take(&mut rows)),
-                _ => {}
-            }
-            if bytes > OWN_BYTES_MAX { Err(WireError::TooLarge) } else { Ok(None::<()>) }
-        })
-        .await?;
-        if answers.len() != statements.len() {
-            return Err(WireError::Broken("the server left answers out".to_owned()));
-        }
-        Ok(answers)
+        Ok(())
     }
 
-    /// Sends statements of our own off: those of an inner list run together. Whether they succeeded is asked by the next
-    /// exchange, which fails where they did not.
-    pub(crate) async fn send_off(&mut self, groups: &[&[&str]]) -> Result<(), WireError> {
-        for group in groups {
-            for sql in *group {
-                frontend::parse("", sql, None, &mut self.output)?;
-                self.write_bind("", &[])?;
-                frontend::execute("", 0, &mut self.output)?;
-            }
-            self.write_sync();
-            self.late += 1;
+    /// Has the server do all of this in one exchange of messages. Rows of the prepared statement, of at most `most` bytes each,
+    /// are given to `on` as they come.
+    pub(crate) async fn exchange(
+        &mut self,
+        out: Exchange<'_>,
+        found: &mut Exchanged,
+        most: usize,
+        mut on: impl FnMut(&Described, Row) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        self.heard = false;
+        let mut parsed = Vec::new();
+        if let Err(error) = self.write_statements(out, &mut parsed) {
+            // Nothing of it was sent.
+            self.output.clear();
+            self.kept.retain(|name| !parsed.contains(name));
+            return Err(error);
         }
+        self.write_sync();
+        let late = std::mem::take(&mut self.late);
+        self.write_after(out.after)?;
+        self.flush().await?;
+        for _ in 0..late {
+            self.rest_of_round().await?;
+        }
+        self.answer(out, found, most, &mut parsed, &mut on).await?;
+        if found.failure.is_some() {
+            // The server has skipped these.
+            self.kept.retain(|name| !parsed.contains(name));
+        }
+        Ok(())
+    }
+
+    fn write_statements(&mut self, out: Exchange<'_>, parsed: &mut Vec<&'static str>) -> Result<(), WireError> {
+        self.write_steps(out.first, parsed)?;
+        if let Some(sql) = out.prepare {
+            frontend::parse("", sql, None, &mut self.output)?;
+            frontend::describe(b'S', "", &mut self.output)?;
+        }
+        if let Some(parameters) = out.bind {
+            self.write_bind("", parameters)?;
+        }
+        if let Some(count) = out.rows {
+            frontend::execute("", count, &mut self.output)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what an exchange brings; of the statements that were to be parsed, those that were are taken out.
+    async fn answer(
+        &mut self,
+        out: Exchange<'_>,
+        found: &mut Exchanged,
+        most: usize,
+        parsed: &mut Vec<&'static str>,
+        on: &mut impl FnMut(&Described, Row) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        let (mut rows, mut bytes) = (Vec::new(), 0_usize);
+        loop {
+            let own = found.answers.len() < out.first.len();
+            let message = self.next(if own { OWN_BYTES_MAX } else { most.max(MESSAGE_BYTES_MAX) }).await?;
+            match message {
+                Message::ReadyForQuery(_) => break,
+                Message::ErrorResponse(body) => drop(found.failure.get_or_insert(server_error(body.fields()))),
+                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => {
+                    return Err(WireError::Broken("COPY is not spoken here".to_owned()));
+                }
+                Message::ParseComplete if own && !parsed.is_empty() => drop(parsed.remove(0)),
+                Message::DataRow(body) if own => {
+                    let row = Row::new(&body)?;
+                    bytes += row.bytes();
+                    if bytes > OWN_BYTES_MAX {
+                        return Err(WireError::TooLarge);
+                    }
+                    rows.push(row);
+                }
+                Message::CommandComplete(_) | Message::EmptyQueryResponse if own => {
+                    self.heard = true;
+                    found.answers.push(std::mem::take(&mut rows));
+                }
+                Message::DataRow(body) => on(&found.described, Row::new(&body)?)?,
+                Message::ParameterDescription(body) => found.described.parameters = body.parameters().collect()?,
+                Message::RowDescription(body) => found.described.fields = body.fields().map(field).collect()?,
+                Message::PortalSuspended => found.fetched = Some(Fetched::Suspended),
+                Message::CommandComplete(body) => found.fetched = Some(Fetched::Done(body.tag()?.to_owned())),
+                Message::EmptyQueryResponse => found.fetched = Some(Fetched::Done(String::new())),
+                _ => {}
+            }
+        }
+        self.awaited = self.awaited.saturating_sub(1);
+        if found.failure.is_none() && found.answers.len() != out.first.len() {
+            return Err(WireError::Broken("the server left answers out".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Runs statements of our own, up to the first that fails; the rows of each.
+    pub(crate) async fn run(&mut self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, WireError> {
+        let out = Exchange { first: steps, ..Exchange::default() };
+        let mut found = Exchanged::default();
+        self.exchange(out, &mut found, MESSAGE_BYTES_MAX, |_, _| Ok(())).await?;
+        found.failure.map_or(Ok(found.answers), |error| Err(WireError::Server(error)))
+    }
+
+    /// Sends statements of our own off, as [`Exchange::after`].
+    pub(crate) async fn send_off(&mut self, groups: &[&[Step<'_>]]) -> Result<(), WireError> {
+        self.write_after(groups)?;
         self.flush().await
     }
 
-    /// The server keeps no statements any more.
-    pub(crate) fn forget(&mut self) {
-        self.kept.clear();
+    fn write_after(&mut self, groups: &[&[Step<'_>]]) -> Result<(), WireError> {
+        for group in groups {
+            // Where one of these fails, the connection is given up: what is parsed does not matter then.
+            self.write_steps(group, &mut Vec::new())?;
+            self.write_sync();
+            self.late += 1;
+            if group.iter().any(|step| step.sql == DISCARD) {
+                self.kept.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is known that the server has closed it. Waits for nothing.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        std::future::poll_fn(|task| {
+            loop {
+                let mut read = std::pin::pin!(self.stream.read_buf(&mut self.input));
+                match read.as_mut().poll(task) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(true),
+                    // What came is kept: the next exchange reads it.
+                    Poll::Ready(Ok(_)) if self.input.len() < MESSAGE_BYTES_MAX => {}
+                    _ => return Poll::Ready(false),
+                }
+            }
+        })
+        .await
     }
 
     /// The number of the server's process, as the login said it.
@@ -394,74 +465,15 @@ impl Connection {
         })
     }
 
-    /// Has the server parse a statement, and say what it takes and gives.
-    pub(crate) async fn prepare(&mut self, sql: &str) -> Result<Described, WireError> {
-        frontend::parse("", sql, None, &mut self.output)?;
-        frontend::describe(b'S', "", &mut self.output)?;
-        self.write_sync();
-        self.exchange().await?;
-        let mut described = Described::default();
-        self.round(MESSAGE_BYTES_MAX, |message| {
-            match message {
-                Message::ParameterDescription(body) => described.parameters = body.parameters().collect()?,
-                Message::RowDescription(body) => {
-                    let field = |field: postgres_protocol::message::backend::Field<'_>| {
-                        Ok(Field {
-                            name: field.name().to_owned(),
-                            type_oid: field.type_oid(),
-                            type_modifier: field.type_modifier(),
-                        })
-                    };
-                    described.fields = body.fields().map(field).collect()?;
-                }
-                _ => {}
-            }
-            Ok(None::<()>)
-        })
-        .await?;
-        Ok(described)
-    }
-
-    /// Gives the prepared statement its parameters, and fetches its first rows, as [`Connection::fetch`].
-    pub(crate) async fn start(
-        &mut self,
-        parameters: &[Value],
-        count: i32,
-        most: usize,
-        on: impl FnMut(Row) -> Result<(), WireError>,
-    ) -> Result<Fetched, WireError> {
-        self.write_bind("", parameters)?;
-        self.fetch(count, most, on).await
-    }
-
-    /// Fetches at most `count` rows (0 is all) of at most `most` bytes each.
-    pub(crate) async fn fetch(
-        &mut self,
-        count: i32,
-        most: usize,
-        mut on: impl FnMut(Row) -> Result<(), WireError>,
-    ) -> Result<Fetched, WireError> {
-        frontend::execute("", count, &mut self.output)?;
-        self.write_sync();
-        self.exchange().await?;
-        let fetched = self.round(most.max(MESSAGE_BYTES_MAX), |message| match message {
-            Message::DataRow(body) => {
-                on(Row::new(&body)?)?;
-                Ok(None)
-            }
-            Message::PortalSuspended => Ok(Some(Fetched::Suspended)),
-            Message::CommandComplete(body) => Ok(Some(Fetched::Done(body.tag()?.to_owned()))),
-            Message::EmptyQueryResponse => Ok(Some(Fetched::Done(String::new()))),
-            _ => Ok(None),
-        });
-        Ok(fetched.await?.unwrap_or_else(|| Fetched::Done(String::new())))
-    }
-
     /// Says good-bye.
     pub(crate) async fn close(mut self) {
         frontend::terminate(&mut self.output);
         let _ = tokio::time::timeout(Duration::from_secs(1), self.flush()).await;
     }
+}
+
+fn field(field: backend::Field<'_>) -> io::Result<Field> {
+    Ok(Field { name: field.name().to_owned(), type_oid: field.type_oid(), type_modifier: field.type_modifier() })
 }
 
 fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
@@ -550,6 +562,7 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
         awaited: 0,
         late: 0,
         kept: BTreeSet::new(),
+        heard: false,
         encrypted,
         reported: BTreeMap::new(),
     };

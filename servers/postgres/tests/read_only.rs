@@ -371,8 +371,24 @@ async fn a_role_with_old_string_rules_is_read_by_the_standard_ones() {
     assert_eq!(rows["rows"], json!([["\\", "'; COMMIT; CREATE TABLE pwn (i int) --"]]));
     let text = error(&client, "query", json!({ "sql": "SELECT '\\' || pg_sleep(1) || '" })).await;
     assert!(text.contains("not closed") || text.contains("pg_sleep"), "{text}");
-    assert_eq!(query(&client, "SHOW standard_conforming_strings").await["rows"], json!([["on"]]));
-    assert_eq!(query(&client, "SHOW statement_timeout").await["rows"], json!([["30s"]]));
+    // Again and again: what was harmless before goes another way, and its transaction is the same.
+    for round in 0..4 {
+        for (setting, expected) in [
+            ("standard_conforming_strings", "on"),
+            ("statement_timeout", "30s"),
+            ("lock_timeout", "2s"),
+            ("idle_in_transaction_session_timeout", "45s"),
+            ("transaction_read_only", "on"),
+            // As the server has it.
+            ("plan_cache_mode", &cluster.sql("SHOW plan_cache_mode")),
+            ("jit", &cluster.sql("SHOW jit")),
+        ] {
+            let shown = query(&client, &format!("SHOW {setting}")).await;
+            assert_eq!(shown["rows"], json!([[expected]]), "{round}: {setting}");
+        }
+        let rows = query(&client, "SELECT '\\', $$'; COMMIT; CREATE TABLE pwn (i int) --$$").await;
+        assert_eq!(rows["rows"], json!([["\\", "'; COMMIT; CREATE TABLE pwn (i int) --"]]), "{round}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -423,10 +423,53 @@ async fn tables_are_resources_of_their_own_schema_and_host() {
             assert_eq!(refused.code, missing, "{uri}");
         }
     }
+    // The list is read when it is asked for, by nobody before, and kept for a while.
+    for (name, (revisions, _)) in ["first", "second"].into_iter().zip(eras) {
+        let open = || cluster.sql(&format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}'"));
+        let url = format!("{}?application_name={name}", cluster.url("reader"));
+        let config = Config { url: Some(linchpin_postgres::Secret::new(url)), ..Config::default() };
+        let client = connect_as(config, revisions).await;
+        assert!(client.tools().await.unwrap().items.len() > 3);
+        assert_eq!(open(), "0", "the start and the tools need no database");
+        let listed = client.resources().await.unwrap().items.len();
+        assert!(listed > 5 && open() == "1", "{listed}");
+        cluster.sql("CREATE TABLE unlisted (i int)");
+        assert_eq!(client.resources().await.unwrap().items.len(), listed);
+        cluster.sql("DROP TABLE unlisted");
+    }
     // A new table is found by the template at once, and listed soon.
     let client = connect(cluster.config("reader")).await;
     cluster.sql("CREATE TABLE later (i int)");
     client.read(&format!("{base}/later/schema")).await.unwrap();
+}
+
+/// A server that takes connections and says nothing: everything that needs none is answered, the rest in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_hangs_keeps_nobody_from_starting() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let taken = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = taken.clone();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = silent.accept().await {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            held.push(stream);
+        }
+    });
+    let url = format!("postgres://reader@127.0.0.1:{port}/postgres?connect_timeout=2&sslmode=disable");
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let config = Config { url: Some(linchpin_postgres::Secret::new(url.clone())), ..Config::default() };
+        let client = connect_as(config, &[revision]).await;
+        let before = taken.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(client.tools().await.unwrap().items.len() > 3);
+        assert_eq!(client.resource_templates().await.unwrap().items.len(), 1);
+        assert_eq!(taken.load(std::sync::atomic::Ordering::SeqCst), before, "nothing has asked for the database");
+        // Several that ask at once wait for one answer.
+        let (first, second) = tokio::join!(client.resources(), client.resources());
+        assert!(first.unwrap().items.is_empty() && second.unwrap().items.is_empty());
+        assert_eq!(taken.load(std::sync::atomic::Ordering::SeqCst), before + 1, "and nobody waits twice");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

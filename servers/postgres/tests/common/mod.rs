@@ -128,7 +128,8 @@ impl Cluster {
         }
     }
 
-    fn log(&self) -> String {
+    /// What the server has written to its log.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
@@ -181,8 +182,7 @@ pub fn server(config: Config) -> Server<Postgres> {
 
 /// A client of our server; of any revision, or of one.
 pub async fn connect_as(config: Config, revisions: &[Revision]) -> Connection {
-    // Adding waits for the first list of tables, in a thread of its own.
-    let server = tokio::task::spawn_blocking(move || server(config)).await.expect("a server");
+    let server = server(config);
     let client = Client::new("test", "1").timeout(Duration::from_secs(60));
     let client = if revisions.is_empty() { client } else { client.revisions(revisions) };
     client.connect(in_process(server)).await.expect("a connection")
