@@ -15,6 +15,9 @@ pub(crate) const VARIABLE: &str = "LINCHPIN_POSTGRES_BIN";
 /// What it says where there is none and none can be installed: tests of more than the database go on without it.
 pub(crate) const NONE: &str = "none";
 
+/// The variable that tells them that the extension hypopg is not there.
+const WITHOUT_HYPOPG: &str = "LINCHPIN_WITHOUT_HYPOPG";
+
 const PACKAGES: &[&str] = &["postgresql"];
 /// Where Debian puts the programs: a folder per major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
@@ -34,7 +37,11 @@ pub(crate) fn check(context: &Context) -> Result<Report> {
     let package = ["-p".to_string(), format!("linchpin-{SERVER}")];
     let tests = names.into_iter().flat_map(|name| ["--test".to_string(), name]);
     let binaries: Vec<String> = package.into_iter().chain(tests).collect();
-    stages::ignored_tests(context, SERVER, &binaries, &[(VARIABLE, programs)], TESTS_S_MAX)
+    let mut variables = vec![(VARIABLE, programs.clone())];
+    if !has_hypopg(context, &programs)? {
+        variables.push((WITHOUT_HYPOPG, PathBuf::from("1")));
+    }
+    stages::ignored_tests(context, SERVER, &binaries, &variables, TESTS_S_MAX)
 }
 
 /// The folder of PostgreSQL's programs, installed where possible; or why there is none.
@@ -55,6 +62,24 @@ pub(crate) fn programs(context: &Context) -> Result<Result<PathBuf, String>> {
         )
     };
     Ok(installed.ok_or_else(why))
+}
+
+/// Whether the extension hypopg, with which indexes are imagined, is there; installed where possible.
+fn has_hypopg(context: &Context, programs: &Path) -> Result<bool> {
+    let Some(version) = debian_version(programs) else {
+        return Ok(false);
+    };
+    let control = format!("/usr/share/postgresql/{version}/extension/hypopg.control");
+    if Path::new(&control).is_file() {
+        return Ok(true);
+    }
+    Ok(tools::debian(&[&format!("postgresql-{version}-hypopg")], &context.results(SERVER)?))
+}
+
+/// The major version of programs that Debian installed.
+fn debian_version(programs: &Path) -> Option<u32> {
+    let version = programs.strip_prefix(DEBIAN).ok()?.components().next()?;
+    version.as_os_str().to_str()?.parse().ok()
 }
 
 /// The programs of the newest version below a folder of versions.
@@ -106,6 +131,8 @@ mod tests {
         }
         assert_eq!(newest(&root), Some(root.join("15/bin")));
         assert_eq!(newest(&root.join("none")), None);
+        assert_eq!(debian_version(Path::new("/usr/lib/postgresql/15/bin")), Some(15));
+        assert_eq!(debian_version(Path::new("/opt/postgresql/15/bin")), None);
         for name in ["reads.rs", "published.rs", "notes.txt"] {
             std::fs::write(root.join(name), "").unwrap();
         }

@@ -1,6 +1,7 @@
 //! Why a tool could not do what was asked.
 
-use linchpin::Error;
+use crate::shown::from_outside;
+use linchpin::{Answer, Content, Error};
 use std::fmt;
 
 /// Why a tool could not do what was asked, in words for the model that asked: what happened, then what to do next.
@@ -12,12 +13,13 @@ pub struct Fault {
     message: String,
     hint: Option<String>,
     missing: bool,
+    outside: bool,
 }
 
 impl Fault {
     /// What happened.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, missing: false }
+        Self { message: message.into(), hint: None, missing: false, outside: false }
     }
 
     /// The thing named does not exist.
@@ -39,6 +41,13 @@ impl Fault {
         self
     }
 
+    /// Marks it as holding the words of others, which may be anything: see [`Fault::into_answer`].
+    #[must_use]
+    pub fn as_outside(mut self) -> Self {
+        self.outside = true;
+        self
+    }
+
     /// The first line, without the hint.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -55,6 +64,20 @@ impl Fault {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.missing
+    }
+
+    /// Whether it holds the words of others.
+    #[must_use]
+    pub fn is_outside(&self) -> bool {
+        self.outside
+    }
+
+    /// The tool result with `isError`; the words of others are marked as data for the model, as they are in answers.
+    #[must_use]
+    pub fn into_answer(self) -> Answer {
+        let text = Content::text(self.to_string());
+        let text = if self.outside { from_outside(text) } else { text };
+        Answer { is_error: Some(true), ..Answer::new(vec![text]) }
     }
 
     /// The same for a resource, where a missing one is the protocol's "resource not found" and everything else an error of

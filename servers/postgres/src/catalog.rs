@@ -1,13 +1,14 @@
 //! What a database is like: schemas, objects, plans' costs, health. All of it is asked of the catalogue, as JSON.
 
 use crate::Postgres;
-use crate::cell::{Answer, Cell, Shape, Type, pretty, texts};
+use crate::cell::{Answer, Cell, Row, Shape, Type, pretty, texts};
 use crate::session::{Database, lock, quote_name};
 use crate::tools::objects_schema;
 use crate::wire::{Described, Value};
 use linchpin_kit::{Fault, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// Types whose names are kept.
@@ -15,6 +16,15 @@ const TYPES_MAX: usize = 10_000;
 
 /// Objects on a page.
 const PAGE_OBJECTS: usize = 200;
+
+/// Bytes of the lists of a description.
+const LISTS_BYTES_MAX: usize = 64 << 10;
+
+/// Characters of a comment, a default, a definition; and of the definition of a view.
+const TEXT_CHARS_MAX: (usize, usize) = (2_000, 20_000);
+
+/// The lists of a description: columns 1 to 5 of the answer to [`DESCRIPTION`].
+const LISTS: [&str; 5] = ["columns", "constraints", "indexes", "referenced_by", "triggers"];
 
 /// Arguments of `pg_list_schemas`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -55,6 +65,7 @@ pub struct TopQueries {
     #[schemars(schema_with = "top_by_schema")]
     pub sort: TopBy,
     /// How many; 10 if left out, at most 100.
+    #[schemars(range(min = 1))]
     pub limit: Option<usize>,
     /// Which database.
     pub database: Option<String>,
@@ -116,7 +127,8 @@ impl JsonSchema for Report {
     }
 }
 
-fn listed(items: Vec<Cell>, next_cursor: Option<String>) -> Shown<Listed> {
+fn listed(rows: &[Row], next_cursor: Option<String>) -> Shown<Listed> {
+    let items: Vec<Cell> = rows.iter().map(|row| Cell::from_json(&clipped(&row.text(0), TEXT_CHARS_MAX.0).0)).collect();
     let array = format!("[{}]", items.iter().map(Cell::get).collect::<Vec<_>>().join(","));
     let mut text = String::new();
     pretty(&array, 0, &mut text);
@@ -133,6 +145,83 @@ fn report(json: &str) -> Shown<Report> {
     Shown::outside(text, Report(cell))
 }
 
+/// JSON with at most so many characters in each text, and whether there were more. A text that was cut ends with `…`.
+fn clipped(json: &str, chars_max: usize) -> (String, bool) {
+    let (mut out, mut cut) = (String::with_capacity(json.len()), false);
+    let (mut inside, mut count) = (false, 0_usize);
+    let mut letters = json.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '"' {
+            (inside, count) = (!inside, 0);
+            out.push(letter);
+            continue;
+        }
+        // What follows a backslash belongs to it.
+        let escape = if inside && letter == '\\' { letters.next() } else { None };
+        let code: String = if escape == Some('u') { letters.by_ref().take(4).collect() } else { String::new() };
+        count += usize::from(inside);
+        if count <= chars_max {
+            out.push(letter);
+            out.extend(escape);
+            out.push_str(&code);
+        } else if count == chars_max + 1 {
+            cut = true;
+            out.push('…');
+        }
+    }
+    (out, cut)
+}
+
+/// What [`DESCRIPTION`] answered. A table can have 1,600 columns and any number of other things: what is too much is left out, and
+/// it is said what.
+fn described(row: &Row) -> Shown<Report> {
+    let (head, mut cut) = clipped(&row.text(0), TEXT_CHARS_MAX.0);
+    let mut json = head.strip_suffix('}').unwrap_or(&head).to_owned();
+    let list = |at: usize| {
+        let text = row.text(at);
+        let items: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
+        items.iter().map(|item| clipped(item.get(), TEXT_CHARS_MAX.0)).collect::<Vec<_>>()
+    };
+    let lists: Vec<(&str, Vec<(String, bool)>)> = LISTS.iter().zip(1..).map(|(name, at)| (*name, list(at))).collect();
+    let bytes: usize = lists.iter().flat_map(|(_, items)| items).map(|(item, _)| item.len()).sum();
+    let mut left = LISTS_BYTES_MAX;
+    let mut fewer = Vec::new();
+    for (name, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
+        // Each leaves half of the place to those behind it.
+        let most = if bytes <= LISTS_BYTES_MAX { bytes } else { left / 2 };
+        let mut used = 0;
+        let fits = items.iter().take_while(|(item, _)| {
+            used += item.len();
+            used <= most
+        });
+        let kept = fits.count();
+        left -= used.min(most);
+        cut |= items[..kept].iter().any(|(_, cut)| *cut);
+        if kept < items.len() {
+            fewer.push(format!("{kept} of {} {name}", items.len()));
+        }
+        let texts: Vec<&str> = items[..kept].iter().map(|(item, _)| item.as_str()).collect();
+        json.push_str(&format!(",\"{name}\":[{}]", texts.join(",")));
+    }
+    if let Some(definition) = row.cell(LISTS.len() + 1) {
+        let (definition, long) = clipped(&definition, TEXT_CHARS_MAX.1);
+        cut |= long;
+        json.push_str(&format!(",\"definition\":{definition}"));
+    }
+    let mut notice = String::new();
+    if !fewer.is_empty() {
+        notice =
+            format!("[Cut: these are {}. Query pg_catalog or information_schema for the others.]", fewer.join(", "));
+    } else if cut {
+        notice = "[Cut: texts that end with … are longer. Query pg_catalog for the whole.]".to_owned();
+    }
+    if !notice.is_empty() {
+        json.push_str(",\"truncated\":true");
+    }
+    json.push('}');
+    report(&json).notice((!notice.is_empty()).then_some(notice))
+}
+
 fn schemas_of(database: &Database) -> Value {
     Some(texts(&database.target.schemas))
 }
@@ -142,7 +231,7 @@ impl Postgres {
     pub(crate) async fn list_schemas(&self, args: ListSchemas) -> Result<Shown<Listed>, Fault> {
         let database = self.database(args.database.as_deref())?;
         let (rows, _) = database.own(SCHEMAS, &[schemas_of(database)]).await?;
-        Ok(listed(rows.iter().map(|row| Cell::from_json(&row.text(0))).collect(), None))
+        Ok(listed(&rows, None))
     }
 
     /// `pg_list_objects`
@@ -178,8 +267,7 @@ impl Postgres {
             _ => database.own(OBJECTS, &parameters).await?,
         };
         let more = rows.len() > PAGE_OBJECTS;
-        let items = rows.iter().take(PAGE_OBJECTS).map(|row| Cell::from_json(&row.text(0))).collect();
-        Ok(listed(items, more.then(|| (start + PAGE_OBJECTS).to_string())))
+        Ok(listed(&rows[..rows.len().min(PAGE_OBJECTS)], more.then(|| (start + PAGE_OBJECTS).to_string())))
     }
 
     /// `pg_describe`
@@ -192,7 +280,7 @@ impl Postgres {
             let parameters = [schemas_of(database), schema, Some(table.to_owned())];
             let (rows, _) = database.own(DESCRIPTION, &parameters).await?;
             if let Some(row) = rows.first() {
-                return Ok(report(&row.text(0)));
+                return Ok(described(row));
             }
         }
         Err(Fault::missing(format!("There is no table or view {}.", args.table))
@@ -232,7 +320,7 @@ impl Postgres {
         );
         let limit = args.limit.unwrap_or(10).clamp(1, 100);
         let (rows, _) = database.own(&sql, &[Some(limit.to_string())]).await?;
-        Ok(listed(rows.iter().map(|row| Cell::from_json(&row.text(0))).collect(), None))
+        Ok(listed(&rows, None))
     }
 
     /// `pg_health`
@@ -250,7 +338,7 @@ impl Postgres {
             Fault::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
                 .hint("Leave indexes out, or ask an administrator for CREATE EXTENSION hypopg.")
         })?;
-        Ok(format!("SELECT {}.hypopg_create_index($1)", quote_name(&schema)))
+        Ok(format!("SELECT {}.hypopg_create_index($1::text)", quote_name(&schema)))
     }
 }
 
@@ -352,7 +440,7 @@ WHERE CASE WHEN $1::name[] <> '{}' THEN n.nspname = ANY ($1::name[]) AND n.nspna
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND strpos(lower(p.proname::text), lower(coalesce($3, ''))) > 0
 ORDER BY n.nspname, p.proname, p.oid LIMIT $4::int8 OFFSET $5::int8";
 
-/// $1 as above, $2 a schema or nothing for the search path, $3 the name.
+/// $1 as above, $2 a schema or nothing for the search path, $3 the name. An object, [`LISTS`], and the definition of a view.
 const DESCRIPTION: &str = r"
 SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname, 'kind', CASE c.relkind
     WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
@@ -361,27 +449,27 @@ SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname
   'estimated_rows', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
   'bytes', CASE WHEN c.relkind IN ('r', 'm') THEN pg_catalog.pg_total_relation_size(c.oid) END,
   'row_security', CASE WHEN c.relrowsecurity THEN true END,
-  'partitioned_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END,
-  'columns', (SELECT json_agg(json_build_object('name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+  'partitioned_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END))::text,
+  (SELECT json_strip_nulls(json_agg(json_build_object('name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
       'nullable', NOT a.attnotnull, 'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
       'identity', CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' END,
       'generated', CASE WHEN a.attgenerated <> '' THEN true END,
-      'comment', pg_catalog.col_description(c.oid, a.attnum)) ORDER BY a.attnum)
+      'comment', pg_catalog.col_description(c.oid, a.attnum)) ORDER BY a.attnum))::text
     FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
-  'constraints', (SELECT json_agg(json_build_object('name', k.conname, 'kind', CASE k.contype WHEN 'p' THEN 'primary key'
+  (SELECT json_agg(json_build_object('name', k.conname, 'kind', CASE k.contype WHEN 'p' THEN 'primary key'
       WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign key' WHEN 'c' THEN 'check' WHEN 'x' THEN 'exclusion' ELSE 'not null' END,
-      'definition', pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.contype DESC, k.conname)
+      'definition', pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.contype DESC, k.conname)::text
     FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x')),
-  'indexes', (SELECT json_agg(json_build_object('name', i.relname, 'definition', pg_catalog.pg_get_indexdef(i.oid),
-      'valid', x.indisvalid) ORDER BY i.relname)
+  (SELECT json_agg(json_build_object('name', i.relname, 'definition', pg_catalog.pg_get_indexdef(i.oid),
+      'valid', x.indisvalid) ORDER BY i.relname)::text
     FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid),
-  'referenced_by', (SELECT json_agg(json_build_object('table', k.conrelid::regclass::text, 'definition',
-      pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.conname)
+  (SELECT json_agg(json_build_object('table', k.conrelid::regclass::text, 'definition',
+      pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.conname)::text
     FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
-  'triggers', (SELECT json_agg(pg_catalog.pg_get_triggerdef(t.oid) ORDER BY t.tgname)
+  (SELECT json_agg(pg_catalog.pg_get_triggerdef(t.oid) ORDER BY t.tgname)::text
     FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
-  'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END))::text
+  CASE WHEN c.relkind IN ('v', 'm') THEN to_json(pg_catalog.pg_get_viewdef(c.oid, true))::text END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $3::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
   AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::name END
@@ -467,3 +555,23 @@ SELECT c.oid, c.modifier, pg_catalog.format_type(c.oid, c.modifier),
   CASE e.typtype WHEN 'd' THEN e.typbasetype ELSE e.oid END
 FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::int4[])) AS c(oid, modifier)
 LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters_and_stay_json() {
+        for (json, expected) in [
+            (r#"{"a": "abc", "b": 12345}"#, r#"{"a": "abc", "b": 12345}"#),
+            (r#"{"a" : "abcd"}"#, r#"{"a" : "abc…"}"#),
+            (
+                r#"["äöü", "äöüß", "\"\\\n", "\u0001\u0002\u0003\u0004"]"#,
+                r#"["äöü", "äöü…", "\"\\\n", "\u0001\u0002\u0003…"]"#,
+            ),
+        ] {
+            let (out, cut) = clipped(json, 3);
+            assert_eq!((out.as_str(), cut), (expected, json != expected));
+            serde_json::from_str::<serde_json::Value>(&out).unwrap();
+        }
+    }
+}

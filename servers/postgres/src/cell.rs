@@ -435,6 +435,16 @@ pub(crate) fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String
     out
 }
 
+/// What the server says may hold values of rows: one line of a bounded length.
+pub(crate) fn cleaned(text: &str) -> String {
+    const CHARS_MAX: usize = 500;
+    let mut line: String = text.chars().take(CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,7 +45,8 @@ pub enum SslMode {
     Allow,
     /// If the server can. A handshake that fails is an error; it is not tried again without.
     Prefer,
-    /// Always; the certificate is checked only where `sslrootcert` is given.
+    /// Always; the certificate is checked, as with `VerifyCa`, only where there is a root certificate: `sslrootcert` or the
+    /// usual file.
     Require,
     /// Always; the certificate must be signed by `sslrootcert`.
     VerifyCa,
@@ -93,7 +94,7 @@ pub struct Config {
     pub lock_timeout: Duration,
     /// Connect although the role could do more than read; see [`crate::Postgres`]. Default `false`.
     pub allow_privileged_role: bool,
-    /// Functions that may be called in read-only mode although they would be refused: `schema.name` or `name`.
+    /// Functions that may be called in read-only mode although they would be refused: `schema.name`, all of that name.
     pub allow_functions: Vec<String>,
     /// Connections to each database. Default 4.
     pub connections: usize,
@@ -142,8 +143,9 @@ pub struct Environment {
     pub user: Option<String>,
 }
 
-/// Variables that are connection parameters.
-const PARAMETERS: [(&str, &str); 12] = [
+/// Variables that are connection parameters, also those that are not supported: asking for more safety than there is must not go
+/// unheard.
+const PARAMETERS: [(&str, &str); 27] = [
     ("PGHOST", "host"),
     ("PGPORT", "port"),
     ("PGUSER", "user"),
@@ -156,6 +158,21 @@ const PARAMETERS: [(&str, &str); 12] = [
     ("PGAPPNAME", "application_name"),
     ("PGSERVICE", "service"),
     ("PGCHANNELBINDING", "channel_binding"),
+    ("PGGSSENCMODE", "gssencmode"),
+    ("PGHOSTADDR", "hostaddr"),
+    ("PGMINPROTOCOLVERSION", "min_protocol_version"),
+    ("PGOPTIONS", "options"),
+    ("PGREQUIREAUTH", "require_auth"),
+    ("PGREQUIREPEER", "requirepeer"),
+    ("PGREQUIRESSL", "requiressl"),
+    ("PGSSLCERTMODE", "sslcertmode"),
+    ("PGSSLCRL", "sslcrl"),
+    ("PGSSLCRLDIR", "sslcrldir"),
+    ("PGSSLMAXPROTOCOLVERSION", "ssl_max_protocol_version"),
+    ("PGSSLMINPROTOCOLVERSION", "ssl_min_protocol_version"),
+    ("PGSSLNEGOTIATION", "sslnegotiation"),
+    ("PGSSLPASSWORD", "sslpassword"),
+    ("PGTARGETSESSIONATTRS", "target_session_attrs"),
 ];
 
 impl Config {
@@ -328,8 +345,10 @@ struct Parameters {
 }
 
 /// Parameters that change nothing here.
-const IGNORED: [&str; 10] = [
-    "gssencmode",
+const IGNORED: [&str; 12] = [
+    "gssdelegation",
+    "load_balance_hosts",
+    "max_protocol_version",
     "keepalives",
     "keepalives_idle",
     "keepalives_interval",
@@ -342,10 +361,12 @@ const IGNORED: [&str; 10] = [
 ];
 
 /// Parameters of libpq that are not supported, and that may matter too much to be ignored.
-const REFUSED: [&str; 17] = [
+const REFUSED: [&str; 19] = [
+    "gssencmode",
     "gsslib",
     "hostaddr",
     "krbsrvname",
+    "min_protocol_version",
     "options",
     "passfile",
     "replication",
@@ -360,6 +381,17 @@ const REFUSED: [&str; 17] = [
     "sslcrldir",
     "sslnegotiation",
     "sslpassword",
+];
+
+/// Values of these that ask for nothing else than what is done anyway.
+const AS_IT_IS: [(&str, &[&str]); 7] = [
+    ("gssencmode", &["disable", "prefer"]),
+    ("min_protocol_version", &["3.0"]),
+    ("requiressl", &["0"]),
+    ("ssl_max_protocol_version", &["TLSv1.3"]),
+    ("ssl_min_protocol_version", &["TLSv1", "TLSv1.1", "TLSv1.2"]),
+    ("sslcertmode", &["allow"]),
+    ("sslnegotiation", &["postgres"]),
 ];
 
 /// Parameters that are understood.
@@ -396,15 +428,21 @@ impl Target {
                 given.entry(key).or_insert(value);
             }
         }
-        for other in given.keys().filter(|key| !KNOWN.contains(&key.as_str()) && !IGNORED.contains(&key.as_str())) {
+        for (key, value) in &environment.parameters {
+            given.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let not_taken = |key: &str| !KNOWN.contains(&key) && !IGNORED.contains(&key);
+        for (other, value) in given.iter().filter(|(key, _)| not_taken(key)) {
+            if AS_IT_IS.iter().any(|(key, values)| key == other && values.contains(&value.as_str())) {
+                continue;
+            }
             if REFUSED.contains(&other.as_str()) {
-                return Err(Fault::new(format!("The connection parameter {other} is not supported"))
+                let variable = PARAMETERS.iter().find(|(_, key)| key == other).map(|(name, _)| format!(" ({name})"));
+                let variable = variable.unwrap_or_default();
+                return Err(Fault::new(format!("The connection parameter {other}{variable} is not supported"))
                     .hint("Take it out if the connection is as you want it without."));
             }
             warnings.push(format!("Warning: the connection parameter {other} is unknown and ignored"));
-        }
-        for (key, value) in &environment.parameters {
-            given.entry(key.clone()).or_insert_with(|| value.clone());
         }
         let get = |key: &str| given.get(key).filter(|value| !value.is_empty());
         if get("channel_binding").is_some_and(|value| value == "require") {
@@ -434,7 +472,8 @@ impl Target {
             return Err(Fault::new("sslmode=verify-ca needs sslrootcert")
                 .hint("Name the file with the authority's certificate, or use verify-full with the system's."));
         }
-        if ssl == SslMode::Require && get("sslrootcert").is_some() {
+        // As libpq has it, also for a file that is in the usual place and not named.
+        if ssl == SslMode::Require && root_certificate.is_some() {
             ssl = SslMode::VerifyCa;
         }
         let seconds = get("connect_timeout").map_or(Ok(10), |text| text.parse::<u64>()).map_err(|_| {
@@ -799,6 +838,20 @@ mod tests {
         assert_eq!(target("postgres://u@h/d?sslmode=require&sslrootcert=/x").ssl, SslMode::VerifyCa);
         assert_eq!(target("postgres://u@h/d?sslrootcert=system").ssl, SslMode::VerifyFull);
         assert_eq!(target("postgres://u@h/d").ssl, SslMode::Prefer);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut config = Config::default();
+        config.environment.root_certificate = Some(file.path().to_owned());
+        for (mode, expected) in [
+            ("prefer", SslMode::Prefer),
+            ("require", SslMode::VerifyCa),
+            ("verify-ca", SslMode::VerifyCa),
+            ("verify-full", SslMode::VerifyFull),
+        ] {
+            let t = resolve(&format!("postgres://u@h/d?sslmode={mode}"), &config).unwrap();
+            assert_eq!((t.ssl, t.root_certificate.as_deref()), (expected, file.path().to_str()), "{mode}");
+        }
+        config.environment.root_certificate = Some(file.path().with_extension("none"));
+        assert_eq!(resolve("postgres://u@h/d?sslmode=require", &config).unwrap().ssl, SslMode::Require);
     }
 
     #[test]
@@ -880,5 +933,102 @@ mod tests {
         assert_eq!(config.access, Access::Write);
         assert!(!config.writes(), "--read-only beats --access-mode write");
         assert_eq!(config.targets().unwrap().0[0].ssl, SslMode::Require);
+    }
+
+    /// What libpq would do for one of these variables is not done here, so nothing is done at all.
+    #[test]
+    fn variables_that_ask_for_more_than_there_is_stop_the_start_like_parameters() {
+        let with = |variable: &str, value: &str| {
+            let vars = |name: &str| {
+                (name == variable)
+                    .then(|| value.to_owned())
+                    .or_else(|| (name == "DATABASE_URL").then(|| "postgres://u@h/d".to_owned()))
+            };
+            Config::from_env(Vars::new(&vars)).unwrap().targets()
+        };
+        for (variable, value, parameter) in [
+            ("PGHOSTADDR", "10.0.0.1", "hostaddr"),
+            ("PGOPTIONS", "-c role=reader", "options"),
+            ("PGREQUIREAUTH", "scram-sha-256", "require_auth"),
+            ("PGREQUIREPEER", "postgres", "requirepeer"),
+            ("PGREQUIRESSL", "1", "requiressl"),
+            ("PGSSLCERTMODE", "require", "sslcertmode"),
+            ("PGSSLCRL", "/x", "sslcrl"),
+            ("PGSSLCRLDIR", "/x", "sslcrldir"),
+            ("PGSSLMINPROTOCOLVERSION", "TLSv1.3", "ssl_min_protocol_version"),
+            ("PGSSLMAXPROTOCOLVERSION", "TLSv1.2", "ssl_max_protocol_version"),
+            ("PGSSLNEGOTIATION", "direct", "sslnegotiation"),
+            ("PGSSLPASSWORD", "hunter2", "sslpassword"),
+            ("PGMINPROTOCOLVERSION", "3.2", "min_protocol_version"),
+            ("PGGSSENCMODE", "require", "gssencmode"),
+            ("PGTARGETSESSIONATTRS", "read-only", "target_session_attrs"),
+            ("PGCHANNELBINDING", "require", "channel_binding"),
+            ("PGSSLMODE", "sometimes", "sslmode"),
+        ] {
+            let fault = with(variable, value).map(|_| ()).expect_err(variable).to_string();
+            assert!(fault.contains(parameter) && !fault.contains("hunter2"), "{variable}: {fault}");
+            let url = format!("postgres://u@h/d?{parameter}={value}").replace(' ', "%20");
+            assert!(resolve(&url, &Config::default()).is_err(), "{url}");
+        }
+        for (variable, value) in [
+            ("PGGSSENCMODE", "prefer"),
+            ("PGSSLMINPROTOCOLVERSION", "TLSv1.2"),
+            ("PGTARGETSESSIONATTRS", "any"),
+            ("PGCHANNELBINDING", "prefer"),
+            ("PGSSLNEGOTIATION", "postgres"),
+            ("PGOPTIONS", ""),
+        ] {
+            assert_eq!(with(variable, value).expect(variable).1, [""; 0], "{variable}");
+        }
+    }
+
+    #[test]
+    fn urls_services_and_passwords_come_from_files_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let (one, two) = (write("one", "postgres://u@h/one\nrest\n"), write("two", "postgres://u@h/two"));
+        let services = write("services", "[shop]\nhost=db\nport=7\nuser=seller\ndbname=shop\nsslmode=verify-full\n");
+        let from = |pairs: &[(&str, &str)]| {
+            let vars = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            Config::from_env(Vars::new(&vars))
+        };
+        let database = |pairs: &[(&str, &str)]| from(pairs).unwrap().targets().unwrap().0.remove(0).database;
+        assert_eq!(database(&[("DATABASE_URL_FILE", &one)]), "one");
+        assert_eq!(database(&[("DATABASE_URI_FILE", &two)]), "two");
+        assert_eq!(database(&[("DATABASE_URI_FILE", &two), ("DATABASE_URL_FILE", &one)]), "one");
+        assert_eq!(database(&[("DATABASE_URL_FILE", &one), ("DATABASE_URI", "postgres://u@h/said")]), "said");
+        assert!(from(&[("DATABASE_URL_FILE", "/nowhere/url")]).unwrap_err().message().contains("/nowhere/url"));
+
+        let t = from(&[
+            ("PGSERVICE", "shop"),
+            ("PGSERVICEFILE", &services),
+            ("PGUSER", "nobody"),
+            ("PGSSLMODE", "disable"),
+        ]);
+        let t = t.unwrap().targets().unwrap().0.remove(0);
+        assert_eq!(
+            (t.hosts, t.user.as_str()),
+            (vec![Host::Tcp("db".into(), 7)], "seller"),
+            "a service beats variables"
+        );
+        assert_eq!((t.database.as_str(), t.ssl), ("shop", SslMode::VerifyFull));
+        let missing = from(&[("PGSERVICE", "other"), ("PGSERVICEFILE", &services)]).unwrap().targets();
+        assert!(missing.unwrap_err().message().contains("other"));
+
+        let secret = write("secret", "geheim\nrest\n");
+        let list = format!(
+            "[databases.a]\nurl = \"postgres://u:in-url@h/a\"\npassword_file = {secret:?}\n[databases.b]\nurl = \"postgres://u:in-url@h/b\"\n"
+        );
+        let list = write("list", &list);
+        let targets = from(&[("MCP_POSTGRES_CONFIG", &list), ("PGPASSWORD", "variable")]).unwrap().targets().unwrap().0;
+        let passwords: Vec<_> = targets.iter().map(|t| t.password.as_ref().map(Secret::reveal)).collect();
+        assert_eq!(passwords, [Some("geheim"), Some("in-url")]);
+        let list = write("list", "[databases.a]\nurl = \"postgres://u@h/a\"\npassword_file = \"/nowhere/secret\"\n");
+        let failed = from(&[("MCP_POSTGRES_CONFIG", &list)]).unwrap().targets().unwrap_err();
+        assert!(failed.message().contains("/nowhere/secret"), "{failed}");
     }
 }

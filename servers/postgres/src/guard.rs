@@ -123,7 +123,9 @@ pub(crate) const DENIED_FUNCTIONS: [&str; 19] = [
 const PROTECTED_SETTINGS: [&str; 2] = ["current_setting", "pg_show_all_settings"];
 
 /// PostgreSQL's own volatile functions that only read.
-const HARMLESS_VOLATILE: [&str; 46] = [
+const HARMLESS_VOLATILE: [&str; 49] = [
+    "array_sample",
+    "array_shuffle",
     "bernoulli",
     "clock_timestamp",
     "current_query",
@@ -168,6 +170,7 @@ const HARMLESS_VOLATILE: [&str; 46] = [
     "random_normal",
     "system",
     "timeofday",
+    "timezone",
     "uuidv4",
     "uuidv7",
 ];
@@ -252,7 +255,41 @@ pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
     if !matches!(statement, Statement::Show(_)) {
         clauses(tokens)?;
     }
-    let seen = collect(tokens, statement, length);
+    allowed(collect(tokens, statement, length), schemas_limited)
+}
+
+/// The rules about the text of an index to imagine: the server parses it like any other, and computes what is constant in it.
+///
+/// # Errors
+/// When it is not CREATE INDEX, or something that [`read`] would not allow either.
+pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
+    let tokens = tokens(sql)?;
+    let (tokens, length) = single(&tokens, sql.len())?;
+    let unique = usize::from(tokens.get(1).is_some_and(|t| t.is_word("unique")));
+    if !tokens[0].is_word("create") || !tokens.get(1 + unique).is_some_and(|t| t.is_word("index")) {
+        return Err(Fault::new("An index to imagine is not CREATE INDEX.")
+            .hint("For example CREATE INDEX ON orders (customer)."));
+    }
+    clauses(tokens)?;
+    allowed(collect(tokens, Statement::Query, length), schemas_limited)
+}
+
+impl Seen {
+    /// Adds what another statement names, so that the catalogue is asked about both.
+    pub(crate) fn add(&mut self, other: Seen) {
+        self.called.extend(other.called);
+        self.dotted.extend(other.dotted);
+        self.qualifiers.extend(other.qualifiers);
+        self.operators.extend(other.operators);
+        self.names.extend(other.names);
+        self.operator_syntax |= other.operator_syntax;
+        self.casts |= other.casts;
+        self.folded |= other.folded;
+    }
+}
+
+/// The rules about names.
+fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, Fault> {
     let denied = DENIED_RELATIONS.iter().chain(DENIED_WITH_SCHEMAS.iter().filter(|_| schemas_limited));
     for relation in denied {
         if seen.names.iter().any(|name| name == relation) {
@@ -535,7 +572,8 @@ WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_c
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
 /// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
-/// immutable and stable functions are left out, unless denied.
+/// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges, which are in the
+/// database's schemas and have casts, are its own too.
 pub(crate) const CHECK: &str = r"
 WITH RECURSIVE rel(oid, via) AS (
   SELECT c.oid, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -598,7 +636,8 @@ WITH RECURSIVE rel(oid, via) AS (
   ) AS part(oid)
   WHERE p.oid >= 16384 AND part.oid <> 0
 )
-SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted OR p.prokind = 'a', p.prosecdef,
+SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted OR p.prokind = 'a'
+    OR l.lanname = 'internal' AND p.prosrc ~ '^(multirange_constructor[0-2]|range_constructor[23])$', p.prosecdef,
   p.oid < 16384, coalesce(e.extname::text, '')
 FROM every
 JOIN pg_catalog.pg_proc p ON p.oid = every.oid
@@ -697,7 +736,7 @@ impl Function {
 pub(crate) fn judge(function: &Function, allowed: &[String], reads_protected_settings: bool) -> Result<(), Fault> {
     let Function { schema, name, volatile, .. } = function;
     let full = format!("{schema}.{name}");
-    if allowed.iter().any(|one| *one == full || one == name) {
+    if allowed.contains(&full) {
         return Ok(());
     }
     let reason = if function.builtin {

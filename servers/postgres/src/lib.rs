@@ -131,6 +131,12 @@ impl Postgres {
         if let Some((name, _, range)) = limits.iter().find(|(_, good, _)| !good) {
             return Err(Fault::new(format!("--{name} is out of range")).hint(format!("Use {range}.")));
         }
+        // A name alone would be a function of every schema, also of one that somebody makes later.
+        let qualified = |name: &String| name.split_once('.').is_some_and(|(s, n)| !s.is_empty() && !n.is_empty());
+        if let Some(name) = config.allow_functions.iter().find(|name| !qualified(name)) {
+            return Err(Fault::new(format!("--allow-functions {name} does not say which schema"))
+                .hint(format!("Write public.{name}, or the schema it is in.")));
+        }
         let (targets, warnings) = config.targets()?;
         let config = Arc::new(config);
         let databases = targets.into_iter().map(|target| Arc::new(Database::new(target, config.clone()))).collect();

@@ -5,6 +5,7 @@ use crate::cell::{Cell, Shape, Type, objects};
 use crate::config::percent_encode;
 use crate::session::Database;
 use linchpin::server::Handle;
+use linchpin::types::content::{Annotations, Role};
 use linchpin::{Error, NoArgs, Resource, Server};
 use linchpin_kit::Fault;
 use schemars::JsonSchema;
@@ -68,7 +69,7 @@ pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Se
             .title("Columns of a table")
             .description("table, or schema.table outside of public; names percent-encoded")
             .mime_type("application/json");
-        server = server.resource(template, move |_: &Postgres, at: At| {
+        server = server.resource(for_models(template), move |_: &Postgres, at: At| {
             let database = database.clone();
             async move { named(&database, &at.table).await }
         });
@@ -79,6 +80,11 @@ pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Se
         let postgres = postgres.clone();
         async move { postgres.refresh_list().await }
     }))
+}
+
+/// What columns are called is what somebody called them: data for the model.
+fn for_models(resource: Resource) -> Resource {
+    resource.annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() })
 }
 
 fn base(database: &Database) -> String {
@@ -162,7 +168,7 @@ impl Postgres {
                 let (database, table) = (database.clone(), table.clone());
                 async move { columns(&database, &table).await?.ok_or_else(Error::not_found) }
             };
-            if resources.insert(resource, handler).is_ok() {
+            if resources.insert(for_models(resource), handler).is_ok() {
                 listed.insert(uri, label);
             }
         }

@@ -16,7 +16,7 @@ use crate::catalog::{SETTINGS, WHO};
 use crate::cell::{Answer, Request, Row, Taken, Type};
 use crate::config::{Config, Target};
 use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
-use crate::tools::server_fault;
+use crate::tools::failure;
 use crate::wire::{Connection, DISCARD, Exchange, Exchanged, Fetched, ServerError, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
@@ -329,7 +329,7 @@ impl Database {
         match result {
             Ok(answer) => Ok((lease, answer)),
             Err(stop) => {
-                let fault = self.stopped(&mut lease, stop);
+                let fault = self.stopped(&mut lease, "", stop);
                 let _ = self.end(&mut lease, false).await;
                 Err(fault)
             }
@@ -572,7 +572,8 @@ impl Database {
                 result = result.and_then(|mut answers| {
                     let answer = answer.map_err(|fault| {
                         let message = format!("Statement {}: {}. Nothing was changed", at + 1, fault.message());
-                        Fault::new(message).hint(fault.advice().unwrap_or("Correct it and send all of them again."))
+                        let hint = fault.advice().unwrap_or("Correct it and send all of them again.");
+                        Fault::new(message).hint(hint).as_outside()
                     })?;
                     answers.push(answer);
                     Ok(answers)
@@ -604,12 +605,12 @@ impl Database {
     async fn statement(&self, lease: &mut Lease, request: Request<'_>) -> Result<Answer, Fault> {
         match self.fetch(lease, &[], request).await {
             Ok((answer, _)) => Ok(answer),
-            Err(stop) => Err(self.stopped(lease, stop)),
+            Err(stop) => Err(self.stopped(lease, request.sql, stop)),
         }
     }
 
     /// The words for why there is no answer; a connection that is lost is given up.
-    fn stopped(&self, lease: &mut Lease, stop: Stop) -> Fault {
+    fn stopped(&self, lease: &mut Lease, sql: &str, stop: Stop) -> Fault {
         match stop {
             Stop::Refused(fault) => fault,
             Stop::Gate => Fault::new("The catalogue changes too fast to be asked.").hint("Try again."),
@@ -617,7 +618,7 @@ impl Database {
                 if matches!(error, WireError::Broken(_)) {
                     lease.connection = None;
                 }
-                self.fault(error)
+                self.fault_of(sql, error)
             }
         }
     }
@@ -709,8 +710,13 @@ impl Database {
 
     /// The words for a failure.
     pub(crate) fn fault(&self, error: WireError) -> Fault {
+        self.fault_of("", error)
+    }
+
+    /// The words for a failure of this statement of a caller.
+    fn fault_of(&self, sql: &str, error: WireError) -> Fault {
         match error {
-            WireError::Server(error) => server_fault(&error),
+            WireError::Server(error) => failure(&error, self.config.writes().then_some(sql)),
             WireError::Broken(why) => Fault::new(format!("The connection to the database was lost: {why}."))
                 .hint("Try again; the next call connects anew."),
             WireError::TooLarge => {
@@ -732,7 +738,7 @@ fn check_parameters_count(found: &Exchanged, has: usize) -> Result<(), Stop> {
         code: "08P01".to_owned(),
         message: format!("The statement takes {wants} params and {has} were passed"),
         hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
-        position: None,
+        ..ServerError::default()
     })))
 }
 

@@ -4,8 +4,9 @@ use crate::cell::{Answer, Cell, Request, cells, objects};
 use crate::session::Mode;
 use crate::wire::ServerError;
 use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Postgres, QUERY, TOP_QUERIES, guard, lex};
-use linchpin::Tool;
+use linchpin::proto::{Reply, ResultWriter};
 use linchpin::types::tool::ToolAnnotations;
+use linchpin::{IntoReply, Tool};
 use linchpin_kit::{Fault, Shown, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,12 @@ const SKIP_MAX: usize = 1_000_000;
 
 /// Statements of one call of `pg_execute`.
 const STATEMENTS_MAX: usize = 100;
+
+/// Indexes to imagine for one plan.
+const INDEXES_MAX: usize = 20;
+
+/// Lines of a plan.
+const PLAN_LINES_MAX: usize = 1_000;
 
 /// Puts the tools on a server.
 pub(crate) fn add(toolbox: Toolbox<Postgres>, writes: bool) -> Toolbox<Postgres> {
@@ -41,14 +48,14 @@ pub(crate) fn add(toolbox: Toolbox<Postgres>, writes: bool) -> Toolbox<Postgres>
     };
     let items = |tool: Tool| tool.output_schema(lean(&[("items", "array")]));
     toolbox
-        .tool_as(&QUERY, query, Postgres::query)
+        .tool_as(&QUERY, query, Postgres::query_tool)
         .tool_as(&LIST_SCHEMAS, items, Postgres::list_schemas)
         .tool_as(&LIST_OBJECTS, items, Postgres::list_objects)
         .tool(&DESCRIBE, Postgres::describe)
-        .tool_as(&EXPLAIN, explain, Postgres::explain)
+        .tool_as(&EXPLAIN, explain, Postgres::explain_tool)
         .tool_as(&TOP_QUERIES, items, Postgres::top_queries)
         .tool(&HEALTH, Postgres::health)
-        .tool(&EXECUTE, Postgres::execute)
+        .tool(&EXECUTE, Postgres::execute_tool)
 }
 
 /// The schema of an object with these members. Lists of tools are read by models, and every word of a schema costs.
@@ -79,6 +86,7 @@ pub struct Query {
     #[serde(default)]
     pub params: Vec<serde_json::Value>,
     /// Fewer rows than the server's limit.
+    #[schemars(range(min = 1))]
     pub max_rows: Option<usize>,
     /// `next_cursor` of the answer before.
     pub cursor: Option<String>,
@@ -144,6 +152,8 @@ pub struct Explain {
 pub struct Plan {
     /// The plan as text.
     pub plan: String,
+    /// Whether it had more lines.
+    pub truncated: bool,
 }
 
 /// Arguments of `pg_execute`.
@@ -171,7 +181,38 @@ pub struct Changed {
     pub results: Vec<Ran>,
 }
 
+/// What a tool answers, or a failure, which may be in the words of the database.
+struct Outcome<T>(Result<Shown<T>, Fault>);
+
+impl<T> IntoReply for Outcome<T>
+where
+    Shown<T>: IntoReply,
+{
+    fn into_reply(self, out: ResultWriter) -> Reply {
+        match self.0 {
+            Ok(shown) => shown.into_reply(out),
+            Err(fault) => fault.into_answer().into_reply(out),
+        }
+    }
+
+    fn output_schema() -> Option<serde_json::Value> {
+        <Shown<T> as IntoReply>::output_schema()
+    }
+}
+
 impl Postgres {
+    async fn query_tool(&self, args: Query) -> Outcome<Rows> {
+        Outcome(self.query(args).await)
+    }
+
+    async fn explain_tool(&self, args: Explain) -> Outcome<Plan> {
+        Outcome(self.explain(args).await)
+    }
+
+    async fn execute_tool(&self, args: Execute) -> Outcome<Changed> {
+        Outcome(self.execute(args).await)
+    }
+
     /// `query`
     pub(crate) async fn query(&self, args: Query) -> Result<Shown<Rows>, Fault> {
         let database = self.database(args.database.as_deref())?;
@@ -210,36 +251,56 @@ impl Postgres {
             return Err(Fault::new("analyze runs the statement, which read-only mode does not allow.")
                 .hint("Leave it out; the operator can allow it with --access-mode write."));
         }
-        let vetted = guard::read(&args.sql, !database.target.schemas.is_empty());
-        let (seen, length) = match vetted {
-            Ok(seen) if seen.statement == guard::Statement::Query => (Some(seen.clone()), seen.length),
+        if args.indexes.len() > INDEXES_MAX {
+            return Err(Fault::new(format!("indexes has {} items; {INDEXES_MAX} are allowed.", args.indexes.len()))
+                .hint("Imagine fewer at a time."));
+        }
+        let limited = !database.target.schemas.is_empty();
+        let vetted = guard::read(&args.sql, limited);
+        let (mut seen, length) = match vetted {
+            Ok(seen) if seen.statement == guard::Statement::Query => {
+                let length = seen.length;
+                (Some(seen), length)
+            }
             Ok(_) => return Err(Fault::new("sql is EXPLAIN or SHOW.").hint("Pass the statement itself.")),
             Err(fault) if !self.config.writes() => return Err(fault),
             Err(_) => (None, writable(&args.sql)?),
         };
-        let mut options = "FORMAT TEXT".to_owned();
+        let options = "FORMAT TEXT";
+        let statement = &args.sql[..length];
+        let wanted = parameters(statement);
+        let mut sql = format!("EXPLAIN ({options}) {statement}");
+        let mut prepare = String::new();
         if args.analyze {
-            options.push_str(", ANALYZE, BUFFERS");
-        } else if args.params.is_empty() && has_parameters(&args.sql) {
-            options.push_str(", GENERIC_PLAN");
+            sql = format!("EXPLAIN ({options}, ANALYZE, BUFFERS) {statement}");
+        } else if args.params.is_empty() && wanted > 0 {
+            // The plan for any values. EXPLAIN has an option for it that servers before 16 do not know, and that looks at the
+            // values where it gets some, as it must here.
+            prepare = format!("PREPARE linchpin_plan AS {statement}");
+            sql = format!("EXPLAIN ({options}) EXECUTE linchpin_plan({})", vec!["NULL"; wanted].join(", "));
         }
-        let sql = format!("EXPLAIN ({options}) {}", &args.sql[..length]);
-        let (mode, seen) = if self.config.writes() { (Mode::Try, None) } else { (Mode::Read, seen) };
-        let imagined: Vec<_> = args.indexes.iter().take(20).map(|index| [Some(index.clone())]).collect();
-        let hypopg = if imagined.is_empty() { String::new() } else { self.hypopg(database).await? };
-        let before: Vec<(&str, &[crate::wire::Value])> =
-            imagined.iter().map(|index| (hypopg.as_str(), index.as_slice())).collect();
-        let request = Request { sql: &sql, parameters: &args.params, skip: 0, rows_max: self.config.max_rows };
-        let answer = database.ask(mode, seen.as_ref(), &before, request).await.map_err(|fault| {
-            if !fault.message().contains("generic_plan") {
-                return fault;
+        let mut imagined = Vec::with_capacity(args.indexes.len());
+        for text in &args.indexes {
+            let index = guard::index(text, limited)?;
+            imagined.push([Some(text[..index.length].to_owned())]);
+            if let Some(seen) = &mut seen {
+                seen.add(index);
             }
-            Fault::new("The statement has parameters, and servers before version 16 cannot plan it without values.")
-                .hint("Pass example values in params.")
-        })?;
+        }
+        let (mode, seen) = if self.config.writes() { (Mode::Try, None) } else { (Mode::Read, seen) };
+        let hypopg = if imagined.is_empty() { String::new() } else { self.hypopg(database).await? };
+        let mut before: Vec<(&str, &[crate::wire::Value])> =
+            imagined.iter().map(|index| (hypopg.as_str(), index.as_slice())).collect();
+        if !prepare.is_empty() {
+            before.extend([("SET LOCAL plan_cache_mode TO force_generic_plan", &[][..]), (prepare.as_str(), &[][..])]);
+        }
+        let request = Request { sql: &sql, parameters: &args.params, skip: 0, rows_max: PLAN_LINES_MAX };
+        let answer = database.ask(mode, seen.as_ref(), &before, request).await?;
         let lines: Vec<String> = answer.rows.iter().map(|row| row.text(0)).collect();
         let plan = lines.join("\n");
-        Ok(Shown::outside(plan.clone(), Plan { plan }))
+        let notice = format!("[Cut after {} lines: there is more. Explain a part of the statement.]", lines.len());
+        let truncated = answer.truncated;
+        Ok(Shown::outside(plan.clone(), Plan { plan, truncated }).notice(truncated.then_some(notice)))
     }
 
     /// `pg_execute`
@@ -301,8 +362,16 @@ fn writable(sql: &str) -> Result<usize, Fault> {
     Ok(length)
 }
 
-fn has_parameters(sql: &str) -> bool {
-    lex::tokens(sql).is_ok_and(|tokens| tokens.iter().any(|t| t.kind == lex::Kind::Param))
+/// How many parameters a statement has: the highest number, as far as there can be so many.
+fn parameters(sql: &str) -> usize {
+    let tokens = lex::tokens(sql).unwrap_or_default();
+    let number = |token: &lex::Token| {
+        let digits = &sql[token.at + 1..];
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        digits[..end].parse().unwrap_or(usize::MAX)
+    };
+    let numbers = tokens.iter().filter(|token| token.kind == lex::Kind::Param).map(number);
+    numbers.max().unwrap_or(0).min(usize::from(u16::MAX))
 }
 
 fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) -> Shown<Rows> {
@@ -322,11 +391,12 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
     Shown::outside(text, value).notice(notice)
 }
 
-/// The words for what the server says is wrong.
-pub(crate) fn server_fault(error: &ServerError) -> Fault {
+/// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry what rows
+/// hold: the text that somebody stored would be read right after something was about to be changed.
+pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> Fault {
+    let code = &error.code;
     let place = error.position.map(|at| format!(", at character {at}")).unwrap_or_default();
-    let message = format!("{} (SQLSTATE {}{place})", error.message, error.code);
-    let own = match error.code.as_str() {
+    let own = match code.as_str() {
         "57014" => "It ran out of time. Narrow it: fewer rows, an indexed condition, LIMIT; pg_explain shows the plan.",
         "55P03" => "Somebody else holds a lock on it; try again in a moment.",
         "42P01" => "See pg_list_objects for what there is; names with capitals need double quotes.",
@@ -339,5 +409,52 @@ pub(crate) fn server_fault(error: &ServerError) -> Fault {
         "42P18" | "42804" => "Say the type of a parameter with a cast, for example $1::int.",
         _ => "Correct the statement and try again.",
     };
-    Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned()))
+    if writing.is_some_and(|sql| may_quote_rows(error, sql)) {
+        let about: String = error.about.iter().map(|name| format!(", {name}")).collect();
+        let message = format!("The statement failed: {} (SQLSTATE {code}{about}{place})", condition(code));
+        return Fault::new(message)
+            .hint(format!("{own} The database's words are left out: they may hold data."))
+            .as_outside();
+    }
+    let message = format!("{} (SQLSTATE {code}{place})", error.message);
+    Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned())).as_outside()
+}
+
+/// Whether the message may hold a value of a row. It does not where it is the parser's, which has seen the statement only, or
+/// where what it quotes stands in the statement.
+fn may_quote_rows(error: &ServerError, sql: &str) -> bool {
+    if error.inside || ["22", "23", "44", "P0"].iter().any(|class| error.code.starts_with(class)) {
+        return true;
+    }
+    // That is said here, about parameters.
+    if error.code == "08P01" {
+        return false;
+    }
+    // In other languages other marks quote.
+    let text = [&*error.message, error.hint.as_deref().unwrap_or_default()].join(" ");
+    let quoted = text.find('"').zip(text.rfind('"')).map(|(start, end)| &text[start..=end]);
+    let known = quoted.is_none_or(|quoted| sql.to_lowercase().contains(&quoted.trim_matches('"').to_lowercase()));
+    error.position.is_none() && !(known && text.is_ascii())
+}
+
+/// What an SQLSTATE means, for the most frequent ones.
+fn condition(code: &str) -> &'static str {
+    match code {
+        "22001" => "a text is too long for its column",
+        "22003" => "a number is out of range",
+        "22007" | "22008" => "a date or time is none, or out of range",
+        "22012" => "division by zero",
+        "22P02" => "a text is no value of the type it should have",
+        "23502" => "a column must not be NULL",
+        "23503" => "a foreign key refers to a row that must exist",
+        "23505" => "a value that must be unique is there already",
+        "23514" => "a check forbids the value",
+        "2BP01" => "other objects depend on it",
+        "3F000" | "42703" | "42704" | "42883" | "42P01" => "it does not exist",
+        "42701" | "42710" | "42723" | "42P06" | "42P07" => "it exists already",
+        "P0001" => "a function or trigger of the database raised an error",
+        code if code.starts_with("22") => "a value is not what it has to be",
+        code if code.starts_with("23") => "a constraint forbids it",
+        _ => "the database refused it",
+    }
 }

@@ -3,7 +3,7 @@
 //! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server knows.
 //! The simple protocol, which runs several statements, is never used; there is no code for it here.
 
-use crate::cell::Row;
+use crate::cell::{Row, cleaned};
 use crate::config::{Host, SslMode, Target};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -52,7 +52,7 @@ const CANCEL_WAITS: [Duration; 6] = [
 ];
 
 /// An error that the server reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// The SQLSTATE.
     pub(crate) code: String,
@@ -60,6 +60,10 @@ pub(crate) struct ServerError {
     pub(crate) hint: Option<String>,
     /// The character (from 1) of the statement that it is about.
     pub(crate) position: Option<usize>,
+    /// Whether it was raised inside of a function.
+    pub(crate) inside: bool,
+    /// What it is about: constraint, column, table; names, never values.
+    pub(crate) about: Vec<String>,
 }
 
 /// Why a statement has no answer.
@@ -460,7 +464,7 @@ impl Connection {
                 code: "08P01".to_owned(),
                 message: "The parameters are too many or too large".to_owned(),
                 hint: Some("Pass fewer of them.".to_owned()),
-                position: None,
+                ..ServerError::default()
             })
         })
     }
@@ -477,14 +481,18 @@ fn field(field: backend::Field<'_>) -> io::Result<Field> {
 }
 
 fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
-    let mut error = ServerError { code: String::new(), message: String::new(), hint: None, position: None };
+    let mut error = ServerError::default();
     while let Ok(Some(field)) = fields.next() {
-        let text = String::from_utf8_lossy(field.value_bytes()).into_owned();
+        let text = cleaned(&String::from_utf8_lossy(field.value_bytes()));
         match field.type_() {
             b'C' => error.code = text,
             b'M' => error.message = text,
             b'H' => error.hint = Some(text),
             b'P' => error.position = text.parse().ok(),
+            b'W' => error.inside = true,
+            b'n' => error.about.insert(0, format!("constraint {text}")),
+            b'c' => error.about.push(format!("column {text}")),
+            b't' => error.about.push(format!("table {text}")),
             _ => {}
         }
     }

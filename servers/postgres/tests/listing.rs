@@ -68,3 +68,31 @@ async fn limits_out_of_range_and_unknown_tools_stop_the_start() {
         assert!(linchpin_postgres::Postgres::open(config).is_err());
     }
 }
+
+#[test]
+fn a_function_to_allow_is_named_with_its_schema() {
+    let open =
+        |name: &str| linchpin_postgres::Postgres::open(Config { allow_functions: vec![name.into()], ..config() });
+    for name in ["mark", "", "public.", ".mark"] {
+        let fault = open(name).expect_err(name).to_string();
+        assert!(fault.contains("--allow-functions") && fault.contains("Write public."), "{name}: {fault}");
+    }
+    open("public.mark").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_rows_at_all_cannot_be_asked_for() {
+    let client = connect(config()).await;
+    let tools = client.tools().await.unwrap().items;
+    for (tool, argument, args) in [
+        ("query", "max_rows", serde_json::json!({ "sql": "SELECT 1", "max_rows": 0 })),
+        ("pg_top_queries", "limit", serde_json::json!({ "limit": 0 })),
+    ] {
+        let listed = tools.iter().find(|t| t.name == tool).unwrap();
+        let schema = serde_json::to_value(&listed.input_schema).unwrap();
+        assert_eq!(schema["properties"][argument]["minimum"], 1, "{tool}");
+        let text = common::error(&client, tool, args).await;
+        // Nothing listens, which would be the error if this were not seen before.
+        assert!(text.contains(argument) && !text.contains("connect"), "{tool}: {text}");
+    }
+}

@@ -11,7 +11,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Whether the connection is encrypted, or why there is none.
 async fn encrypted(url: &str) -> Result<bool, String> {
-    let client = connect(Config { url: Some(Secret::new(url)), ..Config::default() }).await;
+    encrypted_by(url, Config::default()).await
+}
+
+async fn encrypted_by(url: &str, config: Config) -> Result<bool, String> {
+    let client = connect(Config { url: Some(Secret::new(url)), ..config }).await;
     let (failed, text, value) = call(&client, "pg_health", json!({})).await;
     if failed { Err(text) } else { Ok(value["encrypted"].as_bool().unwrap()) }
 }
@@ -134,6 +138,30 @@ async fn sslmode_means_what_it_means_to_libpq_and_nothing_is_downgraded() {
         let got = encrypted(&base(user, host, &rest)).await;
         assert_eq!(got.as_ref().ok().copied(), expected, "{user} {host} {rest}: {got:?}");
     }
+    // The certificate of an authority in the usual place, `~/.postgresql/root.crt`, is used where it is there.
+    for (root, mode, expected) in [
+        (&ca, "require", Some(true)),
+        (&ca, "verify-full", Some(true)),
+        (&other, "prefer", Some(true)),
+        (&other, "require", None),
+        (&other, "verify-ca", None),
+        (&other, "verify-full", None),
+        (&"/nowhere".to_owned(), "require", Some(true)),
+    ] {
+        let mut config = Config::default();
+        config.environment.root_certificate = Some(root.into());
+        let got = encrypted_by(&base("reader", "127.0.0.1", &format!("sslmode={mode}")), config).await;
+        assert_eq!(got.as_ref().ok().copied(), expected, "{root} {mode}: {got:?}");
+        // psql agrees, but goes on without encryption where the certificate is not good and `prefer` allows it.
+        let url = base("reader", "127.0.0.1", &format!("sslmode={mode}&sslrootcert={root}"));
+        let mut psql = Command::new(common::bin().join("psql"));
+        psql.env("HOME", "/nowhere").args(["-X", "-At", "-c"]);
+        psql.args(["SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", &url]);
+        let said = psql.output().expect("psql runs");
+        let ssl = said.status.success().then(|| said.stdout == b"t\n");
+        let downgraded = mode == "prefer" && root == &other;
+        assert_eq!(ssl, if downgraded { Some(false) } else { expected }, "psql: {root} {mode}: {said:?}");
+    }
 }
 
 /// Somebody in the middle who says that there is no TLS learns nothing: no name, no password.
@@ -169,7 +197,7 @@ async fn a_server_that_refuses_tls_hears_nothing_more() {
 async fn passwords_work_and_are_never_shown() {
     let hba = "host all scram 127.0.0.1/32 scram-sha-256\nhost all digest 127.0.0.1/32 md5\nhost all clear 127.0.0.1/32 password";
     let cluster = Cluster::with(hba, "");
-    cluster.sql("CREATE ROLE scram LOGIN PASSWORD 'geheim-1'; CREATE ROLE clear LOGIN PASSWORD 'geheim-1'");
+    cluster.sql("SET password_encryption = 'scram-sha-256'; CREATE ROLE scram LOGIN PASSWORD 'geheim-1'; CREATE ROLE clear LOGIN PASSWORD 'geheim-1'");
     cluster.sql("SET password_encryption = 'md5'; CREATE ROLE digest LOGIN PASSWORD 'geheim-1'");
     for user in ["scram", "digest", "clear"] {
         let with = |login: &str| format!("postgres://{login}@127.0.0.1:{}/postgres", cluster.port);

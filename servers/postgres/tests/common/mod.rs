@@ -133,12 +133,22 @@ impl Cluster {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
+    /// The major version of the server.
+    pub fn major(&self) -> u32 {
+        let text = std::fs::read_to_string(self.dir().join("data/PG_VERSION")).expect("a cluster says its version");
+        text.trim().parse().expect("a number")
+    }
+
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Runs statements as superuser; what psql prints, unaligned.
     pub fn sql(&self, sql: &str) -> String {
+        // Before version 14 there is no role that may read everything.
+        let older = "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO PUBLIC; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO";
+        let older = (self.major() < 14).then(|| sql.replace("GRANT pg_read_all_data TO", older));
+        let sql = older.as_deref().unwrap_or(sql);
         self.psql("postgres", sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
     }
 

@@ -1,0 +1,71 @@
+//! What answers beside rows may hold, and that it is said when something is left out.
+
+mod common;
+
+use common::{Cluster, connect, ok, query};
+use linchpin::prelude::*;
+use serde_json::{Value, json};
+
+/// The last block of an answer, when there are several.
+async fn notice(client: &Connection, tool: &str, args: Value) -> Option<String> {
+    let result = client.call(tool, args).await.expect("an answer");
+    let content = result.content().expect("content");
+    (content.len() > 1).then(|| content[content.len() - 1].as_text().unwrap_or_default().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn descriptions_of_large_tables_are_cut_and_say_so() {
+    let cluster = Cluster::start();
+    cluster.sql(
+        "CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader;
+         CREATE TABLE small (i int PRIMARY KEY, t text DEFAULT 'x');
+         CREATE VIEW looks AS SELECT * FROM small;
+         CREATE TABLE wordy (i int); COMMENT ON COLUMN wordy.i IS 'none';
+         SELECT format('CREATE TABLE wide (%s)', string_agg(format('c%s int DEFAULT %s CHECK (c%s > 0)', i, i, i), ','))
+           FROM generate_series(1, 1000) i \\gexec
+         SELECT format('COMMENT ON COLUMN wide.c%s IS %L', i, repeat('Ä', 2000)) FROM generate_series(1, 1000) i \\gexec
+         SELECT format('CREATE INDEX ON wide (c%s)', i) FROM generate_series(1, 200) i \\gexec
+         SELECT format('COMMENT ON TABLE wordy IS %L', repeat('w', 500000)) \\gexec
+         SELECT format('CREATE VIEW long AS SELECT %s', string_agg(format('%s AS \"column %s\"', i, i), ',')) FROM generate_series(1, 1500) i \\gexec",
+    );
+    let client = connect(cluster.config("reader")).await;
+    for table in ["small", "looks"] {
+        let (_, whole) = ok(&client, "pg_describe", json!({ "table": table })).await;
+        assert_eq!((whole.get("truncated"), whole["columns"].as_array().unwrap().len()), (None, 2));
+        assert_eq!(notice(&client, "pg_describe", json!({ "table": table })).await, None);
+    }
+    let (text, wide) = ok(&client, "pg_describe", json!({ "table": "wide" })).await;
+    assert!(text.len() < 150_000, "{} bytes", text.len());
+    assert_eq!(wide["truncated"], json!(true));
+    let count = |list: &str| wide[list].as_array().map_or(0, Vec::len);
+    assert!(count("columns") > 5 && count("columns") < 1000 && count("constraints") > 50 && count("indexes") > 50);
+    let said = notice(&client, "pg_describe", json!({ "table": "wide" })).await.unwrap();
+    assert!(said.contains(&format!("{} of 1000 columns", count("columns"))), "{said}");
+    let (text, wordy) = ok(&client, "pg_describe", json!({ "table": "wordy" })).await;
+    assert!(text.len() < 5_000 && wordy["truncated"] == json!(true), "{} bytes", text.len());
+    assert!(wordy["comment"].as_str().unwrap().ends_with("www…"));
+    let (text, long) = ok(&client, "pg_describe", json!({ "table": "long" })).await;
+    assert!(text.len() < 300_000 && long["truncated"] == json!(true), "{} bytes", text.len());
+    let (text, _) = ok(&client, "pg_list_objects", json!({ "search": "wordy" })).await;
+    assert!(text.len() < 5_000 && text.contains("www…"), "{} bytes", text.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn long_plans_are_cut_and_say_so() {
+    let cluster = Cluster::start();
+    cluster.sql("CREATE ROLE reader LOGIN; CREATE TABLE t (i int); GRANT SELECT ON t TO reader");
+    let client = connect(cluster.config("reader")).await;
+    for (parts, truncated) in [(1, false), (1200, true)] {
+        let args = json!({ "sql": vec!["SELECT i FROM t"; parts].join(" UNION ALL ") });
+        let (plan, value) = ok(&client, "pg_explain", args.clone()).await;
+        assert_eq!(value["truncated"], json!(truncated), "{parts}");
+        assert_eq!(plan.lines().count() == 1_000, truncated, "{parts}");
+        assert_eq!(
+            notice(&client, "pg_explain", args).await.is_some_and(|said| said.contains("1000 lines")),
+            truncated
+        );
+    }
+    query(&client, "SELECT 1").await;
+}
