@@ -91,9 +91,8 @@ impl Reader<'_> {
                 strategy |= !value.split_whitespace().all(|word| STRATEGIES.contains(&word));
             } else if name == "core.worktree" {
                 place.check_worktree(self.bounds, &value)?;
-            } else if READ_FILES.contains(&name.as_str()) {
-                // What is in them can show up in git's words.
-                self.included(&place.top.join("x"), &name, &value)?;
+            } else if names_a_file(&name) {
+                self.read_file(place, &name, &value)?;
             }
             names.insert(name);
         }
@@ -105,6 +104,10 @@ impl Reader<'_> {
         guard.strategy = strategy;
         for list in [FIXED, SHAPES] {
             guard.settings.extend(pairs(list));
+        }
+        if !place.bare {
+            // For git's own search, where it has to be left to it.
+            guard.settings.push(("safe.bareRepository".into(), "explicit".into()));
         }
         if !self.sign {
             guard.settings.extend(pairs(UNSIGNED));
@@ -129,6 +132,9 @@ impl Reader<'_> {
         let mut guard = Guard::default();
         // What only a client of other remotes would heed does not matter.
         let section = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        for (name, value) in entries.iter().filter(|(name, _)| names_a_file(name)) {
+            self.read_file(place, name, value)?;
+        }
         for (name, _) in entries.iter().filter(|(name, _)| !CLIENT_ONLY.contains(&section(name).as_str())) {
             guard.answer(name, Mode::Remote);
         }
@@ -149,13 +155,13 @@ impl Reader<'_> {
             }
             for (name, value) in self.file(&file).await? {
                 if name == "include.path" || name.starts_with("includeif.") && name.ends_with(".path") {
-                    let included = self.included(&file, &name, &value)?;
+                    let (named, included) = self.included(&file, &name, &value)?;
                     // A file of the work tree may be replaced while git runs, by what git checks out.
                     let inner = included.starts_with(&place.git_dir) || included.starts_with(&place.common);
                     if worktree && included.starts_with(&place.top) && !inner && !self.trust {
                         return Err(escape(&format!("{name} includes a file of the work tree")));
                     }
-                    queue.push_back((included, depth + 1));
+                    queue.push_back((named, depth + 1));
                 }
                 found.push((name, value));
             }
@@ -163,18 +169,36 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    fn included(self, from: &Path, name: &str, value: &str) -> Result<PathBuf, Fault> {
+    /// The path of what `from` includes: as git names it, which is where it begins to look for what that includes, and where
+    /// its links lead.
+    fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), Fault> {
         // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
         let path = match value {
             special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(name)),
             special if special.starts_with("~/") => {
-                PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(&special[2..])
+                PathBuf::from(self.program.home().unwrap_or_default()).join(&special[2..])
             }
             special if special.starts_with(['~', '%']) => return Err(escape(name)),
             plain => from.parent().unwrap_or(from).join(plain),
         };
         let settled = settle(&path);
-        if self.bounds.hold(&settled) { Ok(settled) } else { Err(escape(name)) }
+        if self.bounds.hold(&settled) { Ok((path, settled)) } else { Err(escape(name)) }
+    }
+
+    /// Refuses a file outside: what is in it can show up in git's words. Where everything may be used, that means
+    /// repositories and not every file, so it must be in this one.
+    fn read_file(self, place: &Place, name: &str, value: &str) -> Result<(), Fault> {
+        let path = settle(&place.top.join(value));
+        let inside = match self.bounds.any {
+            true => path.starts_with(&place.top) || path.starts_with(&place.common),
+            false => self.bounds.hold(&path),
+        };
+        // Git has forms of its own for a home, for where it is installed and for what need not be there.
+        if inside && !value.starts_with(['~', '%', ':']) {
+            return Ok(());
+        }
+        Err(Fault::new(escape(name).message())
+            .hint("Nothing was run. Take it out of the repository's configuration, or name a file inside."))
     }
 
     /// The entries of one file, without what it includes. A file that does not exist has none.
@@ -202,7 +226,16 @@ impl Reader<'_> {
             let name = std::str::from_utf8(name).map_err(|_| {
                 Fault::new("The repository's configuration holds a name that is not UTF-8").hint("Nothing was run.")
             })?;
-            Ok((name.to_owned(), lossy(parts.next().unwrap_or_default())))
+            let value = parts.next().unwrap_or_default();
+            // What is looked at would not be what git reads.
+            let path = name == "core.worktree" || name.starts_with("include") || names_a_file(name);
+            if path && std::str::from_utf8(value).is_err() {
+                return Err(Fault::new(format!(
+                    "The repository's configuration holds a path that is not UTF-8: {name}"
+                ))
+                .hint("Nothing was run."));
+            }
+            Ok((name.to_owned(), lossy(value)))
         };
         records.map(entry).collect()
     }
@@ -236,14 +269,16 @@ impl Reader<'_> {
 
     /// The names in the configuration of populated submodules: git looks into them on its own, with their configuration.
     async fn submodules(self, place: &Place, guard: &mut Guard, names: &mut BTreeSet<String>) -> Result<(), Fault> {
-        let mut queue = VecDeque::from([place.top.clone()]);
+        let mut queue = VecDeque::from([place.clone()]);
         let mut count = 0;
-        while let Some(top) = queue.pop_front() {
+        while let Some(Place { top, .. }) = queue.front().cloned() {
+            let mut vars = queue.pop_front().map(|place| place.pins()).unwrap_or_default();
+            vars.push(("GIT_OPTIONAL_LOCKS", OsString::from("0")));
             let job = Job {
                 dir: &top,
                 args: args(&["ls-files", "--stage", "-z"]),
                 settings: &guard.settings,
-                vars: vec![("GIT_OPTIONAL_LOCKS", OsString::from("0"))],
+                vars,
                 input: Vec::new(),
                 keep: Keep::Records(b"160000 ", CONFIG_MAX),
                 network: false,
@@ -253,6 +288,10 @@ impl Reader<'_> {
             for record in done.out.split(|byte| *byte == 0) {
                 let text = lossy(record);
                 let Some((_, path)) = text.split_once('\t') else { continue };
+                if std::str::from_utf8(record).is_err() {
+                    // It would be looked for under another name, and not found.
+                    return Err(Fault::new("The path of a submodule is not UTF-8").hint("Nothing was run."));
+                }
                 let sub = top.join(path);
                 let bounds = self.bounds.clone();
                 let looked = tokio::task::spawn_blocking(move || populated(&bounds, &sub)).await;
@@ -265,7 +304,7 @@ impl Reader<'_> {
                 for (name, _) in self.entries(&sub_place, sub_place.configs(), true).await? {
                     names.insert(name);
                 }
-                queue.push_back(sub_place.top);
+                queue.push_back(sub_place);
             }
             // What was found so far holds for the next run already.
             for name in names.iter() {
@@ -385,6 +424,13 @@ impl Guard {
     }
 }
 
+/// Whether a value of this name is the path of a file that git reads lines from. Known names, and for those still to come,
+/// how such names end.
+fn names_a_file(name: &str) -> bool {
+    let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
+    FILE_SECTIONS.split(' ').any(|known| known == section) && FILE_ENDS.iter().any(|end| key.ends_with(end))
+}
+
 fn is_helper(name: &str) -> bool {
     name.starts_with("credential.") && name.ends_with(".helper")
 }
@@ -455,6 +501,7 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("core", Sub::None, "editor", ":"),
     ("core", Sub::None, "pager", "cat"),
     ("core", Sub::None, "alternaterefscommand", "true"),
+    ("commit", Sub::None, "template", ""),
     ("core", Sub::None, "protecthfs", "true"),
     ("core", Sub::None, "protectntfs", "true"),
     ("sequence", Sub::None, "editor", ":"),
@@ -498,6 +545,9 @@ const NETWORK: &[(&str, &str)] = &[
     ("http", "sslcapath"),
     ("http", "sslcert"),
     ("http", "sslkey"),
+    ("http", "proxysslcainfo"),
+    ("http", "proxysslcert"),
+    ("http", "proxysslkey"),
     ("http", "cookiefile"),
     ("http", "savecookies"),
     ("http", "curloptresolve"),
@@ -512,8 +562,14 @@ const NETWORK: &[(&str, &str)] = &[
 /// Strategies that are part of git. Another name would be looked up as a program.
 pub(crate) const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Files that git reads as configured and whose lines it may quote.
-const READ_FILES: &[&str] = &["core.attributesfile", "mailmap.file"];
+/// Sections of what the tools use of git, and how the keys in them end that name files: `blame.ignoreRevsFile`,
+/// `core.attributesFile`, `core.excludesFile`, `diff.orderFile`, `fsck.skipList`, `fetch.fsck.skipList`,
+/// `receive.fsck.skipList`, `gpg.ssh.allowedSignersFile`, `gpg.ssh.revocationFile`, `mailmap.file`. Those of `http` are
+/// below `NETWORK`; `commit.template` is not read, because every commit brings its message.
+const FILE_SECTIONS: &str = "am apply attr blame branch checkout cherry commit core diff fetch fsck gc gpg grep index log \
+     mailmap merge notes pack pull push rebase receive rerere show stash status submodule tag transfer uploadpack user \
+     worktree";
+const FILE_ENDS: &[&str] = &["file", "skiplist"];
 
 /// Sections that a repository does not heed while it serves as a remote.
 const CLIENT_ONLY: &[&str] = &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];

@@ -479,6 +479,10 @@ impl Repo {
         if self.mode == Mode::Read {
             vars.push(("GIT_OPTIONAL_LOCKS", OsString::from("0")));
         }
+        // Hooks that are trusted may go to other repositories, where a fixed one would mislead them.
+        if !self.config().trust_repo_config {
+            vars.extend(self.place.pins());
+        }
         let job = Job {
             dir: &self.place.top,
             args,

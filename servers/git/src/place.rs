@@ -66,9 +66,25 @@ pub(crate) struct Place {
     pub(crate) git_dir: PathBuf,
     /// Where refs, objects and configuration are; differs from `git_dir` in linked work trees.
     pub(crate) common: PathBuf,
+    /// Whether all of it belongs to this process's user, as git asks before it believes a repository.
+    own: bool,
 }
 
 impl Place {
+    /// Variables that keep git to the repository that was looked at: left to itself it would search, and where it judges a
+    /// directory otherwise than we do, it would end up in another one. Repositories of other users are left to its search,
+    /// because only there does it ask whether they are trusted (`safe.directory`).
+    pub(crate) fn pins(&self) -> Vec<(&'static str, OsString)> {
+        let mut vars = Vec::new();
+        if self.own {
+            vars.push(("GIT_DIR", self.git_dir.clone().into_os_string()));
+            if self.bare {
+                vars.push(("GIT_IMPLICIT_WORK_TREE", OsString::from("0")));
+            }
+        }
+        vars
+    }
+
     /// The configuration files it brings along that exist.
     pub(crate) fn configs(&self) -> Vec<PathBuf> {
         let all =
@@ -120,7 +136,7 @@ impl Place {
             if dot.symlink_metadata().is_ok() {
                 return Self::at(bounds, dir, &dot);
             }
-            if looks_bare(dir) {
+            if is_repository(dir, dir) {
                 if dir.file_name().is_some_and(|name| name == ".git")
                     && let Some(top) = dir.parent()
                     && bounds.hold(top)
@@ -136,8 +152,13 @@ impl Place {
                     ))
                     .hint("Pass the work tree of the repository that is meant."));
                 }
-                let top = dir.to_owned();
-                return Ok(Some(Self { git_dir: top.clone(), common: top.clone(), top, bare: true }));
+                // Git would take the configuration from there.
+                if dir.join("commondir").symlink_metadata().is_ok() {
+                    return Err(Fault::new(format!("'{}' is a bare repository with a commondir", dir.display()))
+                        .hint("Nothing was run. Pass the repository that is meant."));
+                }
+                let (top, own) = (dir.to_owned(), is_own(&[dir]));
+                return Ok(Some(Self { git_dir: top.clone(), common: top.clone(), top, bare: true, own }));
             }
         }
         Ok(None)
@@ -150,20 +171,21 @@ impl Place {
             at
         } else {
             let text = small_file(&at, ".git")?;
-            let Some(target) = text.strip_prefix("gitdir:") else {
+            let Some(target) = text.strip_prefix("gitdir: ") else {
                 return Err(Fault::new(format!("'{}' is neither a directory nor a gitdir file", dot.display())));
             };
-            bounds.inside(&top.join(target.trim()), ".git file (gitdir)")?
+            bounds.inside(&top.join(one_path(target, ".git")?), ".git file (gitdir)")?
         };
         let common = match small_file(&git_dir.join("commondir"), "commondir") {
-            Ok(text) => bounds.inside(&git_dir.join(text.trim_end_matches(['\n', '\r'])), "commondir")?,
+            Ok(text) => bounds.inside(&git_dir.join(one_path(&text, "commondir")?), "commondir")?,
             Err(fault) if fault.is_missing() => git_dir.clone(),
             Err(fault) => return Err(fault),
         };
-        if !looks_bare(&common) {
+        if !is_repository(&git_dir, &common) {
             return Ok(None);
         }
-        Ok(Some(Self { top: top.to_owned(), bare: false, git_dir, common }))
+        let own = is_own(&[top, dot, &git_dir]);
+        Ok(Some(Self { top: top.to_owned(), bare: false, git_dir, common, own }))
     }
 
     /// Follows everything that may lead elsewhere.
@@ -171,7 +193,7 @@ impl Place {
         if bounds.any {
             return Ok(());
         }
-        let mut seen = 0;
+        let mut seen = Seen::default();
         for dir in BTreeSet::from([&self.git_dir, &self.common]) {
             links(bounds, dir, dir, 0, &mut seen)?;
         }
@@ -181,11 +203,14 @@ impl Place {
             at += 1;
             match small_file(&store.join("info/alternates"), "objects/info/alternates") {
                 Ok(text) => {
-                    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-                        if line.starts_with('"') {
+                    // Only a line feed ends a line for git; quotes, and what could be taken for an end, are not needed.
+                    for line in text.split('\n').filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                        if line.starts_with('"') || line.contains(char::is_control) {
                             return Err(escape("objects/info/alternates"));
                         }
-                        stores.push(bounds.inside(&store.join(line), "objects/info/alternates")?);
+                        let other = bounds.inside(&store.join(line), "objects/info/alternates")?;
+                        links(bounds, &other, &other, 1, &mut seen)?;
+                        stores.push(other);
                     }
                 }
                 Err(fault) if fault.is_missing() => {}
@@ -363,8 +388,54 @@ pub(crate) fn settle(path: &Path) -> PathBuf {
     base
 }
 
-fn looks_bare(dir: &Path) -> bool {
-    dir.join("HEAD").symlink_metadata().is_ok() && dir.join("objects").is_dir() && dir.join("refs").is_dir()
+/// Whether git would take `git_dir` for a repository, by its own rules. Of a directory that it would not, it goes on to
+/// another one, whose configuration nobody looked at.
+fn is_repository(git_dir: &Path, common: &Path) -> bool {
+    // The dot asks for the right to enter, as git does.
+    is_head(&git_dir.join("HEAD")) && common.join("objects/.").is_dir() && common.join("refs/.").is_dir()
+}
+
+/// Whether git would take this for a HEAD: a link to a ref, the name of one, or an object id.
+fn is_head(path: &Path) -> bool {
+    let Ok(meta) = path.symlink_metadata() else { return false };
+    if meta.is_symlink() {
+        return fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"refs/"));
+    }
+    let mut head = Vec::new();
+    let read = |head: &mut Vec<u8>| fs::File::open(path)?.take(HEAD_READ).read_to_end(head);
+    if !meta.is_file() || read(&mut head).is_err() {
+        return false;
+    }
+    if let Some(name) = head.strip_prefix(b"ref:") {
+        let blanks = name.iter().take_while(|byte| b" \t\n\r".contains(byte)).count();
+        if name[blanks..].starts_with(b"refs/") {
+            return true;
+        }
+    }
+    head.get(..40).is_some_and(|id| id.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether these belong to this process's user.
+#[cfg(unix)]
+fn is_own(paths: &[&Path]) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::geteuid().as_raw();
+    paths.iter().all(|path| path.symlink_metadata().is_ok_and(|meta| meta.uid() == user))
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &[&Path]) -> bool {
+    false
+}
+
+/// The path that a file of git's consists of, as git reads it: only line ends are dropped, blanks belong to the name. Where
+/// git would stop reading in the middle, it is refused.
+fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, Fault> {
+    let path = text.trim_end_matches(['\n', '\r']);
+    if path.is_empty() || path.contains(char::is_control) {
+        return Err(Fault::new(format!("{what} cannot be understood")).hint("Nothing was run."));
+    }
+    Ok(path)
 }
 
 fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
@@ -392,11 +463,19 @@ fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, Fault> {
     }
 }
 
+/// What was met on the way through a repository.
+#[derive(Default)]
+struct Seen {
+    entries: usize,
+    /// Directories that links led to.
+    followed: BTreeSet<PathBuf>,
+}
+
 /// Refuses links below `dir` that lead outside: git reads and writes through them.
-fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut usize) -> Result<(), Fault> {
-    let Some(walk) = bounds.walks.walk(dir, ENTRIES_MAX.saturating_sub(*seen)) else { return Ok(()) };
-    *seen += walk.entries;
-    if *seen > ENTRIES_MAX {
+fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen) -> Result<(), Fault> {
+    let Some(walk) = bounds.walks.walk(dir, ENTRIES_MAX.saturating_sub(seen.entries)) else { return Ok(()) };
+    seen.entries += walk.entries;
+    if seen.entries > ENTRIES_MAX {
         return Err(Fault::new("The .git directory holds too many files to check for links that lead outside")
             .hint("Run git gc in it."));
     }
@@ -406,10 +485,14 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut usize
         }
         let path = dir.join(link);
         let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
-        bounds.inside(&path, &format!(".git/{name}"))?;
+        let real = bounds.inside(&path, &format!(".git/{name}"))?;
+        // There may be more links where it leads.
+        if depth < DEPTH_MAX && real.is_dir() && seen.followed.insert(real.clone()) {
+            links(bounds, top, &real, depth + 1, seen)?;
+        }
     }
     for inner in &walk.dirs {
-        if depth == DEPTH_MAX {
+        if depth >= DEPTH_MAX {
             return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
         }
         // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
@@ -513,6 +596,8 @@ pub(crate) fn escape(what: &str) -> Fault {
 
 const SMALL_MAX: u64 = 64 * 1024;
 const PACKED_MAX: u64 = 1024 * 1024;
+/// As much of a HEAD as git looks at to tell whether it is one.
+const HEAD_READ: u64 = 255;
 const ALTERNATES_MAX: usize = 32;
 const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 64;

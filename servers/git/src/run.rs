@@ -133,6 +133,11 @@ impl Program {
         &self.path
     }
 
+    /// The home that git takes `~` for.
+    pub(crate) fn home(&self) -> Option<&OsStr> {
+        self.base.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.as_os_str())
+    }
+
     /// Runs it to its end.
     pub(crate) async fn run(&self, job: Job<'_>) -> Result<Done, Fault> {
         let seconds = job.timeout.as_secs();
