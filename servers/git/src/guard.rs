@@ -116,11 +116,15 @@ impl Reader<'_> {
             self.submodules(place, &mut guard, &mut names).await?;
         }
         let helpers = names.iter().any(|name| is_helper(name));
+        let signs: Vec<String> = names.iter().filter(|name| self.sign && is_signing(name)).cloned().collect();
         for name in names {
             guard.answer(&name, mode);
         }
         if helpers {
             self.own_helpers(&mut guard).await?;
+        }
+        if mode != Mode::Read && !signs.is_empty() {
+            self.own_signing(&mut guard, &signs).await?;
         }
         Ok(guard)
     }
@@ -159,7 +163,7 @@ impl Reader<'_> {
                     // A file of the work tree may be replaced while git runs, by what git checks out.
                     let inner = included.starts_with(&place.git_dir) || included.starts_with(&place.common);
                     if worktree && included.starts_with(&place.top) && !inner && !self.trust {
-                        return Err(escape(&format!("{name} includes a file of the work tree")));
+                        return Err(escape(&format!("{} includes a file of the work tree", shown_key(&name))));
                     }
                     queue.push_back((named, depth + 1));
                 }
@@ -174,15 +178,15 @@ impl Reader<'_> {
     fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), Fault> {
         // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
         let path = match value {
-            special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(name)),
+            special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(&shown_key(name))),
             special if special.starts_with("~/") => {
                 PathBuf::from(self.program.home().unwrap_or_default()).join(&special[2..])
             }
-            special if special.starts_with(['~', '%']) => return Err(escape(name)),
+            special if special.starts_with(['~', '%']) => return Err(escape(&shown_key(name))),
             plain => from.parent().unwrap_or(from).join(plain),
         };
         let settled = settle(&path);
-        if self.bounds.hold(&settled) { Ok((path, settled)) } else { Err(escape(name)) }
+        if self.bounds.hold(&settled) { Ok((path, settled)) } else { Err(escape(&shown_key(name))) }
     }
 
     /// Refuses a file outside: what is in it can show up in git's words. Where everything may be used, that means
@@ -197,7 +201,7 @@ impl Reader<'_> {
         if inside && !value.starts_with(['~', '%', ':']) {
             return Ok(());
         }
-        Err(Fault::new(escape(name).message())
+        Err(Fault::new(escape(&shown_key(name)).message())
             .hint("Nothing was run. Take it out of the repository's configuration, or name a file inside."))
     }
 
@@ -330,6 +334,39 @@ impl Reader<'_> {
         }
         Ok(())
     }
+
+    /// Signing is the user's: the key and the program are those of the user's own configuration, whatever `named`, which is
+    /// what the repository's says, would have instead.
+    async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), Fault> {
+        let asked = args(&["config", "--includes", "-z", "--get-regexp", r"^(user\.signingkey|gpg\..*)$"]);
+        let done = self.outside(asked, Vec::new()).await?;
+        let own = lossy(&done.out);
+        let own = || own.split('\0').filter_map(|record| record.split_once('\n'));
+        for name in named {
+            let known = own().any(|(own, _)| own == name);
+            match name.as_str() {
+                "user.signingkey" if !known => {
+                    return Err(Fault::new(
+                        "The repository's own configuration names the key to sign with, the user's does not",
+                    )
+                    .hint("Set user.signingKey in the user's git configuration."));
+                }
+                "gpg.format" => guard.set(name, "openpgp"),
+                // Not read when signing.
+                "gpg.ssh.allowedsignersfile" | "gpg.ssh.revocationfile" => guard.set(name, ""),
+                _ => {}
+            }
+        }
+        for (name, value) in own() {
+            guard.set(name, value);
+        }
+        Ok(())
+    }
+}
+
+/// What decides with which key and program is signed.
+fn is_signing(name: &str) -> bool {
+    name == "user.signingkey" || name.starts_with("gpg.")
 }
 
 /// What is in a configuration file.
@@ -415,7 +452,7 @@ impl Guard {
         if self.ignored.is_empty() {
             return None;
         }
-        let names: Vec<&str> = self.ignored.iter().take(8).map(String::as_str).collect();
+        let names: Vec<String> = self.ignored.iter().take(8).map(|name| shown_key(name)).collect();
         Some(format!(
             "Not used, because the repository's own configuration names it: {}. The person running the server can allow it \
              with --trust-repo-config.",
@@ -429,6 +466,16 @@ impl Guard {
 fn names_a_file(name: &str) -> bool {
     let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
     FILE_SECTIONS.split(' ').any(|known| known == section) && FILE_ENDS.iter().any(|end| key.ends_with(end))
+}
+
+/// A name for errors. What stands in its middle is free text, which has no place there unless it is plain.
+pub(crate) fn shown_key(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._-/:@=+*".contains(c);
+    if name.len() <= 120 && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
+    format!("{section}.*.{key}")
 }
 
 fn is_helper(name: &str) -> bool {

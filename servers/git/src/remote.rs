@@ -4,7 +4,7 @@
 //! only https, http, ssh, git, and directories of this machine that are inside what may be used. A directory serves as a
 //! remote with its hooks off.
 
-use crate::guard::Mode;
+use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
 use crate::place::{Place, settle};
 use crate::run::{Done, Keep, args, lossy, redacted};
@@ -78,6 +78,9 @@ pub(crate) struct Fetched {
     /// Whether more were updated than are named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
+    /// Whether git could not update everything that it was to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
 }
 
 /// One ref that changed.
@@ -110,8 +113,14 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     } else {
         more.extend(["--".to_owned(), way.remote.clone()]);
     }
-    fetch_now(&repo, &way, &more).await?;
-    let after = refs(&repo, &way.remote).await?;
+    let done = fetch_now(&repo, &way, &more).await?;
+    let after = refs(&repo, &way.remote).await;
+    if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
+        return Err(refusal(&done).into());
+    }
+    // What happened is not to be called a failure because it cannot be listed.
+    let unknown = after.is_err();
+    let after = after.unwrap_or_else(|_| before.clone());
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut updated: Vec<Update> = names
         .into_iter()
@@ -123,23 +132,31 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
     let lines = updated.iter().map(|u| format!("{} {} -> {}", u.name, short(&u.from), short(&u.to)));
     let mut text = format!("Fetched from {}", way.remote);
-    if updated.is_empty() {
+    if unknown {
+        text.push_str("; what is new could not be listed");
+    } else if updated.is_empty() {
         text.push_str(": nothing new");
     }
     for line in lines {
         text.push('\n');
         text.push_str(&line);
     }
-    Ok(Shown::outside(text, Fetched { remote: way.remote, updated, truncated }))
+    let notice = (!done.good()).then(|| {
+        "[Not everything: some branches or tags were not updated, mostly because they would not move forward.]"
+            .to_owned()
+    });
+    let value = Fetched { remote: way.remote, updated, truncated, incomplete: !done.good() };
+    Ok(Shown::outside(text, value).notice(notice))
 }
 
-async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<(), Fault> {
+async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Fault> {
     let mut command =
         args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
+    // Whatever the configuration says of pruning: without being asked nothing is deleted, and of tags never.
+    command.extend(args(&["--no-prune", "--no-prune-tags"]));
     command.push(format!("--upload-pack={}", way.program("upload-pack")).into());
     command.extend(more.iter().map(OsString::from));
-    let done = way.run(repo, command).await?;
-    if done.good() { Ok(()) } else { Err(repo.failed(&done)) }
+    way.run(repo, command).await
 }
 
 /// The refs that a fetch may change.
@@ -187,7 +204,10 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
     check_name(&repo, "branch", "refs/heads", &branch).await?;
     let way = Way::to(&repo, Some(&remote), false).await?;
-    fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
+    let done = fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
+    if !done.good() {
+        return Err(refusal(&done).into());
+    }
     let hash = repo.commit("FETCH_HEAD").await?;
     let mut command = merge_command(&repo, if q.ff_only { "--ff-only" } else { "--ff" });
     if !q.ff_only {
@@ -280,20 +300,46 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     let refs = pushed(&lossy(&done.out));
     let rejected: Vec<&PushedRef> = refs.iter().filter(|r| r.status == "rejected").collect();
     if !rejected.is_empty() {
-        let words: Vec<String> = rejected.iter().map(|r| format!("{} {}", r.name, r.summary)).collect();
-        let arrived: Vec<&str> = refs.iter().filter(|r| r.status != "rejected").map(|r| r.name.as_str()).collect();
-        let also = if arrived.is_empty() { String::new() } else { format!("; sent: {}", arrived.join(", ")) };
-        let fault = Fault::new(format!("{} refused: {}{also}", way.remote, words.join("; ")));
-        return Err(fault
-            .hint("git_pull (or git_fetch and git_merge) first when the remote has newer commits.")
-            .into());
+        let words: Vec<String> = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
+        let hint = "git_pull (or git_fetch and git_merge) first when the remote has newer commits.";
+        if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
+            return Err(Fault::new(format!("{} refused: {}", way.shown(), words.join("; "))).hint(hint).into());
+        }
+        // What arrived has arrived: that is no failure.
+        let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words.join("; "));
+        return Ok(sent_to(way.remote, refs).notice(Some(notice)));
     }
     if !done.good() {
-        return Err(repo.failed(&done).into());
+        return Err(refusal(&done).into());
     }
+    Ok(sent_to(way.remote, refs))
+}
+
+fn sent_to(remote: String, refs: Vec<PushedRef>) -> Shown<Pushed> {
     let lines: Vec<String> = refs.iter().map(|r| format!("{} {}", r.name, r.status)).collect();
-    let text = format!("Pushed to {}\n{}", way.remote, lines.join("\n"));
-    Ok(Shown::outside(text, Pushed { remote: way.remote, refs }))
+    let text = format!("Pushed to {remote}\n{}", lines.join("\n"));
+    Shown::outside(text, Pushed { remote, refs })
+}
+
+/// Why a ref was rejected, in words that are git's own: a remote may say anything.
+fn why(summary: &str) -> String {
+    if summary.starts_with("[remote rejected]") {
+        return "[remote rejected] (by rules of the remote's own)".to_owned();
+    }
+    let reason = REASONS.iter().find(|reason| summary == format!("[rejected] ({reason})"));
+    reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
+}
+
+/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong into the
+/// errors of tools that change things: what is known is said in our words, the rest is left out.
+fn refusal(done: &Done) -> Fault {
+    let said = lossy(&done.err);
+    let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
+    let (words, hint) = known.map_or(
+        ("The remote did not do what was asked, or could not be reached", "Run the same with git to see what it says."),
+        |(_, words, hint)| (*words, *hint),
+    );
+    Fault::new(words).hint(hint)
 }
 
 /// The lines of `git push --porcelain`.
@@ -331,12 +377,13 @@ impl Way {
         let known = repo.must(&["remote"]).await?.text();
         if !known.lines().any(|name| name == remote) {
             let shown = redacted(linchpin_kit::clip(&remote, 200).text);
-            let known = if known.is_empty() { "none".to_owned() } else { known.lines().collect::<Vec<_>>().join(", ") };
+            let plain: Vec<&str> = known.lines().filter(|name| is_plain(name)).collect();
+            let known = if plain.is_empty() { "none".to_owned() } else { plain.join(", ") };
             return Err(Fault::missing(format!("There is no remote '{shown}'"))
                 .hint(format!("Pass the name of a configured remote, not a URL. There are: {known}.")));
         }
         if !repo.guard.network.is_empty() {
-            let names: Vec<&str> = repo.guard.network.iter().map(String::as_str).collect();
+            let names: Vec<String> = repo.guard.network.iter().map(|name| shown_key(name)).collect();
             if !repo.config().trust_repo_config {
                 return Err(Fault::new(format!(
                     "The repository's own configuration decides where traffic goes: {}",
@@ -345,6 +392,7 @@ impl Way {
                 .hint("Nothing was sent. The person running the server can allow it with --trust-repo-config."));
             }
         }
+        check_entries(repo, &remote).await?;
         let mut command = vec!["remote", "get-url", "--all"];
         if push {
             command.push("--push");
@@ -358,12 +406,17 @@ impl Way {
         Ok(way)
     }
 
+    /// Its name, for errors.
+    fn shown(&self) -> &str {
+        if is_plain(&self.remote) { &self.remote } else { "?" }
+    }
+
     async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), Fault> {
         let protocol = match kind_of(url) {
             Kind::Known(protocol) => protocol,
             Kind::Directory(path) => {
                 let refused = |why: String| {
-                    Fault::new(format!("The remote '{}' is {why}", self.remote))
+                    Fault::new(format!("The remote '{}' is {why}", self.shown()))
                         .hint("The person running the server can allow its directory with --repository.")
                 };
                 let path = settle(&repo.place.top.join(path));
@@ -381,7 +434,7 @@ impl Way {
                 }
                 let hazards = repo.git.reader(&repo.bounds).hazards(&place).await?;
                 if !repo.config().trust_repo_config && !hazards.is_empty() {
-                    let names: Vec<&str> = hazards.iter().map(String::as_str).collect();
+                    let names: Vec<String> = hazards.iter().map(|name| shown_key(name)).collect();
                     return Err(refused(format!(
                         "a directory whose configuration names programs: {}",
                         names.join(", ")
@@ -394,7 +447,7 @@ impl Way {
             Kind::Unknown => {
                 return Err(Fault::new(format!(
                     "The remote '{}' has a URL of a kind that is not allowed",
-                    self.remote
+                    self.shown()
                 ))
                 .hint("https, http, ssh and git are."));
             }
@@ -421,6 +474,111 @@ impl Way {
         repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, repo.config().remote_timeout).await
     }
 }
+
+/// Refuses a remote whose configuration means more than it seems: other remotes, URLs that are read here otherwise than by git,
+/// and refs of ours that a fetch would move or delete.
+async fn check_entries(repo: &Repo, remote: &str) -> Result<(), Fault> {
+    if repo.config().trust_repo_config {
+        return Ok(());
+    }
+    let refused = |why: &str, what: &str| {
+        let name = if is_plain(remote) { format!("The remote '{remote}'") } else { "The remote".to_owned() };
+        Fault::new(format!("{name} {why}: {what}"))
+            .hint("Nothing was sent. The person running the server can allow it with --trust-repo-config.")
+    };
+    for old in ["remotes", "branches"] {
+        if repo.place.common.join(old).join(remote).symlink_metadata().is_ok() {
+            return Err(refused("is described in a file of an old kind", &format!(".git/{old}")));
+        }
+    }
+    let done = repo.must(&["config", "--list", "-z"]).await?;
+    if done.cut {
+        return Err(Fault::new("The configuration is too long to be looked at").hint("Nothing was sent."));
+    }
+    let fetches = format!("remote.{remote}.fetch");
+    let group = format!("remotes.{remote}");
+    for entry in done.out.split(|byte| *byte == 0) {
+        let entry = lossy(entry);
+        let (name, value) = entry.split_once('\n').unwrap_or((&entry, ""));
+        let leads = name.starts_with("remote.") && name.ends_with("url") || name.starts_with("url.");
+        if leads && (name.contains(odd) || value.contains(odd)) {
+            return Err(refused("has a URL with characters that are not allowed", "remote.*.url, url.*.insteadof"));
+        }
+        if name == group {
+            return Err(refused("stands for other remotes too", "remotes.*"));
+        }
+        if name == fetches && !stays(value, remote) {
+            return Err(refused("is set up to replace branches or other refs of this repository", "remote.*.fetch"));
+        }
+    }
+    Ok(())
+}
+
+/// Git would not read it as we do: an end of line, or bytes that are not UTF-8.
+fn odd(c: char) -> bool {
+    c.is_control() || c == '\u{fffd}'
+}
+
+/// Whether a fetch by this refspec only touches what stands for the remote, and tags.
+fn stays(refspec: &str, remote: &str) -> bool {
+    let to = match refspec.strip_prefix('+').unwrap_or(refspec).rsplit_once(':') {
+        Some((_, to)) if !refspec.starts_with('^') => to,
+        _ => return true,
+    };
+    to.is_empty() || to.starts_with(&format!("refs/remotes/{remote}/")) || to.starts_with("refs/tags/")
+}
+
+/// A name that can be repeated in an error without saying anything.
+fn is_plain(name: &str) -> bool {
+    name.len() <= 40 && name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c))
+}
+
+/// Git's own reasons for not sending a ref.
+const REASONS: &[&str] = &[
+    "fetch first",
+    "non-fast-forward",
+    "stale info",
+    "already exists",
+    "needs force",
+    "remote ref updated since checkout",
+];
+
+const LOGIN: &str =
+    "GIT_ASKPASS, an ssh agent or a credential helper of the user's own configuration can provide a login.";
+
+/// What git says, and what that means.
+const REFUSALS: &[(&str, &str, &str)] = &[
+    ("Authentication failed", "Authentication failed: the server's user has no valid login there", LOGIN),
+    ("could not read Username", "Authentication failed: the server's user has no login there", LOGIN),
+    ("could not read Password", "Authentication failed: the server's user has no login there", LOGIN),
+    ("Permission denied", "Permission denied by the remote", "An ssh agent must hold a key that may do this."),
+    ("Host key verification failed", "The remote's ssh host key is not known", "Connect with ssh once to accept it."),
+    ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),
+    ("Connection refused", "The remote refused the connection", "Check the remote's URL, or try again later."),
+    ("Connection timed out", "The remote did not answer in time", "Try again later."),
+    (
+        "couldn't find remote ref",
+        "The remote has no such branch",
+        "git_fetch without a branch gets all that there are.",
+    ),
+    ("does not appear to be a git repository", "The remote is not a git repository", "Check the remote's URL."),
+    (
+        "not allowed",
+        "The way to the remote is not allowed",
+        "https, http, ssh and git are; a directory must be inside.",
+    ),
+    (
+        "refusing to fetch into",
+        "A branch that is checked out would be replaced",
+        "Fetch another branch, or use git_pull.",
+    ),
+    (
+        "cannot lock ref",
+        "A ref could not be locked",
+        "Another git is at work, or two names exclude each other; try again.",
+    ),
+    ("No space left", "There is no space left", "Free some space first."),
+];
 
 /// Where a URL leads.
 enum Kind {

@@ -84,12 +84,15 @@ impl Done {
         text
     }
 
-    /// The complaints as text, without what a remote said, passwords in URLs and git's own prefixes.
+    /// The complaints as text, without what a remote said, lists of file names, passwords in URLs and git's own prefixes.
     pub(crate) fn complaint(&self) -> String {
         let text = lossy(&self.err);
         let lines = text.lines().filter(|line| {
+            // Names are what others wrote: git puts them on lines of their own, after a tab.
+            let named = line.starts_with('\t');
             let line = line.trim_start();
-            !line.is_empty() && !line.starts_with("remote:") && !line.starts_with("hint:")
+            let remote = line.starts_with("remote:") || line.contains("remote error:");
+            !line.is_empty() && !named && !remote && !line.starts_with("hint:")
         });
         let lines: Vec<&str> = lines
             .map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line))
