@@ -52,27 +52,32 @@ pub(crate) async fn joined(
 ) -> Result<Shown<Joined>, Fault> {
     let before = repo.resolve("HEAD", "commit").await?;
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
-    let conflicts = repo.conflicts().await?;
+    // After this, what was done is not to be called a failure because a question about it fails.
+    let conflicts = repo.conflicts().await;
+    let conflicts = if done.good() { conflicts.unwrap_or_default() } else { conflicts? };
     let complaint = done.complaint();
     // It was refused because of conflicts of earlier, and did nothing.
     let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
     if !done.good() && (conflicts.is_empty() || refused) {
         return Err(repo.failed(&done));
     }
-    let head = repo.resolve("HEAD", "commit").await?;
+    let known = repo.resolve("HEAD", "commit").await;
+    let unknown = known.is_err();
+    let head = known.unwrap_or_default();
     let (status, message) = if !conflicts.is_empty() && !done.good() {
         (Progress::Conflicts, format!("Stopped at conflicts in: {}. {resume}", conflicts.join(", ")))
-    } else if head == before && done_words.starts_with("Merged") {
+    } else if !unknown && head == before && done_words.starts_with("Merged") {
         (Progress::UpToDate, "Already up to date".to_owned())
     } else {
-        (Progress::Done, format!("{done_words}; HEAD is now {}", head.as_deref().unwrap_or("unborn")))
+        let now = head.as_deref().unwrap_or(if unknown { "what git_log shows" } else { "unborn" });
+        (Progress::Done, format!("{done_words}; HEAD is now {now}"))
     };
     Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }))
 }
 
 async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
     repo.must(&[what, "--abort"]).await?;
-    let head = repo.resolve("HEAD", "commit").await?;
+    let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
     let message = format!("The {what} was given up");
     Ok(Shown::ours(message.clone(), Joined { status: Progress::Aborted, head, conflicts: Vec::new(), message }))
 }
@@ -215,8 +220,8 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
         _ if repo.guard.strategy => return Err(foreign_strategy().into()),
         Step::Continue | Step::Skip => {
             if !repo.config().trust_repo_config {
-                let dir = repo.place.git_dir.clone();
-                tokio::task::spawn_blocking(move || harmless_plan(&dir))
+                let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
+                tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
                     .map_err(|_| Fault::new("The rebase could not be looked at"))??;
             }
@@ -267,8 +272,9 @@ fn foreign_strategy() -> Fault {
         .hint("Nothing was run. git_merge works; or the person running the server allows it with --trust-repo-config.")
 }
 
-/// Refuses to go on with a plan that may have come with the repository and runs programs.
-fn harmless_plan(git_dir: &Path) -> Result<(), Fault> {
+/// Refuses to go on with a plan that may have come with the repository and runs programs, or signs when that is not wanted or
+/// with a key that it names.
+fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), Fault> {
     let trap = |what: &str| {
         Fault::new(format!("The work in progress was set up to run programs ({what})"))
             .hint("Give it up with action abort, or finish it by hand.")
@@ -297,6 +303,13 @@ fn harmless_plan(git_dir: &Path) -> Result<(), Fault> {
         && !STRATEGIES.contains(&strategy.trim())
     {
         return Err(trap("rebase-merge/strategy"));
+    }
+    let signed = read(git_dir.join("rebase-merge/gpg_sign_opt"))?.map(|option| option.trim() != "-S" || !sign);
+    let picked = read(git_dir.join("sequencer/opts"))?.unwrap_or_default().to_lowercase();
+    let key = picked.lines().find_map(|line| line.trim_start().strip_prefix("gpg-sign"));
+    if signed == Some(true) || key.is_some_and(|key| !sign || !["", "="].contains(&key.trim())) {
+        return Err(Fault::new("The work in progress was set up to sign its commits in a way of its own")
+            .hint("Give it up with action abort, or finish it by hand."));
     }
     if let Some(options) = read(git_dir.join("sequencer/opts"))?
         && (options.to_lowercase().contains("strategy") || options.to_lowercase().contains("include"))
@@ -339,8 +352,8 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
         _ if repo.guard.strategy => return Err(foreign_strategy().into()),
         Step::Continue | Step::Skip => {
             if !repo.config().trust_repo_config {
-                let dir = repo.place.git_dir.clone();
-                tokio::task::spawn_blocking(move || harmless_plan(&dir))
+                let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
+                tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
                     .map_err(|_| Fault::new("The cherry-pick could not be looked at"))??;
             }
@@ -477,7 +490,9 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
             format!("Removed the work tree {}", path.display())
         }
     };
-    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees: worktrees(&repo).await? }))
+    // What was done stays done, also when it cannot be listed.
+    let worktrees = worktrees(&repo).await.unwrap_or_default();
+    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees }))
 }
 
 async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
