@@ -61,15 +61,13 @@ pub(crate) async fn joined(
     if !done.good() && (conflicts.is_empty() || refused) {
         return Err(repo.failed(&done));
     }
-    let known = repo.resolve("HEAD", "commit").await;
-    let unknown = known.is_err();
-    let head = known.unwrap_or_default();
+    let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
     let (status, message) = if !conflicts.is_empty() && !done.good() {
         (Progress::Conflicts, format!("Stopped at conflicts in: {}. {resume}", conflicts.join(", ")))
-    } else if !unknown && head == before && done_words.starts_with("Merged") {
+    } else if head.is_some() && head == before && done_words.starts_with("Merged") {
         (Progress::UpToDate, "Already up to date".to_owned())
     } else {
-        let now = head.as_deref().unwrap_or(if unknown { "what git_log shows" } else { "unborn" });
+        let now = head.as_deref().unwrap_or("what git_log shows");
         (Progress::Done, format!("{done_words}; HEAD is now {now}"))
     };
     Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }))

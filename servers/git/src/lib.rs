@@ -412,7 +412,7 @@ impl Git {
         }
     }
 
-    /// Settings travel in variables that git knows since 2.31.
+    /// Settings travel in variables that git knows since 2.31; `worktree list -z` came with 2.36.
     async fn check_version(&self) -> Result<(), Fault> {
         let check = || async {
             let job = Job {

@@ -37,7 +37,9 @@ pub(crate) struct CommitArgs {
 /// A new commit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Committed {
-    hash: String,
+    /// Absent when it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
     /// The branch it is on; absent when HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
@@ -67,14 +69,16 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         command.push("--no-verify".into());
     }
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), q.message.into_bytes()).await?;
-    if !done.good() {
+    // Git says so when only the index could not be written.
+    if !done.good() && !lossy(&done.err).contains("repository has been updated") {
         return Err(repo.failed(&done).into());
     }
+    // The commit is made: a question that fails from here on does not make it a failure.
     let place = repo.place.clone();
     let head = tokio::task::spawn_blocking(move || place.branch_head()).await.ok().flatten();
     let (branch, hash) = match head {
-        Some(BranchHead { branch, commit: Some(hash) }) => (Some(branch), hash),
-        _ => (repo.current().await?, repo.must(&["rev-parse", "HEAD"]).await?.text()),
+        Some(BranchHead { branch, commit: Some(hash) }) => (Some(branch), Some(hash)),
+        _ => (repo.current().await.unwrap_or_default(), repo.resolve("HEAD", "commit").await.unwrap_or_default()),
     };
     let complaint = lossy(&done.err);
     let note = if complaint.contains("Applied autostash") {
@@ -89,7 +93,10 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         None
     };
     let more = note.as_ref().map(|note| format!("\n{note}")).unwrap_or_default();
-    let text = format!("Changes committed successfully with hash {hash}{more}");
+    let text = match &hash {
+        Some(hash) => format!("Changes committed successfully with hash {hash}{more}"),
+        None => format!("Changes committed successfully; git_log shows the hash{more}"),
+    };
     Ok(Shown::ours(text, Committed { hash, branch, note }))
 }
 
@@ -359,7 +366,7 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
     }
     command.push("--");
     repo.must(&command).await?;
-    let branch = repo.current().await?;
+    let branch = repo.current().await.unwrap_or_default().or(full.strip_prefix("refs/heads/").map(str::to_owned));
     let text = match &branch {
         Some(branch) => format!("Switched to branch '{branch}'"),
         None => format!("HEAD is now detached at {}", &hash[..7]),
@@ -473,7 +480,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let made = tags(&repo, &full).await?;
+    let made = tags(&repo, &full).await.unwrap_or_default();
     let text = format!("Created tag '{name}' at {hash}");
     Ok(Shown::ours(text, Tags { tags: made, paging: Paging::whole() }))
 }
@@ -584,17 +591,18 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             let note = q.message.as_ref().map(|message| format!("--message={message}"));
             command.extend(note.as_deref());
             repo.must(&command).await?;
-            let after = repo.resolve("refs/stash", "commit").await?;
-            if after.as_deref() == before.first().map(|stash| stash.hash.as_str()) {
-                "No local changes to save".to_owned()
-            } else {
-                "Changes put aside; git_stash with action pop brings them back".to_owned()
+            let after = repo.resolve("refs/stash", "commit").await;
+            match (after, before.first().map(|stash| &stash.hash)) {
+                (Ok(None), None) => "No local changes to save".to_owned(),
+                (Ok(Some(after)), Some(before)) if after == *before => "No local changes to save".to_owned(),
+                _ => "Changes put aside; git_stash with action pop brings them back".to_owned(),
             }
         }
         StashAction::Apply | StashAction::Pop => {
             let verb = if q.action == StashAction::Pop { "pop" } else { "apply" };
             let done = repo.ask(&["stash", verb, "--quiet", &name]).await?;
-            conflicts = repo.conflicts().await?;
+            let found = repo.conflicts().await;
+            conflicts = if done.good() { found.unwrap_or_default() } else { found? };
             if !done.good() && conflicts.is_empty() {
                 return Err(repo.failed(&done).into());
             }
@@ -612,7 +620,9 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             format!("Dropped {name} ({hash})")
         }
     };
-    let value = Stashes { message: message.clone(), stashes: stashes(&repo).await?, conflicts, changes: None };
+    // What was done stays done, also when it cannot be listed.
+    let stashes = stashes(&repo).await.unwrap_or_default();
+    let value = Stashes { message: message.clone(), stashes, conflicts, changes: None };
     Ok(Shown::ours(message, value))
 }
 
