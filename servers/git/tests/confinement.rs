@@ -337,6 +337,13 @@ const INERT: &[(&str, &str, &str)] = &[
     ("git_stash", "message", r#"{"action":"push"}"#),
     ("git_merge", "message", r#"{"branch":"side","no_ff":true}"#),
     ("git_grep", "pattern", "{}"),
+    // Paths come after `--`, where a file may well be called `-f`.
+    ("git_add", "files", "{}"),
+    ("git_log", "paths", r#"{"max_count":1}"#),
+    ("git_grep", "paths", r#"{"pattern":"1"}"#),
+    ("git_diff", "paths", r#"{"target":"HEAD"}"#),
+    ("git_diff_staged", "paths", "{}"),
+    ("git_diff_unstaged", "paths", "{}"),
 ];
 
 #[tokio::test]
@@ -380,7 +387,7 @@ async fn values_that_look_like_options_are_refused_by_every_argument() {
     for (tool, argument, others) in INERT {
         for value in &full {
             let mut args = on(&r, serde_json::from_str::<Value>(others).unwrap());
-            args[*argument] = json!(value);
+            args[*argument] = if ["files", "paths"].contains(argument) { json!([value]) } else { json!(value) };
             let _ = s.call(tool, args).await;
             assert!(!w.has("mark") && !w.has("r/mark"), "{tool} {argument}={value}");
         }
@@ -636,5 +643,37 @@ async fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
             let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
             assert!(text.contains("cannot be understood") || text.contains("is not a file"), "{name}: {text}");
         }
+    }
+}
+
+#[tokio::test]
+async fn every_text_that_a_tool_takes_is_in_these_lists() {
+    let w = World::new();
+    let mut config = w.config();
+    config.allow_remote = true;
+    config.allow_force = true;
+    let listing = Session::of(config).await.client.tools().await.unwrap();
+    let tools: Vec<Value> = listing.iter().map(|tool| serde_json::to_value(tool).unwrap()).collect();
+    let mut seen = 0;
+    for tool in &tools {
+        let name = tool["name"].as_str().unwrap();
+        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            // Whatever could hold a text: written here, in a list, as one of several types, or described elsewhere.
+            let shown = schema.to_string();
+            if !shown.contains("\"string\"") && !shown.contains("$ref") && !shown.contains("enum") {
+                assert!(shown.contains("\"integer\"") || shown.contains("\"boolean\""), "{name} {argument}: {shown}");
+                continue;
+            }
+            seen += 1;
+            let listed = NAMED.iter().chain(INERT).any(|(of, what, _)| *of == name && what == argument);
+            // A choice from a list holds nothing else, and where a repository is has tests of its own.
+            let fixed = argument == "action" || argument == "repo_path";
+            assert!(listed || fixed, "{name} {argument} is in neither list");
+        }
+    }
+    assert!(seen > 60, "{seen}");
+    for (tool, argument, _) in NAMED.iter().chain(INERT) {
+        let has = |of: &Value| of["name"] == *tool && of["inputSchema"]["properties"][*argument].is_object();
+        assert!(tools.iter().any(has), "{tool} has no {argument}");
     }
 }

@@ -81,8 +81,8 @@ const CONFIG: &[Trap] = &[
     trap("filter.*.process", &[("filter.evil.process", "EVIL")], "!add a.bin"),
     trap("filter.a=b.clean", &[("filter.a=b.clean", "EVIL")], "add eq.eq"),
     trap("filter.x.y.clean", &[("filter.x.y.clean", "EVIL")], "add dot.dot"),
-    // No control: git only pages on a terminal.
-    trap("core.pager", &[("core.pager", "EVIL"), ("pager.log", "EVIL")], ""),
+    // Git pages on a terminal only, but for this.
+    trap("core.pager", &[("core.pager", "EVIL"), ("pager.log", "EVIL")], "grep -O 1"),
     trap("core.editor", &[("core.editor", "EVIL")], "!commit --allow-empty"),
     trap("sequence.editor", &[("sequence.editor", "EVIL")], "stash -q -u; rebase -q -i HEAD~1"),
     trap(
@@ -135,9 +135,14 @@ const CONFIG: &[Trap] = &[
     ),
     trap("core.alternateRefsCommand", &[("core.alternateRefsCommand", "EVIL")], "!fetch origin"),
     trap("alias", &[("alias.evil", "!EVIL"), ("alias.status", "!EVIL")], "evil"),
-    trap("interactive.diffFilter", &[("interactive.diffFilter", "EVIL")], ""),
+    trap("interactive.diffFilter", &[("interactive.diffFilter", "EVIL"), ("color.ui", "always")], "add -p"),
     trap("uploadpack.packObjectsHook", &[("uploadpack.packObjectsHook", "EVIL")], ""),
-    trap("gc.recentObjectsHook", &[("gc.recentObjectsHook", "EVIL"), ("gc.auto", "1"), ("gc.autoDetach", "false")], ""),
+    trap(
+        "gc.recentObjectsHook",
+        &[("gc.recentObjectsHook", "EVIL"), ("gc.auto", "1"), ("gc.autoDetach", "false")],
+        "hash-object -w n.txt; prune --expire=now",
+    ),
+    // No control: the git that knows it is newer than those that are about.
     trap("hook.*.command", &[("hook.x.command", "EVIL"), ("hook.x.event", "pre-commit")], ""),
     trap("submodule.*.update", &[("submodule.x.update", "!EVIL"), ("submodule.recurse", "true")], ""),
     trap(
@@ -658,4 +663,39 @@ async fn the_servers_own_environment_does_not_reach_git() {
         s.text(tool, on(&w.at("r"), json!({}))).await;
     }
     assert!(!w.has("mark"));
+}
+
+#[tokio::test]
+async fn the_update_command_of_a_submodule_does_not_run() {
+    let w = world();
+    let url = w.at("remote.git");
+    w.git("r", &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--name", "x", &url, "sub"]);
+    w.git("r", &["commit", "-qm", "sub"]);
+    w.git("r/sub", &["checkout", "-q", "HEAD~1"]);
+    w.git("r", &["config", "submodule.x.update", &format!("!{}", w.at("evil"))]);
+    w.git("r", &["config", "submodule.recurse", "true"]);
+    parade(&session(&w, false).await, &w).await;
+    assert!(!w.has("mark"), "{}", w.read("mark"));
+    w.git("r", &["reset", "-q", "--hard", "--no-recurse-submodules"]);
+    w.git("r/sub", &["checkout", "-q", "HEAD~1"]);
+    assert!(goes_off(&w, "submodule update"), "the trap of this test does not work");
+}
+
+#[tokio::test]
+async fn what_packs_for_a_fetch_is_not_the_remotes_choice() {
+    let w = world();
+    w.git("remote.git", &["config", "uploadpack.packObjectsHook", &w.at("evil")]);
+    w.git("r", &["clone", "-q", "../remote.git", &w.at("other")]);
+    let theirs = || {
+        w.git("other", &["commit", "-q", "--allow-empty", "-m", "theirs"]);
+        w.git("other", &["push", "-q", "origin", "HEAD:theirs"]);
+    };
+    theirs();
+    let s = session(&w, false).await;
+    let text = s.text("git_fetch", on(&w.at("r"), json!({}))).await;
+    assert!(text.contains("refs/remotes/origin/theirs") && !w.has("mark"), "{text}");
+    // Git heeds it only where a user has set it, and then it does run.
+    theirs();
+    w.git("r", &["config", "--global", "uploadpack.packObjectsHook", &w.at("evil")]);
+    assert!(goes_off(&w, "fetch origin"), "the trap of this test does not work");
 }
