@@ -16,6 +16,9 @@ pub(crate) struct ShowArgs {
     repo_path: String,
     /// A commit, branch or tag; or <revision>:<path> for a file or directory as of then.
     revision: String,
+    /// For a file or directory: next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// What a revision names.
@@ -27,7 +30,7 @@ pub(crate) struct Object {
     /// The commit, with its changes against its first parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<Commit>,
-    /// The changes of a commit, or the content of a file; cut when too long.
+    /// The changes of a commit, cut when too long; or the content of a file, from the cursor on.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     /// The names in a directory, directories with a slash.
@@ -47,6 +50,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
     if !q.revision.contains(':')
         && let Some(hash) = repo.resolve(&q.revision, "commit").await?
     {
+        only_for_files(q.cursor.as_deref())?;
         return Ok(show_commit(&repo, hash).await?);
     }
     let Some(hash) = repo.resolve(&q.revision, "object").await? else {
@@ -61,36 +65,82 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
     };
     let kind = repo.must(&["cat-file", "-t", &hash]).await?.text();
     match kind.as_str() {
-        "blob" => Ok(show_file(&repo, hash).await?),
-        "tree" => Ok(show_directory(&repo, hash).await?),
+        "blob" => Ok(show_file(&repo, hash, q.cursor.as_deref()).await?),
+        "tree" => Ok(show_directory(&repo, hash, q.cursor.as_deref()).await?),
         _ => {
+            only_for_files(q.cursor.as_deref())?;
             let hash = repo.commit(&q.revision).await?;
             Ok(show_commit(&repo, hash).await?)
         }
     }
 }
 
-async fn show_file(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
-    let size = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().ok();
-    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::Upto(repo.max), Vec::new()).await?;
+fn only_for_files(cursor: Option<&str>) -> Result<(), Fault> {
+    match cursor {
+        Some(_) => {
+            Err(Fault::new("cursor is only for files and directories").hint("git_diff shows parts of a commit."))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A file from the byte on that the cursor holds.
+async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+    let size: u64 = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().unwrap_or(u64::MAX);
+    let start = cursor.map_or(Some(0), |cursor| cursor.parse::<u64>().ok()).filter(|start| *start <= size);
+    let Some(start) = start else {
+        return Err(Fault::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out."));
+    };
+    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::From(start, repo.max.max(4)), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let text = lossy(&done.out);
-    let text = if done.cut { clip(&text, repo.max).text.trim_end_matches('\u{fffd}').to_owned() } else { text };
-    let notice = done.cut.then(|| {
+    let (text, taken) = fitting(&done.out, repo.max, done.cut);
+    let more = done.cut || taken < done.out.len();
+    let next = (start + taken as u64).to_string();
+    let notice = more.then(|| {
         format!(
-            "[Cut: the file has {} bytes. git_grep finds lines in it.]",
-            size.map_or("more".to_owned(), |n: u64| n.to_string())
+            "[Cut: the file has {size} bytes. Continue with the same arguments and cursor={next:?}; git_grep finds lines in it.]"
         )
     });
-    let paging = Paging { truncated: done.cut, next_cursor: None };
-    let value = Object { kind: "file", hash, commit: None, content: Some(text.clone()), names: None, size, paging };
+    let paging = if more { Paging::more(next) } else { Paging::whole() };
+    let value =
+        Object { kind: "file", hash, commit: None, content: Some(text.clone()), names: None, size: Some(size), paging };
     Ok(Shown::outside(text, value).notice(notice))
 }
 
-async fn show_directory(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
-    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+/// As much text as fits, and how many of the bytes it is. What is not UTF-8 becomes U+FFFD; a character that was `cut` at the
+/// end is left for the next time.
+fn fitting(bytes: &[u8], max: usize, cut: bool) -> (String, usize) {
+    let (mut text, mut taken) = (String::new(), 0);
+    for chunk in bytes.utf8_chunks() {
+        let part = clip(chunk.valid(), max - text.len()).text;
+        text.push_str(part);
+        taken += part.len();
+        let last = taken + chunk.invalid().len() == bytes.len();
+        let left = cut && last && chunk.invalid().len() < 4;
+        if part.len() < chunk.valid().len() || text.len() + 3 > max || left {
+            break;
+        }
+        if !chunk.invalid().is_empty() {
+            text.push('\u{fffd}');
+            taken += chunk.invalid().len();
+        }
+    }
+    if taken == 0 && !bytes.is_empty() {
+        // It must go on, however little fits.
+        taken = bytes.utf8_chunks().next().map_or(1, |chunk| match chunk.valid().chars().next() {
+            Some(first) => first.len_utf8(),
+            None => chunk.invalid().len(),
+        });
+        text = lossy(&bytes[..taken]);
+    }
+    (text, taken)
+}
+
+/// The names in a directory from the number on that the cursor holds.
+async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(NAME_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
@@ -98,13 +148,14 @@ async fn show_directory(repo: &Repo, hash: String) -> Result<Shown<Object>, Faul
         let (meta, name) = record.split_once('\t')?;
         Some(if meta.contains(" tree ") { format!("{name}/") } else { name.to_owned() })
     };
-    let mut names: Vec<String> = fields(&done.out).into_iter().filter_map(name).collect();
-    let mut paging = Paging { truncated: done.cut, next_cursor: None };
-    if names.len() > NAMES_MAX {
-        names.truncate(NAMES_MAX);
+    let all: Vec<String> = fields(&done.out).into_iter().filter_map(name).collect();
+    let (page, mut paging) = Paging::of(&all, cursor, NAMES_MAX)?;
+    let names = page.to_vec();
+    let mut notice = paging.notice();
+    if done.cut && notice.is_none() {
         paging.truncated = true;
+        notice = Some("[Cut: the directory has too many names to list them all.]".to_owned());
     }
-    let notice = paging.truncated.then(|| format!("[Cut: more than {} names.]", names.len()));
     let text = names.join("\n");
     let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
     Ok(Shown::outside(text, value).notice(notice))
@@ -400,6 +451,9 @@ pub(crate) struct Blame {
     path: String,
     /// Runs of lines with the same commit.
     hunks: Vec<Hunk>,
+    /// Whether lines were left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// Where to continue with `start_line` when the answer was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_line: Option<u64>,
@@ -456,7 +510,8 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<Shown<Blam
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let (blame, text) = parse_blame(path, &done.out, repo.max, done.cut);
+    let (mut blame, text) = parse_blame(path, &done.out, repo.max, done.cut);
+    blame.truncated = blame.next_line.is_some();
     let notice = blame.next_line.map(|line| format!("[Cut: there is more. Continue with start_line={line}.]"));
     Ok(Shown::outside(text, blame).notice(notice))
 }
@@ -471,7 +526,7 @@ struct Origin {
 
 fn parse_blame(path: String, out: &[u8], max: usize, cut: bool) -> (Blame, String) {
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
-    let mut blame = Blame { path, hunks: Vec::new(), next_line: None };
+    let mut blame = Blame { path, hunks: Vec::new(), truncated: false, next_line: None };
     let (mut text, mut hash, mut line) = (String::new(), String::new(), 0_u64);
     let whole = if cut { out.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { out.len() };
     for record in out[..whole].split_inclusive(|byte| *byte == b'\n') {
@@ -686,6 +741,7 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
 const EMPTY_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 const NAMES_MAX: usize = 10_000;
+const NAME_BYTES_MAX: usize = 32 * 1024 * 1024;
 const PATTERN_MAX: usize = 10_000;
 const GREP_BYTES_MAX: usize = 8 * 1024 * 1024;
 const GREP_DEFAULT: usize = 200;

@@ -30,6 +30,8 @@ pub(crate) struct Program {
 pub(crate) enum Keep {
     /// Keep this many bytes; when more comes, stop git. For runs that only read.
     Upto(usize),
+    /// The same from this byte on; what comes before is thrown away.
+    From(u64, usize),
     /// Keep this many bytes and throw the rest away, but let git finish.
     Head(usize),
     /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
@@ -314,11 +316,13 @@ struct Sink {
     keep: Keep,
     out: Vec<u8>,
     cut: bool,
+    /// Bytes that were thrown away before those that are kept.
+    passed: u64,
 }
 
 impl Sink {
     fn new(keep: Keep) -> Self {
-        Self { keep, out: Vec::new(), cut: false }
+        Self { keep, out: Vec::new(), cut: false, passed: 0 }
     }
 
     /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
@@ -334,6 +338,14 @@ impl Sink {
             match self.keep {
                 Keep::Upto(max) => {
                     self.take(read, max);
+                    if self.cut {
+                        return true;
+                    }
+                }
+                Keep::From(start, max) => {
+                    let before = start.saturating_sub(self.passed).min(read.len() as u64);
+                    self.passed += before;
+                    self.take(&read[usize::try_from(before).unwrap_or(read.len())..], max);
                     if self.cut {
                         return true;
                     }

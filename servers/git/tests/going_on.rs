@@ -1,0 +1,109 @@
+//! What is too long for one answer can be read on to its end.
+#![cfg(unix)]
+
+mod common;
+
+use common::{Session, World, on};
+use serde_json::{Value, json};
+
+/// All pages of a call: what `part` holds in each.
+async fn pages(s: &Session, tool: &str, args: Value, part: &str) -> Vec<Value> {
+    let (mut all, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let mut args = args.clone();
+        args["cursor"] = cursor;
+        let (text, value) = s.good(tool, args).await;
+        assert!(text.len() <= 1_000 || part == "names", "{}", text.len());
+        all.push(value[part].clone());
+        cursor = value["next_cursor"].clone();
+        assert_eq!(value["truncated"] == true, !cursor.is_null());
+        if cursor.is_null() {
+            return all;
+        }
+        assert!(all.len() < 500, "it does not end");
+    }
+}
+
+#[tokio::test]
+async fn a_long_file_is_read_to_its_end() {
+    let w = World::new();
+    let lines: String = (0..900).map(|n| format!("{n} äöü €\n")).collect();
+    let dense: String = "€𝄞ä".repeat(900);
+    let mut odd = b"text \xff\xfe".repeat(300);
+    odd.extend_from_slice("€".as_bytes());
+    w.put("r/lines", &lines);
+    w.put("r/dense", &dense);
+    w.put("r/odd", &odd);
+    w.put("r/empty", "");
+    w.git("r", &["add", "."]);
+    w.git("r", &["commit", "-qm", "long"]);
+    for max in [1_000, 7, 1] {
+        let mut config = w.config();
+        config.max_output_bytes = max;
+        let s = Session::of(config).await;
+        for (name, expected) in [
+            ("lines", lines.clone()),
+            ("dense", dense.clone()),
+            ("odd", String::from_utf8_lossy(&odd).into_owned()),
+            ("empty", String::new()),
+        ] {
+            if max < 1_000 && name != "empty" {
+                // A few characters at a time: only whether it goes on, and with what.
+                let (first, value) =
+                    s.good("git_show", on(&w.at("r"), json!({"revision": format!("HEAD:{name}")}))).await;
+                let args = json!({"revision": format!("HEAD:{name}"), "cursor": value["next_cursor"]});
+                let (second, _) = s.good("git_show", on(&w.at("r"), args)).await;
+                assert!(
+                    expected.starts_with(&format!("{first}{second}")) && !second.is_empty(),
+                    "{name} {max}: {first:?} {second:?}"
+                );
+                continue;
+            }
+            let parts =
+                pages(&s, "git_show", on(&w.at("r"), json!({"revision": format!("HEAD:{name}")})), "content").await;
+            let text: String = parts.iter().map(|part| part.as_str().unwrap()).collect();
+            assert!(text == expected, "{name} {max}: {} of {}", text.len(), expected.len());
+        }
+    }
+    let s = w.open().await;
+    for args in [
+        json!({"revision": "HEAD:lines", "cursor": "x"}),
+        json!({"revision": "HEAD:lines", "cursor": "99999999"}),
+        json!({"revision": "HEAD:lines", "cursor": "-1"}),
+        json!({"revision": "HEAD", "cursor": "1"}),
+        json!({"revision": "HEAD:", "cursor": "99"}),
+    ] {
+        s.bad("git_show", on(&w.at("r"), args)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_large_directory_is_listed_to_its_end() {
+    let w = World::new();
+    let id = w.git("r", &["rev-parse", "HEAD:f.txt"]);
+    let entries: String = (0..10_500).map(|n| format!("100644 blob {id}\t{n:05}\n")).collect();
+    w.put("entries", entries);
+    let done = std::process::Command::new(common::program())
+        .arg("mktree")
+        .current_dir(w.path("r"))
+        .stdin(std::fs::File::open(w.path("entries")).unwrap())
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(done.stdout).unwrap();
+    let s = w.open().await;
+    let parts = pages(&s, "git_show", on(&w.at("r"), json!({"revision": tree.trim()})), "names").await;
+    assert_eq!(parts.len(), 2);
+    let names: Vec<&str> = parts.iter().flat_map(|part| part.as_array().unwrap()).filter_map(Value::as_str).collect();
+    assert_eq!(names, (0..10_500).map(|n| format!("{n:05}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_blame_that_was_cut_says_so() {
+    let w = World::new();
+    let mut config = w.config();
+    config.max_output_bytes = 30;
+    let (_, value) = Session::of(config).await.good("git_blame", on(&w.at("r"), json!({"path": "f.txt"}))).await;
+    assert_eq!((&value["truncated"], value["next_line"].as_u64().is_some()), (&json!(true), true));
+    let (_, value) = w.open().await.good("git_blame", on(&w.at("r"), json!({"path": "f.txt"}))).await;
+    assert!(value["truncated"].is_null() && value["next_line"].is_null());
+}
