@@ -181,6 +181,9 @@ pub(crate) struct BranchArgs {
     /// Only branches that do not contain this commit.
     #[serde(default)]
     not_contains: Option<String>,
+    /// next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// Branches.
@@ -192,7 +195,7 @@ pub(crate) struct Branches {
 }
 
 /// One branch.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Branch {
     /// As other tools take it: main, origin/main.
     name: String,
@@ -234,9 +237,10 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         filtered.push(format!("{flag}={}", repo.commit(value).await?));
     }
     more.extend(filtered.iter().cloned());
-    let words = repo.run(args_and(&["branch", "--no-color", "--no-column"], &more), Keep::Upto(repo.max), Vec::new());
+    let words = args_and(&["branch", "--no-color", "--no-column"], &more);
+    let words = repo.run(words, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
     let format = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(subject)%00";
-    let mut refs = args_and(&["for-each-ref", format, "--count=1001"], &filtered);
+    let mut refs = args_and(&["for-each-ref", format], &filtered);
     refs.extend(args(spaces));
     let refs = repo.run(refs, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
     let (words, refs) = tokio::try_join!(words, refs)?;
@@ -253,12 +257,31 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         upstream: Some(record[3].to_owned()).filter(|name| !name.is_empty()),
         subject: record[4].to_owned(),
     };
-    let mut branches: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
-    let cut = words.cut || branches.len() > PAGE_ITEMS_MAX;
-    branches.truncate(PAGE_ITEMS_MAX);
-    let notice = cut.then(|| "[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
-    let paging = Paging { truncated: cut, next_cursor: None };
-    Ok(Shown::outside(words.text(), Branches { branches, paging }).notice(notice))
+    let all: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
+    let (page, mut paging) = Paging::of(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX)?;
+    let start = q.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    let words_text = words.text();
+    // A detached HEAD has a line of its own, before all branches.
+    let lead = usize::from(words_text.starts_with("* ("));
+    let skipped = if start == 0 { 0 } else { start + lead };
+    let (mut text, mut kept) = (String::new(), 0);
+    for line in words_text.lines().skip(skipped).take(page.len() + lead + start - skipped) {
+        if kept > 0 && text.len() + line.len() >= repo.max {
+            paging = Paging::more((start + kept).to_string());
+            break;
+        }
+        text.push_str(line);
+        text.push('\n');
+        kept += usize::from(!line.starts_with("* ("));
+    }
+    text.pop();
+    let mut notice = paging.notice();
+    if (words.cut || refs.cut) && notice.is_none() {
+        paging.truncated = true;
+        notice = Some("[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
+    }
+    let branches = page[..kept.min(page.len())].to_vec();
+    Ok(Shown::outside(text, Branches { branches, paging }).notice(notice))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

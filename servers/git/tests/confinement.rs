@@ -325,6 +325,8 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("git_log", "cursor", "{}"),
     ("git_grep", "cursor", r#"{"pattern":"1"}"#),
     ("git_tag", "cursor", "{}"),
+    ("git_branch", "cursor", r#"{"branch_type":"local"}"#),
+    ("git_show", "cursor", r#"{"revision":"HEAD:f.txt"}"#),
     ("git_add", "files", "{}"),
     ("git_log", "paths", r#"{"max_count":1}"#),
     ("git_status", "repo_path", "{}"),

@@ -107,3 +107,41 @@ async fn a_blame_that_was_cut_says_so() {
     let (_, value) = w.open().await.good("git_blame", on(&w.at("r"), json!({"path": "f.txt"}))).await;
     assert!(value["truncated"].is_null() && value["next_line"].is_null());
 }
+
+#[tokio::test]
+async fn many_branches_are_listed_to_their_end() {
+    let w = World::new();
+    let id = w.git("r", &["rev-parse", "HEAD"]);
+    let packed: String = (0..1_500).map(|n| format!("{id} refs/heads/b{n:04}\n")).collect();
+    w.put("r/.git/packed-refs", packed);
+    let expected: Vec<String> = (0..1_500).map(|n| format!("b{n:04}")).chain(["feat".into(), "main".into()]).collect();
+    for detached in [false, true] {
+        if detached {
+            w.git("r", &["checkout", "-q", "--detach"]);
+        }
+        for (max, least) in [(100_000, 2), (900, 10)] {
+            let mut config = w.config();
+            config.max_output_bytes = max;
+            let s = Session::of(config).await;
+            let (mut names, mut lines, mut count, mut cursor) = (Vec::new(), Vec::new(), 0, Value::Null);
+            loop {
+                let args = on(&w.at("r"), json!({"branch_type": "local", "cursor": cursor}));
+                let (text, value) = s.good("git_branch", args).await;
+                lines.extend(text.lines().map(|line| line[2..].to_owned()));
+                let page = value["branches"].as_array().unwrap();
+                names.extend(page.iter().map(|branch| branch["name"].as_str().unwrap().to_owned()));
+                count += 1;
+                cursor = value["next_cursor"].clone();
+                if cursor.is_null() {
+                    break;
+                }
+            }
+            assert_eq!(names, expected, "{detached} {max}");
+            if detached {
+                assert!(lines.remove(0).starts_with("(HEAD detached"));
+            }
+            assert_eq!(lines, expected, "{detached} {max}");
+            assert!(count >= least, "{count}");
+        }
+    }
+}
