@@ -202,6 +202,12 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     };
     let remote = asked(&q.there.remote, followed_remote, "origin");
     let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
+    if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
+        // What the configuration says is not repeated.
+        return Err(Fault::new("The branch that is followed has a name that is not plain")
+            .hint("Name it in branch.")
+            .into());
+    }
     check_name(&repo, "branch", "refs/heads", &branch).await?;
     let way = Way::to(&repo, Some(&remote), false).await?;
     let done = fetch_now(&repo, &way, &["--".to_owned(), way.remote.clone(), format!("refs/heads/{branch}")]).await?;
@@ -376,10 +382,11 @@ impl Way {
         let remote = remote.filter(|remote| !remote.is_empty()).unwrap_or("origin").to_owned();
         let known = repo.must(&["remote"]).await?.text();
         if !known.lines().any(|name| name == remote) {
-            let shown = redacted(linchpin_kit::clip(&remote, 200).text);
+            // It may be the configuration that named it (`branch.*.remote`).
+            let shown = if is_plain(&remote) { format!("'{remote}'") } else { "of that name".to_owned() };
             let plain: Vec<&str> = known.lines().filter(|name| is_plain(name)).collect();
             let known = if plain.is_empty() { "none".to_owned() } else { plain.join(", ") };
-            return Err(Fault::missing(format!("There is no remote '{shown}'"))
+            return Err(Fault::missing(format!("There is no remote {shown}"))
                 .hint(format!("Pass the name of a configured remote, not a URL. There are: {known}.")));
         }
         if !repo.guard.network.is_empty() {
@@ -530,7 +537,7 @@ fn stays(refspec: &str, remote: &str) -> bool {
 
 /// A name that can be repeated in an error without saying anything.
 fn is_plain(name: &str) -> bool {
-    name.len() <= 40 && name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c))
+    name.len() <= 100 && name.chars().all(|c| c.is_alphanumeric() || "._-/#@+=,".contains(c))
 }
 
 /// Git's own reasons for not sending a ref.

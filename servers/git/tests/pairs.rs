@@ -385,3 +385,25 @@ async fn no_line_of_a_file_outside_shows_up() {
     assert!(text.contains("receive.fsck.skiplist") && !text.contains("hunter2"), "{text}");
     assert!(w.try_git("r", &["push", "origin", "main"]).1.contains("hunter2"), "the trap of this test does not work");
 }
+
+#[tokio::test]
+async fn a_submodule_whose_path_is_not_text_is_not_overlooked() {
+    let w = world();
+    w.git("r", &["clone", "-q", "--bare", ".", &w.at("sub.git")]);
+    w.git("r", &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &w.at("sub.git"), "sub"]);
+    w.git("r", &["commit", "-qm", "sub"]);
+    w.git("r", &["-c", "alias.rename=!git mv sub \"$(printf 'caf\\351')\"", "rename"]);
+    append(&w, "r/.git/modules/sub/config", traps(&w));
+    let s = w.open().await;
+    for (tool, args) in [("git_add", json!({"files": ["f.txt"]})), ("git_commit", json!({"message": "m"}))] {
+        let text = s.bad(tool, on(&w.at("r"), args)).await;
+        assert!(text.contains("not UTF-8"), "{tool}: {text}");
+    }
+    // Looking does not go into submodules.
+    for tool in ["git_status", "git_diff_unstaged"] {
+        s.text(tool, on(&w.at("r"), json!({}))).await;
+    }
+    assert!(!w.has("mark"), "{}", w.read("mark"));
+    let _ = w.try_git("r", &["status"]);
+    assert!(w.has("mark"), "the trap of this test does not work");
+}

@@ -200,6 +200,18 @@ async fn nor_do_names_of_files_keys_and_remotes() {
             ),
     );
     let s = session(&w).await;
+    // The remote that the current branch follows.
+    for (key, value) in [
+        (format!("remote.{ORDER}.fetch"), "+refs/heads/*:refs/remotes/x/*"),
+        ("branch.main.remote".to_owned(), ORDER),
+        ("branch.main.merge".to_owned(), "refs/heads/main"),
+    ] {
+        w.git("r", &["config", &key, value]);
+    }
+    let text = s.bad("git_pull", on(&w.at("r"), json!({}))).await;
+    assert!(!text.contains(ORDER), "{text}");
+    let followed = w.git("r", &["for-each-ref", "--format=%(upstream:remotename)", "refs/heads/main"]);
+    assert_eq!(followed, ORDER, "the trap of this test does not work");
     for (tool, args) in [
         ("git_checkout", json!({"branch_name": "feat"})),
         ("git_merge", json!({"branch": "feat"})),
