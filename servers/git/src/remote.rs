@@ -116,7 +116,14 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     let done = fetch_now(&repo, &way, &more).await?;
     let after = refs(&repo, &way.remote).await;
     if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
-        return Err(refusal(&done).into());
+        let stuck = done.code == Some(1) && !REFUSALS.iter().any(|(what, ..)| lossy(&done.err).contains(what));
+        return Err(if stuck {
+            Fault::new("Nothing was updated: something there would not move forward, because it was rewritten")
+                .hint("A + before remote.*.fetch lets branches follow; tags stay as they are.")
+        } else {
+            refusal(&done)
+        }
+        .into());
     }
     // What happened is not to be called a failure because it cannot be listed.
     let unknown = after.is_err();
