@@ -5,9 +5,9 @@
 //! to something harmless for the run, in the environment (`GIT_CONFIG_COUNT`): there a name may hold any character, while
 //! `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
 
-use crate::place::{Bounds, Place, escape, settle};
+use crate::place::{Bounds, Place, escape};
 use crate::run::{Done, Job, Keep, Program, args, lossy};
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, settled as settle};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io::Read;

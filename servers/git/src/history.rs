@@ -3,12 +3,12 @@
 //! A merge that stops at conflicts has changed things, so it is an answer and not an error.
 
 use crate::guard::{Mode, STRATEGIES};
-use crate::place::settle;
+
 use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Shown};
+use linchpin_kit::{Fault, Shown, settled as settle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

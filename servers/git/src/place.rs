@@ -3,12 +3,12 @@
 //! Git finds its parts by following what the repository says: a `.git` file, `commondir`, `core.worktree`, alternates, links.
 //! Each of these is followed here first, and refused by name when it leads outside.
 
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, settled as settle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -323,69 +323,13 @@ pub(crate) fn top_of(given: &Path) -> Result<PathBuf, Fault> {
     })
 }
 
-/// The path a root names: a `file://` URI or a plain path.
+/// The path a root names, when there is something.
 pub(crate) fn root_path(root: &str) -> Option<PathBuf> {
-    let path = match root.strip_prefix("file://") {
-        Some(rest) => {
-            let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-            percent_decoded(rest)?
-        }
-        None => root.to_owned(),
-    };
-    let path = PathBuf::from(path);
-    if path.is_absolute() { fs::canonicalize(path).ok() } else { None }
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
+    fs::canonicalize(linchpin_kit::root_path(root)?).ok()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Fault> {
     std::path::absolute(path).map_err(|_| Fault::new(format!("Invalid path: {}", path.display())))
-}
-
-/// The path with every link followed, also where its end does not exist.
-pub(crate) fn settle(path: &Path) -> PathBuf {
-    let mut tail = Vec::new();
-    let mut head = path.to_owned();
-    let mut base = loop {
-        if let Ok(real) = fs::canonicalize(&head) {
-            break real;
-        }
-        // A link to something that does not exist: where it leads counts, not where it stands.
-        if let Ok(target) = fs::read_link(&head)
-            && tail.len() < LINKS_MAX
-        {
-            tail.push(Component::CurDir.as_os_str().to_owned());
-            head = head.parent().unwrap_or(Path::new("/")).join(target);
-            continue;
-        }
-        match head.components().next_back() {
-            Some(Component::RootDir | Component::Prefix(_)) | None => break head,
-            Some(last) => tail.push(last.as_os_str().to_owned()),
-        }
-        head.pop();
-    };
-    for part in tail.iter().rev() {
-        match Path::new(part).components().next() {
-            Some(Component::ParentDir) => {
-                base.pop();
-            }
-            Some(Component::Normal(name)) => base.push(name),
-            _ => {}
-        }
-    }
-    base
 }
 
 /// Whether git would take `git_dir` for a repository, by its own rules. Of a directory that it would not, it goes on to
@@ -601,7 +545,6 @@ const HEAD_READ: u64 = 255;
 const ALTERNATES_MAX: usize = 32;
 const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 64;
-const LINKS_MAX: usize = 64;
 const WALK_NAMES_MAX: usize = 20_000;
 /// Whole seconds are compared, so that this is at least two.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -610,24 +553,6 @@ const PATH_MAX: usize = 4_096;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_settle_where_their_links_lead() {
-        let base = tempfile::tempdir().unwrap();
-        let base = fs::canonicalize(base.path()).unwrap();
-        fs::create_dir_all(base.join("a/b")).unwrap();
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::symlink(base.join("a/b"), base.join("in")).unwrap();
-            std::os::unix::fs::symlink("/nowhere/at/all", base.join("a/dangling")).unwrap();
-            std::os::unix::fs::symlink("loop", base.join("loop")).unwrap();
-            assert_eq!(settle(&base.join("in/x/../y")), base.join("a/b/y"));
-            assert_eq!(settle(&base.join("a/dangling/x")), Path::new("/nowhere/at/all/x"));
-            settle(&base.join("loop/x"));
-        }
-        assert_eq!(settle(&base.join("a/../b/./c")), base.join("b/c"));
-        assert_eq!(settle(&base.join("none/../..")), base.parent().unwrap());
-    }
 
     #[test]
     #[cfg(unix)]

@@ -6,12 +6,12 @@
 
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
-use crate::place::{Place, settle};
+use crate::place::Place;
 use crate::run::{Done, Keep, args, lossy, redacted};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Shown};
+use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Shown, settled as settle};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

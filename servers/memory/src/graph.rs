@@ -4,6 +4,7 @@
 //! shared between the two, so that the next one costs a list of pointers and not a copy of the texts.
 
 use crate::format::{Entity, Line, Record, Relation, Written, read_line};
+use linchpin_kit::clip;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 /// Warnings an answer lists before it only counts them.
 const WARNINGS_MAX: usize = 20;
+/// Bytes of a name in a warning.
+const WARNED_NAME_BYTES: usize = 200;
 
 /// A line of the file that is no record of ours.
 #[derive(Debug, Clone)]
@@ -208,7 +211,8 @@ impl Graph {
         for relation in relations {
             for name in [&relation.from, &relation.to].into_iter().filter(|name| !self.has(name)) {
                 if warnings.len() < WARNINGS_MAX {
-                    let (from, to) = (&relation.from, &relation.to);
+                    let [from, to, name] =
+                        [&relation.from, &relation.to, name].map(|name| clip(name, WARNED_NAME_BYTES).text);
                     warnings.push(format!("The relation from {from:?} to {to:?}: there is no entity {name:?}."));
                 } else {
                     more += 1;

@@ -14,6 +14,8 @@ use std::fmt;
 /// Observations shown of an entity that a search found, and bytes of each.
 const SHOWN_OBSERVATIONS: usize = 3;
 const SHOWN_BYTES: usize = 500;
+/// Bytes of a name where it is only mentioned.
+const NAME_BYTES: usize = 1_000;
 /// Records named of one entry of the history.
 const SHOWN_CHANGES: usize = 20;
 
@@ -87,7 +89,7 @@ pub(crate) struct AddedObservations {
 }
 
 fn no_entity(name: &str) -> Fault {
-    Fault::missing(format!("Entity with name {name} not found"))
+    Fault::missing(format!("Entity with name {} not found", shown(name, NAME_BYTES)))
         .hint("Nothing was saved. Look for it with memory_search, or create it with create_entities.")
 }
 
@@ -354,11 +356,7 @@ where
         }
         if item.record.line.len() > bytes_max {
             let (shorter, left_out) = shorten(item.value(), bytes_max);
-            part.warnings.push(format!(
-                "An entity is too large for one answer: {left_out} of its {} observations are left out or cut. Find them with \
-                 memory_search.",
-                item.value().observations.len()
-            ));
+            part.warnings.push(too_large(&item.value().observations, left_out));
             part.entities.push(shorter);
         } else {
             part.entities.push(item.value().clone());
@@ -369,9 +367,118 @@ where
             part.paging = Paging::more(format!("r{at}"));
             return Ok(part);
         }
-        part.relations.push(item.value().clone());
+        if item.record.line.len() > bytes_max {
+            part.warnings.push("A relation is too large for one answer: its names are cut.".to_owned());
+            part.relations.push(item.value().shortened(bytes_max));
+        } else {
+            part.relations.push(item.value().clone());
+        }
     }
     Ok(part)
+}
+
+fn too_large(observations: &[String], left_out: usize) -> String {
+    format!(
+        "An entity is too large for one answer: {left_out} of its {} observations are left out or cut. Find them with \
+         memory_search.",
+        observations.len()
+    )
+}
+
+/// One of the things that a change answers with.
+pub(crate) trait Piece: Serialize {
+    /// As much of it as fits into about `bytes_max` bytes.
+    fn shortened(&self, bytes_max: usize) -> Self;
+}
+
+impl Piece for Entity {
+    fn shortened(&self, bytes_max: usize) -> Self {
+        shorten(self, bytes_max).0
+    }
+}
+
+impl Piece for Relation {
+    fn shortened(&self, bytes_max: usize) -> Self {
+        let part = |text: &str| fitting(text, bytes_max / 3).to_owned();
+        Relation { from: part(&self.from), to: part(&self.to), relation_type: part(&self.relation_type) }
+    }
+}
+
+impl Piece for AddedObservations {
+    fn shortened(&self, bytes_max: usize) -> Self {
+        let name = fitting(&self.entity_name, bytes_max / 2);
+        AddedObservations {
+            entity_name: name.to_owned(),
+            added_observations: first_of(&self.added_observations, bytes_max - name.len()),
+        }
+    }
+}
+
+/// What a change answers with, cut to about `bytes_max` bytes (0 is no bound), and how many it was when it was cut. There is
+/// always at least one; if it alone is too large, in part.
+pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Option<usize>) {
+    let mut bytes = 0_usize;
+    let fits = |value: &T| {
+        bytes = bytes.saturating_add(written(value));
+        bytes <= bytes_max
+    };
+    if bytes_max == 0 {
+        return (values, None);
+    }
+    let Some(end) = values.iter().map(fits).position(|fits| !fits) else { return (values, None) };
+    let all = values.len();
+    values.truncate(end.max(1));
+    if let (0, Some(first)) = (end, values.first_mut()) {
+        *first = first.shortened(bytes_max);
+    }
+    (values, Some(all))
+}
+
+/// Bytes of something as JSON.
+fn written(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Strings and lists of strings always have a JSON form, and counting does not fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+/// The beginning of a text that takes at most `bytes_max` bytes as JSON.
+fn fitting(text: &str, bytes_max: usize) -> &str {
+    let mut bytes = 2_usize;
+    let end = text.char_indices().find(|(_, c)| {
+        bytes += match c {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            c if *c < ' ' => 6,
+            c => c.len_utf8(),
+        };
+        bytes > bytes_max
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// The first texts that take at most `bytes_max` bytes as JSON, at least the beginning of one.
+fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
+    let mut room = bytes_max;
+    let fits = |text: &&String| {
+        let left = room.checked_sub(written(text) + 1);
+        room = left.unwrap_or_default();
+        left.is_some()
+    };
+    let whole: Vec<String> = texts.iter().take_while(fits).cloned().collect();
+    match texts.first() {
+        Some(first) if whole.is_empty() => vec![fitting(first, bytes_max).to_owned()],
+        _ => whole,
+    }
 }
 
 /// Where a cursor points: at an entity and all relations behind, or at a relation.
@@ -391,19 +498,13 @@ fn start(cursor: Option<&str>) -> Result<(usize, usize), Fault> {
 
 /// The entity with as many observations as fit, and how many are left out or cut.
 fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
-    let mut shorter = Entity { observations: Vec::new(), ..entity.clone() };
-    let mut room = bytes_max.saturating_sub(entity.name.len() + entity.entity_type.len());
-    for text in &entity.observations {
-        let Some(left) = room.checked_sub(text.len() + 3) else { break };
-        room = left;
-        shorter.observations.push(text.clone());
-    }
-    if let (true, Some(first)) = (shorter.observations.is_empty(), entity.observations.first()) {
-        shorter.observations.push(clip(first, room.min(first.len())).text.to_owned());
-        return (shorter, entity.observations.len());
-    }
-    let left_out = entity.observations.len() - shorter.observations.len();
-    (shorter, left_out)
+    let name = fitting(&entity.name, bytes_max / 3);
+    let entity_type = fitting(&entity.entity_type, bytes_max / 3);
+    let room = bytes_max.saturating_sub(written(&name) + written(&entity_type));
+    let observations = first_of(&entity.observations, room);
+    let whole = observations.iter().zip(&entity.observations).filter(|(shown, all)| shown == all).count();
+    let shorter = Entity { name: name.to_owned(), entity_type: entity_type.to_owned(), observations };
+    (shorter, entity.observations.len() - whole)
 }
 
 /// An entity that a search found.
@@ -471,6 +572,7 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
     let (page, mut paging) = Paging::of(&hits, wanted.cursor, wanted.most)?;
     let start = wanted.cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
+    let names_max = if wanted.bytes_max == 0 { usize::MAX } else { wanted.bytes_max / 3 };
     for hit in page {
         let item = &graph.entities()[hit.at];
         let entity = item.value();
@@ -478,15 +580,15 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
             Some(query) => query.best(entity, SHOWN_OBSERVATIONS),
             None => entity.observations.iter().rev().take(SHOWN_OBSERVATIONS).rev().map(String::as_str).collect(),
         };
-        let observations: Vec<String> = best.into_iter().map(shown).collect();
-        bytes += entity.name.len() + observations.iter().map(String::len).sum::<usize>();
+        let observations: Vec<String> = best.into_iter().map(|text| shown(text, SHOWN_BYTES)).collect();
+        bytes += entity.name.len() + entity.entity_type.len() + observations.iter().map(String::len).sum::<usize>();
         if wanted.bytes_max > 0 && bytes > wanted.bytes_max && !results.is_empty() {
             paging = Paging::more((start + results.len()).to_string());
             break;
         }
         results.push(Found {
-            name: entity.name.clone(),
-            entity_type: entity.entity_type.clone(),
+            name: shown(&entity.name, names_max),
+            entity_type: shown(&entity.entity_type, names_max),
             observations,
             observation_count: entity.observations.len(),
             score: (hit.score * 1_000.0).round() / 1_000.0,
@@ -522,8 +624,8 @@ fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bo
     undated
 }
 
-fn shown(text: &str) -> String {
-    let cut = clip(text, SHOWN_BYTES);
+fn shown(text: &str, bytes_max: usize) -> String {
+    let cut = clip(text, bytes_max);
     if cut.left_out == 0 { text.to_owned() } else { format!("{}…", cut.text) }
 }
 
@@ -602,7 +704,7 @@ pub(crate) fn history(
             time: entry.time.clone(),
             tool: entry.tool.clone(),
             records: entry.records,
-            changes: records.into_iter().take(SHOWN_CHANGES).collect(),
+            changes: records.into_iter().take(SHOWN_CHANGES).map(ShownChange::shortened).collect(),
             undoes: entry.undoes,
             undone: undone.contains(&entry.id),
         });
@@ -611,6 +713,17 @@ pub(crate) fn history(
 }
 
 impl ShownChange {
+    /// With names that are cut where they are long.
+    fn shortened(self) -> Self {
+        let part = |text: String| shown(&text, NAME_BYTES);
+        let relation = self.relation.map(|Relation { from, to, relation_type }| Relation {
+            from: part(from),
+            to: part(to),
+            relation_type: part(relation_type),
+        });
+        Self { entity: self.entity.map(part), relation, ..self }
+    }
+
     fn touches(&self, name: &str) -> bool {
         let ends = self.relation.iter().flat_map(|relation| [&relation.from, &relation.to]);
         ends.chain(&self.entity).any(|known| known == name)

@@ -3,7 +3,8 @@
 use crate::format::{Entity, Relation};
 use crate::journal::When;
 use crate::ops::{
-    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Undone, Wanted,
+    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Piece, Undone,
+    Wanted,
 };
 use crate::store::Done;
 use crate::{GRAPH_URI, Memory};
@@ -173,12 +174,16 @@ struct DeleteObservations {
 struct SearchNodes {
     /// The text to find; an empty one finds everything.
     query: String,
+    /// `next_cursor` of the answer before, with the same query.
+    cursor: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct OpenNodes {
     /// The exact names of the entities.
     names: Vec<String>,
+    /// `next_cursor` of the answer before, with the same names.
+    cursor: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -239,6 +244,9 @@ type Warnings = Vec<String>;
 struct Entities {
     /// Those that are new.
     entities: Vec<Entity>,
+    /// Whether less is shown than there is.
+    #[serde(flatten)]
+    paging: Paging,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -248,6 +256,9 @@ struct Entities {
 struct NewRelations {
     /// Those that are new.
     relations: Vec<Relation>,
+    /// Whether less is shown than there is.
+    #[serde(flatten)]
+    paging: Paging,
     /// What is not right: relations that name no entity, lines of the file that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -257,6 +268,9 @@ struct NewRelations {
 struct Results {
     /// For each entity what is new.
     results: Vec<AddedObservations>,
+    /// Whether less is shown than there is.
+    #[serde(flatten)]
+    paging: Paging,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -333,6 +347,29 @@ struct MergedAnswer {
     /// What became of them.
     #[serde(flatten)]
     merged: Merged,
+    /// Whether less is shown than there is.
+    #[serde(flatten)]
+    paging: Paging,
+    /// What is not right with the memory file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Warnings,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FoundAnswer {
+    /// What was found.
+    #[serde(flatten)]
+    page: FoundPage,
+    /// What is not right with the memory file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Warnings,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct HistoryAnswer {
+    /// What was changed.
+    #[serde(flatten)]
+    page: HistoryPage,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -358,10 +395,24 @@ impl<T> Done<T> {
     }
 }
 
+/// What a change is answered with: as much as fits, whether that is less than there is, and what to do about it.
+fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, Paging, Option<String>) {
+    let (values, all) = ops::fit(values, memory.inner.config.max_result_bytes);
+    let notice = all.map(|all| {
+        let shown = values.len();
+        format!(
+            "[Cut: everything was saved, but this shows only {shown} of {all}, a long one in part. Read the rest with \
+             open_nodes or memory_search.]"
+        )
+    });
+    (values, Paging { truncated: all.is_some(), next_cursor: None }, notice)
+}
+
 async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<Shown<Entities>, Fault> {
     let mut done = memory.change(CREATE_ENTITIES.name, |_, edit| Ok(ops::create_entities(edit, args.entities))).await?;
     let warnings = done.warnings();
-    Ok(Shown::outside(pretty(&done.value)?, Entities { entities: done.value, warnings }))
+    let (entities, paging, notice) = echo(memory, done.value);
+    Ok(Shown::outside(pretty(&entities)?, Entities { entities, paging, warnings }).notice(notice))
 }
 
 async fn create_relations(memory: &Memory, args: Relations) -> Result<Shown<NewRelations>, Fault> {
@@ -369,14 +420,16 @@ async fn create_relations(memory: &Memory, args: Relations) -> Result<Shown<NewR
         memory.change(CREATE_RELATIONS.name, |_, edit| Ok(ops::create_relations(edit, args.relations))).await?;
     let mut warnings = done.graph.dangling(done.value.iter());
     warnings.extend(done.warnings());
-    Ok(Shown::outside(pretty(&done.value)?, NewRelations { relations: done.value, warnings }))
+    let (relations, paging, notice) = echo(memory, done.value);
+    Ok(Shown::outside(pretty(&relations)?, NewRelations { relations, paging, warnings }).notice(notice))
 }
 
 async fn add_observations(memory: &Memory, args: AddObservations) -> Result<Shown<Results>, Fault> {
     let mut done =
         memory.change(ADD_OBSERVATIONS.name, |_, edit| ops::add_observations(edit, args.observations)).await?;
     let warnings = done.warnings();
-    Ok(Shown::outside(pretty(&done.value)?, Results { results: done.value, warnings }))
+    let (results, paging, notice) = echo(memory, done.value);
+    Ok(Shown::outside(pretty(&results)?, Results { results, paging, warnings }).notice(notice))
 }
 
 fn deletions(what: &str, mut done: Done<Deleted>) -> Shown<Deletions> {
@@ -405,10 +458,9 @@ async fn delete_relations(memory: &Memory, args: Relations) -> Result<Shown<Dele
 }
 
 /// A part of the graph, as the published server answers a whole one.
-fn graph_part(part: Part, mut more: Warnings, how_to_go_on: &str) -> Result<Shown<GraphPart>, Fault> {
+fn graph_part(part: Part, mut more: Warnings, notice: Option<String>) -> Result<Shown<GraphPart>, Fault> {
     let Part { entities, relations, paging, mut warnings, .. } = part;
     let text = pretty(&PublishedGraph { entities: &entities, relations: &relations })?;
-    let notice = paging.truncated.then(|| format!("[Cut: there is more. {how_to_go_on}]"));
     warnings.append(&mut more);
     Ok(Shown::outside(text, GraphPart { entities, relations, paging, warnings }).notice(notice))
 }
@@ -420,47 +472,52 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<Shown<GraphPart>, Faul
             let part = ops::part(graph.entities(), graph.relations(), None, usize::MAX, bytes_max)?;
             let mut warnings = graph.dangling(graph.relations().iter().map(|item| item.value()));
             warnings.extend(graph.warnings());
-            let cursor = part.paging.next_cursor.clone().unwrap_or_default();
-            graph_part(
-                part,
-                warnings,
-                &format!("Continue with memory_read_page and cursor={cursor:?}, or use memory_search."),
-            )
+            let notice = part.paging.next_cursor.as_ref().map(|cursor| {
+                format!(
+                    "[Cut: there is more. Continue with memory_read_page and cursor={cursor:?}, or use memory_search.]"
+                )
+            });
+            graph_part(part, warnings, notice)
         })
         .await
 }
 
 async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<Shown<GraphPart>, Fault> {
-    memory
-        .read(move |inner, graph| {
-            let query = args.query.to_lowercase();
-            let has = |text: &str| text.to_lowercase().contains(&query);
-            let (entities, relations) =
-                graph.around(|e| has(&e.name) || has(&e.entity_type) || e.observations.iter().any(|text| has(text)));
-            let part = ops::part(&entities, &relations, None, usize::MAX, inner.config.max_result_bytes)?;
-            some_nodes(part, graph.warnings(), "Use a longer text, or memory_search.")
-        })
-        .await
+    let query = args.query.to_lowercase();
+    let has = move |text: &str| text.to_lowercase().contains(&query);
+    let wanted = move |e: &Entity| has(&e.name) || has(&e.entity_type) || e.observations.iter().any(|text| has(text));
+    some_nodes(memory, wanted, args.cursor).await
 }
 
 async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<Shown<GraphPart>, Fault> {
+    let names: std::collections::HashSet<String> = args.names.into_iter().collect();
+    some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), args.cursor).await
+}
+
+/// The entities that are wanted and all their relations, from `cursor` on.
+async fn some_nodes(
+    memory: &Memory,
+    wanted: impl Fn(&Entity) -> bool + Send + 'static,
+    cursor: Option<String>,
+) -> Result<Shown<GraphPart>, Fault> {
     memory
         .read(move |inner, graph| {
-            let names: std::collections::HashSet<String> = args.names.into_iter().collect();
-            let (entities, relations) = graph.around(|entity| names.contains(&entity.name));
-            let part = ops::part(&entities, &relations, None, usize::MAX, inner.config.max_result_bytes)?;
-            some_nodes(part, graph.warnings(), "Open fewer nodes at once, or use memory_search.")
+            let (entities, relations) = graph.around(wanted);
+            let bytes_max = inner.config.max_result_bytes;
+            let part = ops::part(&entities, &relations, cursor.as_deref(), usize::MAX, bytes_max)?;
+            // Said once, on the first page, of all relations.
+            let mut warnings = match &cursor {
+                None => graph.dangling(relations.iter().map(|item| item.value())),
+                Some(_) => Vec::new(),
+            };
+            warnings.extend(graph.warnings());
+            let notice = part.paging.notice();
+            graph_part(part, warnings, notice)
         })
         .await
 }
 
-/// The same for a selection, which has no cursor to go on with.
-fn some_nodes(mut part: Part, warnings: Warnings, how_to_go_on: &str) -> Result<Shown<GraphPart>, Fault> {
-    part.paging.next_cursor = None;
-    graph_part(part, warnings, how_to_go_on)
-}
-
-async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundPage>, Fault> {
+async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fault> {
     memory
         .read_dated(move |inner, graph, times| {
             let wanted = Wanted {
@@ -473,7 +530,7 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundPage>, Fault
             };
             let page = ops::search(graph, times, &wanted)?;
             let notice = page.paging.notice();
-            Ok(Shown::json(page, Told::Outside)?.notice(notice))
+            Ok(Shown::json(FoundAnswer { page, warnings: graph.warnings() }, Told::Outside)?.notice(notice))
         })
         .await
 }
@@ -503,14 +560,14 @@ async fn read_page(memory: &Memory, args: ReadPage) -> Result<Shown<Page>, Fault
         .await
 }
 
-async fn history(memory: &Memory, args: History) -> Result<Shown<HistoryPage>, Fault> {
+async fn history(memory: &Memory, args: History) -> Result<Shown<HistoryAnswer>, Fault> {
     memory
-        .read(move |inner, _| {
+        .read(move |inner, graph| {
             let entries = inner.store.journal.read()?;
             let most = args.limit.unwrap_or(PAGE_HITS);
             let page = ops::history(&entries, args.name.as_deref(), args.cursor.as_deref(), most)?;
             let notice = page.paging.notice();
-            Ok(Shown::json(page, Told::Outside)?.notice(notice))
+            Ok(Shown::json(HistoryAnswer { page, warnings: graph.warnings() }, Told::Outside)?.notice(notice))
         })
         .await
 }
@@ -526,7 +583,10 @@ async fn undo(memory: &Memory, args: Undo) -> Result<Shown<UndoneAnswer>, Fault>
 async fn merge(memory: &Memory, args: Merge) -> Result<Shown<MergedAnswer>, Fault> {
     let mut done = memory.change(MERGE.name, move |_, edit| ops::merge(edit, &args.names, &args.into)).await?;
     let warnings = done.warnings();
-    Shown::json(MergedAnswer { merged: done.value, warnings }, Told::Outside)
+    let (mut entity, paging, notice) = echo(memory, vec![done.value.entity]);
+    let entity = entity.remove(0);
+    let merged = Merged { entity, ..done.value };
+    Ok(Shown::json(MergedAnswer { merged, paging, warnings }, Told::Outside)?.notice(notice))
 }
 
 /// The whole graph, never cut: resources are read by programs.

@@ -339,14 +339,147 @@ async fn long_answers_are_cut_at_records_and_say_how_to_go_on() {
     assert!(blocks[1].as_text().unwrap().contains(&format!("memory_read_page and cursor=\"{cursor}\"")), "{blocks:?}");
     let rest = w.value("memory_read_page", json!({ "cursor": cursor, "limit": 1 })).await;
     assert_eq!(rest["entities"][0]["name"], format!("n{shown}"));
-    for (tool, args) in [("search_nodes", json!({ "query": "" })), ("open_nodes", json!({ "names": w.all_names() }))] {
-        let value = w.value(tool, args).await;
-        assert!(value["truncated"] == true && value["next_cursor"].is_null(), "{tool}");
-    }
     // Without the bound everything comes at once, as published.
     let published = World::with(w.file(), |config| config.max_result_bytes = 0).await;
     let all = published.value("read_graph", json!({})).await;
     assert!(all["entities"].as_array().unwrap().len() == 1_000 && all["truncated"].is_null());
+}
+
+#[tokio::test]
+async fn selections_are_read_on_with_their_cursor_until_everything_was_shown_once() {
+    let long = "x".repeat(400);
+    let entities: Vec<Value> = (0..1_000).map(|n| entity(&format!("n{n}"), &[&long])).collect();
+    let relations: Vec<Value> = (0..1_000).map(|n| relation(&format!("n{n}"), "nowhere")).collect();
+    let w = World::new().await;
+    w.call("create_entities", json!({ "entities": entities })).await;
+    w.call("create_relations", json!({ "relations": relations })).await;
+    for (tool, mut args) in
+        [("search_nodes", json!({ "query": "" })), ("open_nodes", json!({ "names": w.all_names() }))]
+    {
+        let (mut e, mut r, mut pages) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let result = w.raw(tool, args.clone()).await;
+            let page: Value = result.json().unwrap();
+            assert!(page.to_string().len() < 120_000, "{tool}");
+            e.extend(page["entities"].as_array().unwrap().clone());
+            r.extend(page["relations"].as_array().unwrap().clone());
+            pages += 1;
+            let blocks = result.content().unwrap();
+            let Some(cursor) = page["next_cursor"].as_str() else {
+                assert!(page["truncated"].is_null() && blocks.len() == 1, "{tool}");
+                break;
+            };
+            assert!(page["truncated"] == true, "{tool}");
+            assert!(blocks[1].as_text().unwrap().contains(&format!("cursor=\"{cursor}\"")), "{tool}: {blocks:?}");
+            args["cursor"] = cursor.into();
+        }
+        assert!(e == entities && r == relations && pages > 4, "{tool}: {} {} {pages}", e.len(), r.len());
+        args["cursor"] = "x1".into();
+        assert!(w.error(tool, args).await.contains("Unknown cursor"), "{tool}");
+    }
+}
+
+/// How many bytes of an answer are text, and how many structured content.
+async fn sizes(w: &World, tool: &str, args: Value) -> (usize, usize, Value, Vec<String>) {
+    let result = w.raw(tool, args).await;
+    assert!(!result.is_error(), "{tool}: {}", result.text());
+    let blocks: Vec<String> =
+        result.content().unwrap().iter().map(|block| block.as_text().unwrap().to_owned()).collect();
+    let value: Value = result.json().unwrap();
+    (blocks.iter().map(String::len).sum(), result.structured().unwrap().len(), value, blocks)
+}
+
+#[tokio::test]
+async fn answers_of_changes_are_cut_too_while_everything_is_saved() {
+    // Each answer is held against its output schema on the way, as in every test here.
+    let huge = |with: &str| with.repeat(1_000_000 / with.len());
+    let many: Vec<Value> = (0..2_000).map(|n| entity(&format!("m{n}"), &[&"y".repeat(200)])).collect();
+    let links: Vec<Value> = (0..5_000).map(|n| relation("a", &format!("m{n}"))).collect();
+    let facts: Vec<String> = (0..5_000).map(|n| format!("fact {n} {}", "z".repeat(50))).collect();
+    let w = World::new().await;
+    for (tool, args, list) in [
+        ("create_entities", json!({ "entities": [entity("a", &[&huge("ä")])] }), "entities"),
+        ("create_entities", json!({ "entities": [entity("b", &[&huge("b"), "more"])] }), "entities"),
+        ("create_entities", json!({ "entities": [entity("control", &[&"\u{1}".repeat(400_000)])] }), "entities"),
+        ("create_entities", json!({ "entities": many }), "entities"),
+        ("create_entities", json!({ "entities": [entity(&huge("n"), &["x"])] }), "entities"),
+        ("create_relations", json!({ "relations": [relation(&huge("f"), &huge("t"))] }), "relations"),
+        ("create_relations", json!({ "relations": links }), "relations"),
+        (
+            "add_observations",
+            json!({ "observations": [{ "entityName": "m1", "contents": [huge("o"), "last"] }] }),
+            "results",
+        ),
+        ("add_observations", json!({ "observations": [{ "entityName": "m2", "contents": facts }] }), "results"),
+    ] {
+        let (text, structured, value, blocks) = sizes(&w, tool, args).await;
+        assert!(text < 250_000 && structured < 150_000, "{tool}: {text} {structured}");
+        assert!(value["truncated"] == true && value["next_cursor"].is_null(), "{tool}");
+        let first: Value = serde_json::from_str(&blocks[0]).expect("the first block is JSON");
+        assert!(first == value[list] && !first.as_array().unwrap().is_empty(), "{tool}");
+        assert!(blocks[1].starts_with("[Cut: everything was saved, but this shows only "), "{tool}: {}", blocks[1]);
+    }
+    let args = json!({ "names": ["b"], "into": "a" });
+    let (text, structured, value, blocks) = sizes(&w, "memory_merge_entities", args).await;
+    assert!(text < 250_000 && structured < 150_000, "{text} {structured}");
+    assert!(value["truncated"] == true && value["merged"] == 1 && blocks[1].starts_with("[Cut: "), "{blocks:?}");
+    let file = w.file();
+    for kept in [huge("ä"), huge("b"), huge("o"), "fact 4999 ".into(), "\"last\"".into(), "m4999".into()] {
+        assert!(file.contains(&kept), "{}", &kept[..4]);
+    }
+    // What reads them is bounded as well, names included.
+    for (tool, args) in [
+        ("search_nodes", json!({ "query": "nnnn" })),
+        ("memory_search", json!({ "query": "x" })),
+        ("memory_history", json!({ "limit": 100 })),
+        ("read_graph", json!({})),
+        ("memory_read_page", json!({ "limit": 1_000 })),
+    ] {
+        let (text, structured, ..) = sizes(&w, tool, args).await;
+        assert!(text < 400_000 && structured < 250_000, "{tool}: {text} {structured}");
+    }
+    let missing = w.error("memory_merge_entities", json!({ "names": [huge("q")], "into": "a" })).await;
+    assert!(missing.len() < 2_000, "{}", missing.len());
+}
+
+#[tokio::test]
+async fn ordinary_answers_of_changes_are_whole_and_without_a_bound_all_are() {
+    let w = World::new().await;
+    let args = json!({ "entities": [entity("a", &["x"]), entity("b", &[])] });
+    let result = w.raw("create_entities", args.clone()).await;
+    assert_eq!(result.content().unwrap().len(), 1);
+    assert_eq!(result.text(), serde_json::to_string_pretty(&args["entities"]).unwrap());
+    assert_eq!(result.json::<Value>().unwrap(), args);
+    let w = World::with("", |config| config.max_result_bytes = 0).await;
+    let args = json!({ "entities": [entity("a", &[&"x".repeat(300_000)])] });
+    assert_eq!(w.value("create_entities", args.clone()).await, args);
+}
+
+#[tokio::test]
+async fn every_reading_tool_says_what_is_not_right_and_only_then() {
+    let clean = World::new().await;
+    clean.create(&["a", "b"]).await;
+    let bad = World::with([e_line("a", &["x"]), "{torn".into(), r_line("a", "gone")].join("\n"), |_| {}).await;
+    bad.create(&["b"]).await;
+    for (tool, args) in [
+        ("read_graph", json!({})),
+        ("search_nodes", json!({ "query": "a" })),
+        ("open_nodes", json!({ "names": ["a"] })),
+        ("memory_search", json!({ "query": "a" })),
+        ("memory_read_page", json!({})),
+        ("memory_history", json!({})),
+    ] {
+        let value = clean.value(tool, args.clone()).await;
+        assert!(value.get("warnings").is_none(), "{tool}: {value}");
+        let value = bad.value(tool, args).await;
+        let warnings = value["warnings"].to_string();
+        assert!(warnings.contains("of the memory file is not valid JSON"), "{tool}: {warnings}");
+        let shows_relations = value.get("relations").is_some();
+        assert_eq!(warnings.contains("there is no entity \\\"gone\\\""), shows_relations, "{tool}: {warnings}");
+    }
+    // Of relations that are not shown nothing is said.
+    let other = bad.value("open_nodes", json!({ "names": ["b"] })).await;
+    assert!(!other["warnings"].to_string().contains("gone"), "{other}");
 }
 
 impl World {

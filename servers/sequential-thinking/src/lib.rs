@@ -145,15 +145,24 @@ pub struct SequentialThinking {
 }
 
 impl SequentialThinking {
-    /// Opens it. There are no warnings.
+    /// Opens it. It warns when no tool is left to offer, as with `--read-only` alone.
     ///
     /// # Errors
     /// When the choice of tools names one that does not exist.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
         // What nobody can ask for is not kept: without the export, a thought is only counted.
-        let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
+        let chosen = config.tools.choose(&SERVICE)?;
+        let keeps_text = chosen.iter().any(|(spec, _)| spec.name == EXPORT.name);
+        // No error: in a process of several servers the others may be what is wanted.
+        let warnings = match (chosen.is_empty(), config.tools.read_only) {
+            (false, _) => Vec::new(),
+            (true, true) => vec![NOTHING_TO_READ.to_owned()],
+            (true, false) => {
+                vec!["sequential-thinking offers no tool: the chosen tools and tool sets leave none.".to_owned()]
+            }
+        };
         let store = Store::new(config.limits, keeps_text);
-        Ok((Self { store: store.into(), config: config.into() }, Vec::new()))
+        Ok((Self { store: store.into(), config: config.into() }, warnings))
     }
 
     /// Puts the chosen tools on a server.
@@ -171,6 +180,9 @@ impl SequentialThinking {
         Ok(server)
     }
 }
+
+const NOTHING_TO_READ: &str = "sequential-thinking offers no tool: --read-only leaves out those that write thoughts down. Leave \
+                               out --read-only, or add --toolsets all for sequentialthinking_export alone.";
 
 /// What models are told.
 const INSTRUCTIONS: &str = "\

@@ -361,6 +361,32 @@ async fn our_own_tools_are_there_on_request_alone() {
     assert!(SequentialThinking::open(Config { tools, ..Config::default() }).is_err());
 }
 
+#[test]
+fn a_server_without_any_tool_says_so_at_the_start() {
+    let opened = |change: fn(&mut ToolChoice)| {
+        let mut config = Config::default();
+        change(&mut config.tools);
+        SequentialThinking::open(config).unwrap().1
+    };
+    let warnings = opened(|tools| tools.read_only = true);
+    assert_eq!(warnings.len(), 1);
+    for word in ["offers no tool", "--read-only", "--toolsets all"] {
+        assert!(warnings[0].contains(word), "{warnings:?}");
+    }
+    let warnings = opened(|tools| tools.disable.push("sequentialthinking".into()));
+    assert!(warnings[0].contains("offers no tool") && !warnings[0].contains("--read-only"), "{warnings:?}");
+    let sets: [fn(&mut ToolChoice); 2] = [
+        |_| {},
+        |tools| {
+            tools.read_only = true;
+            tools.toolsets.push("all".into());
+        },
+    ];
+    for change in sets {
+        assert_eq!(opened(change), Vec::<String>::new());
+    }
+}
+
 #[tokio::test]
 async fn an_export_has_every_thought_once_in_pages_marked_as_data() {
     let caller = Caller::of(with_all_tools()).await;

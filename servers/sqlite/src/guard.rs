@@ -1,7 +1,8 @@
 //! What statements may do: SQLite's authorizer, its limits and its switches, on every connection.
 //!
 //! The authorizer is asked about every action of a statement while it is prepared, those of views and triggers too, so
-//! nothing here depends on how a statement is written. It is an allow-list: what is not named is refused.
+//! nothing here depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and modules: what
+//! is not named is refused. Only tables are not named, for they are the database's own; see [`MODULES_UNREADABLE`].
 
 use linchpin_kit::{Fault, clip, root_path, settled};
 use rusqlite::config::DbConfig;
@@ -98,7 +99,10 @@ impl Refusal {
             ),
             Refusal::Function(name) => format!("The function {name} is not allowed."),
             Refusal::Module(name) => {
-                format!("Virtual tables of {name} are not allowed. Allowed are fts3, fts4, fts5, rtree and rtree_i32.")
+                format!(
+                    "Virtual tables of {name} are not allowed. Allowed are fts3, fts4, fts5, rtree and rtree_i32, and for \
+                     reading json_each, json_tree and those of the allowed PRAGMAs."
+                )
             }
             Refusal::Other => "This kind of statement is not allowed.".into(),
         }
@@ -152,11 +156,18 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
         return Err(Refusal::Temporary);
     }
     match asked.action {
-        AuthAction::Select | AuthAction::Recursive | AuthAction::Read { .. } => Ok(()),
-        AuthAction::Function { function_name } => only_if(
-            !FUNCTIONS_FORBIDDEN.contains(&function_name.to_ascii_lowercase().as_str()),
-            Refusal::Function(function_name.to_owned()),
+        AuthAction::Select | AuthAction::Recursive => Ok(()),
+        AuthAction::Read { table_name, .. } => only_if(
+            !MODULES_UNREADABLE.contains(&table_name.to_ascii_lowercase().as_str()),
+            Refusal::Module(table_name.to_owned()),
         ),
+        AuthAction::Function { function_name } => {
+            let name = function_name.to_ascii_lowercase();
+            only_if(
+                FUNCTIONS_ALLOWED.contains(&name.as_str()) || FUNCTIONS_OF_ALTER.contains(&name.as_str()),
+                Refusal::Function(function_name.to_owned()),
+            )
+        }
         AuthAction::Pragma { pragma_name, pragma_value } => only_if(
             pragma(policy, &pragma_name.to_ascii_lowercase(), pragma_value),
             Refusal::Pragma(pragma_name.to_owned()),
@@ -225,12 +236,62 @@ fn is_of_rtree(table: &str) -> bool {
 
 const ATTACH: i32 = rusqlite::ffi::SQLITE_ATTACH;
 
-/// Functions that reach files, code or the process.
-const FUNCTIONS_FORBIDDEN: &[&str] =
-    &["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "lsdir", "fsdir", "sqlite_log"];
+/// Functions that statements may use: those of the bundled SQLite that only compute. A test holds this list against the
+/// library's own, so that a new version brings none in unseen.
+#[rustfmt::skip]
+const FUNCTIONS_ALLOWED: &[&str] = &[
+    "->", "->>", "abs", "avg", "bm25", "changes", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist",
+    "current_date", "current_time", "current_timestamp", "date", "datetime", "dense_rank", "first_value", "format",
+    "fts5_get_locale", "fts5_insttoken", "fts5_locale", "fts5_source_id", "glob", "group_concat", "hex",
+    "highlight", "if", "ifnull", "iif", "instr", "json", "json_array", "json_array_length", "json_error_position",
+    "json_extract", "json_group_array", "json_group_object", "json_insert", "json_object", "json_patch",
+    "json_pretty", "json_quote", "json_remove", "json_replace", "json_set", "json_type", "json_valid", "jsonb",
+    "jsonb_array", "jsonb_extract", "jsonb_group_array", "jsonb_group_object", "jsonb_insert", "jsonb_object",
+    "jsonb_patch", "jsonb_remove", "jsonb_replace", "jsonb_set", "julianday", "lag", "last_insert_rowid",
+    "last_value", "lead", "length", "like", "likelihood", "likely", "lower", "ltrim", "match", "matchinfo", "max",
+    "min", "nth_value", "ntile", "nullif", "octet_length", "offsets", "optimize", "percent_rank", "printf", "quote",
+    "random", "randomblob", "rank", "replace", "round", "row_number", "rtreecheck", "rtreedepth", "rtreenode",
+    "rtrim", "sign", "snippet", "soundex", "sqlite_compileoption_get", "sqlite_compileoption_used",
+    "sqlite_source_id", "sqlite_version", "strftime", "string_agg", "substr", "substring", "subtype", "sum", "time",
+    "timediff", "total", "total_changes", "trim", "typeof", "unhex", "unicode", "unistr", "unistr_quote",
+    "unixepoch", "unlikely", "upper", "zeroblob",
+];
+
+/// What ALTER TABLE calls inside. SQLite does not let statements use them, nor lists them.
+const FUNCTIONS_OF_ALTER: &[&str] = &[
+    "sqlite_rename_column",
+    "sqlite_rename_table",
+    "sqlite_rename_test",
+    "sqlite_rename_quotefix",
+    "sqlite_drop_column",
+];
+
+/// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
+#[cfg(test)]
+const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
 
 /// Virtual tables that may be created.
 const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
+
+/// Virtual tables that are there without being created, apart from `json_each`, `json_tree` and those of the allowed PRAGMAs.
+/// They are known by their names alone, so a table that has one of these cannot be read either.
+const MODULES_UNREADABLE: &[&str] = &[
+    "bytecode",
+    "completion",
+    "csv",
+    "dbstat",
+    "fsdir",
+    "fts3tokenize",
+    "fts4aux",
+    "fts5vocab",
+    "generate_series",
+    "sqlite_dbdata",
+    "sqlite_dbpage",
+    "sqlite_dbptr",
+    "sqlite_stmt",
+    "tables_used",
+    "zipfile",
+];
 
 /// PRAGMAs that only look, with or without an argument.
 const PRAGMAS_OF_SCHEMA: &[&str] = &[
@@ -572,6 +633,53 @@ mod tests {
             (Policy::Explain, "table_info", Some("t"), false),
         ] {
             assert_eq!(pragma(policy, name, value), allowed, "{policy:?} {name} {value:?}");
+        }
+    }
+
+    /// One column of what a connection that nothing holds back says.
+    fn bundled(query: &str) -> Vec<String> {
+        let conn = Connection::open_in_memory().unwrap();
+        let mut statement = conn.prepare(query).unwrap();
+        let names = statement.query_map([], |row| row.get(0)).unwrap();
+        names.collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn every_function_of_the_bundled_library_is_allowed_or_refused_and_no_other_is_named() {
+        let bundled = bundled("SELECT DISTINCT name FROM pragma_function_list ORDER BY name");
+        assert!(bundled.len() > 100, "{bundled:?}");
+        for name in &bundled {
+            let (allowed, refused) =
+                (FUNCTIONS_ALLOWED.contains(&name.as_str()), FUNCTIONS_REFUSED.contains(&name.as_str()));
+            assert!(allowed != refused, "{name} must be in exactly one list");
+            let shouted = name.to_ascii_uppercase();
+            let function = asked(AuthAction::Function { function_name: &shouted });
+            assert_eq!(decide(Policy::Read, &function).is_ok(), allowed, "{name}");
+        }
+        for name in FUNCTIONS_ALLOWED.iter().chain(FUNCTIONS_REFUSED) {
+            assert!(bundled.iter().any(|known| known == name), "{name} is none of the library's");
+        }
+        for name in FUNCTIONS_OF_ALTER {
+            assert!(!bundled.iter().any(|known| known == name), "{name} is open to statements");
+        }
+        for unknown in ["readfile", "writefile", "edit", "lsdir", "shell", ""] {
+            let function = asked(AuthAction::Function { function_name: unknown });
+            assert_eq!(decide(Policy::Write, &function), Err(Refusal::Function(unknown.into())));
+        }
+    }
+
+    #[test]
+    fn every_module_of_the_bundled_library_may_be_created_or_is_unreadable() {
+        // Looking at this list makes two of the PRAGMAs' own; json_each comes when it is first used.
+        let bundled = bundled("SELECT name FROM pragma_module_list WHERE name NOT LIKE 'pragma\\_%' ESCAPE '\\'");
+        assert!(bundled.iter().any(|name| name == "dbstat"), "{bundled:?}");
+        for name in &bundled {
+            let (allowed, unreadable) =
+                (MODULES_ALLOWED.contains(&name.as_str()), MODULES_UNREADABLE.contains(&name.as_str()));
+            assert!(allowed != unreadable, "{name} must be in exactly one list");
+            let shouted = name.to_ascii_uppercase();
+            let read = asked(AuthAction::Read { table_name: &shouted, column_name: "" });
+            assert_eq!(decide(Policy::Read, &read).is_ok(), allowed, "{name}");
         }
     }
 

@@ -215,28 +215,38 @@ async fn more_calls_than_fit_are_told_so() {
     assert_eq!(w.number("SELECT count(*) FROM t"), 1);
 }
 
-/// Another process that holds a lock on a database until it is dropped.
+/// What the process that holds a lock is told: a path, `|` and a statement.
+const HOLD: &str = "LINCHPIN_SQLITE_TEST_HOLD";
+
+/// Another process that holds a lock on a database until it is dropped: this program, running one test.
 struct Holder(Child);
 
 impl Holder {
-    /// `None` where there is no Python, with the reason printed.
-    fn of(path: &std::path::Path, sql: &str) -> Option<Holder> {
-        let script = "import sqlite3, sys\n\
-                      c = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
-                      c.execute(sys.argv[2])\n\
-                      print('held', flush=True)\n\
-                      sys.stdin.readline()\n";
-        let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(path).arg(sql).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let Ok(mut child) = command.spawn() else {
-            eprintln!("skipped: python3 is not installed");
-            return None;
-        };
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "held\n");
-        Some(Holder(child))
+    fn of(path: &std::path::Path, sql: &str) -> Holder {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_process_that_holds_a_lock", "--nocapture", "--test-threads=1"])
+            .env(HOLD, format!("{}|{sql}", path.display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let held = lines.by_ref().map_while(Result::ok).any(|line| line == "held");
+        assert!(held, "the other process holds the lock");
+        Holder(child)
     }
+}
+
+#[test]
+fn child_process_that_holds_a_lock() {
+    let Ok(orders) = std::env::var(HOLD) else { return };
+    let (path, sql) = orders.split_once('|').unwrap();
+    let conn = common::raw(std::path::Path::new(path));
+    conn.execute_batch(sql).unwrap();
+    std::io::stderr().write_all(b"held\n").unwrap();
+    // Until the line or the end of the other process.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 impl Drop for Holder {
@@ -250,7 +260,7 @@ impl Drop for Holder {
 async fn a_lock_that_another_process_holds_is_an_error_in_time_and_no_hang() {
     let w = World::with(|c| c.busy_timeout = Duration::from_millis(200)).await;
     w.write("CREATE TABLE t(a)").await;
-    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN EXCLUSIVE") else { return };
+    let holder = Holder::of(&w.path("x.db"), "BEGIN EXCLUSIVE");
     for (tool, query) in [("write_query", "INSERT INTO t VALUES (1)"), ("read_query", "SELECT * FROM t")] {
         let start = Instant::now();
         let error = w.error(tool, sql(query)).await;
@@ -260,7 +270,7 @@ async fn a_lock_that_another_process_holds_is_an_error_in_time_and_no_hang() {
     drop(holder);
     w.write("INSERT INTO t VALUES (1)").await;
 
-    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE") else { return };
+    let holder = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE");
     assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":1}]"#, "reading goes on beside a writer");
     w.error("write_query", sql("DELETE FROM t")).await;
     drop(holder);
@@ -275,7 +285,7 @@ async fn waiting_for_a_lock_ends_when_it_is_free_and_when_the_call_is_cancelled(
     })
     .await;
     w.write("CREATE TABLE t(a)").await;
-    let Some(holder) = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE") else { return };
+    let holder = Holder::of(&w.path("x.db"), "BEGIN IMMEDIATE");
     let given_up =
         w.client.call("write_query", sql("INSERT INTO t VALUES ('cancelled')")).timeout(Duration::from_millis(200));
     assert!(given_up.await.is_err());
@@ -294,7 +304,7 @@ async fn a_start_beside_a_lock_is_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     common::raw(&path).execute_batch("CREATE TABLE t(a)").unwrap();
-    let Some(holder) = Holder::of(&path, "BEGIN EXCLUSIVE") else { return };
+    let holder = Holder::of(&path, "BEGIN EXCLUSIVE");
     let config = linchpin_sqlite::Config { db_path: path, ..Default::default() };
     let (_db, warnings) = linchpin_sqlite::Sqlite::open(config).expect("it starts");
     assert!(warnings[0].contains("database is locked"), "{warnings:?}");

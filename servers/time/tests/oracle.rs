@@ -1,9 +1,9 @@
 //! Every zone against Python's `zoneinfo`: at each clock change and a second beside it, at the solstices, in gaps and folds.
 //!
 //! One Python process writes the table. Python reads the system's database and so do we, so nothing may differ there. The
-//! built-in database is often of another version: then zones may differ whose rules changed between the two, and the test
-//! says which and how many. It is compared from 1970 on, which is what the database vouches for: of what was before, systems
-//! install more or less.
+//! built-in database is often of another version: then only zones may differ that a list names, those whose rules changed
+//! between the versions of the last years. It is compared from 1970 on, which is what the database vouches for: of what was
+//! before, systems install more or less.
 
 mod table;
 
@@ -30,7 +30,8 @@ async fn every_zone_is_told_as_python_tells_it() {
         compared.rows
     );
     assert!(["G", "N", "W"].iter().all(|kind| compared.kinds.contains_key(*kind)));
-    check(&compared, table.same(&ours), "the system's database");
+    // Where no version is known, both have read the same files.
+    check(&compared, table.version == "unknown" || table.same(&ours), "the system's database");
 
     let embedded = World::of(Tzdb::Embedded);
     let compared = embedded.compare(&table, 0).await;

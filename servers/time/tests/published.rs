@@ -179,13 +179,15 @@ async fn the_time_now_is_the_same_text_up_to_the_second() {
     }
 }
 
-/// The published server's installation brings a database in the main form and often of another version than ours.
+/// The published server's installation brings a database in the main form. Of the version of ours nothing may differ; of
+/// another one, only the zones whose rules changed in between, from 1970 on: new versions correct a lot before.
 #[tokio::test]
 #[ignore = "needs the published packages: cargo xtask test --only published"]
 async fn the_built_in_database_tells_what_the_packaged_one_of_python_tells() {
     let table = python(installed("python").to_str().expect("a path"), true);
     let embedded = World::of(Tzdb::Embedded);
-    let compared = embedded.compare(&table, i64::MIN).await;
+    let same = table.same(&embedded.time.tzdb());
+    let compared = embedded.compare(&table, if same { i64::MIN } else { 0 }).await;
     eprintln!(
         "{} rows, {} zones; packaged {}, ours {}",
         compared.rows,
@@ -194,5 +196,5 @@ async fn the_built_in_database_tells_what_the_packaged_one_of_python_tells() {
         embedded.time.tzdb()
     );
     assert!(compared.zones.len() > 400 && compared.rows > 50_000);
-    check(&compared, table.same(&embedded.time.tzdb()), "the built-in database");
+    check(&compared, same, "the built-in database");
 }
