@@ -17,6 +17,7 @@ CREATE FUNCTION mark(who text) RETURNS text LANGUAGE sql AS $f$
 CREATE TABLE guarded (i int); INSERT INTO guarded VALUES (1);
 CREATE TABLE people (first text); INSERT INTO people VALUES ('Ada');
 CREATE TYPE pair AS (a int, b int);
+CREATE TABLE pairs (x pair); INSERT INTO pairs VALUES (ROW(1, 2));
 CREATE FUNCTION makes_mark(int) RETURNS boolean LANGUAGE sql AS $f$ SELECT mark('policy') IS NOT NULL $f$;
 CREATE FUNCTION marks_pair(pair) RETURNS text LANGUAGE sql AS $f$ SELECT mark('cast') $f$;
 CREATE FUNCTION marks_two(int, int) RETURNS text LANGUAGE sql AS $f$ SELECT mark('operator') $f$;
@@ -24,7 +25,7 @@ CREATE SCHEMA other;
 ";
 
 /// What is made, and the statement that comes to it.
-const WAYS: [(&str, &str); 19] = [
+const WAYS: [(&str, &str); 20] = [
     ("CREATE FUNCTION late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT late()"),
     ("CREATE FUNCTION late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT public.late()"),
     ("CREATE FUNCTION other.late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT other.late()"),
@@ -71,6 +72,8 @@ const WAYS: [(&str, &str); 19] = [
     ),
     ("CREATE DOMAIN late AS int CHECK (makes_mark(VALUE))", "SELECT 1::late"),
     ("CREATE CAST (pair AS text) WITH FUNCTION marks_pair(pair)", "SELECT ROW(1, 2)::pair::text"),
+    // A cast that the statement does not name.
+    ("CREATE CAST (pair AS text) WITH FUNCTION marks_pair(pair) AS IMPLICIT", "SELECT lower(x) FROM pairs"),
 ];
 
 fn cluster() -> Cluster {
