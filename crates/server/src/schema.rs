@@ -213,11 +213,12 @@ fn of_the_type(members: &Map<String, Value>, key: &str, value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(dead_code, reason = "of these types only the schema is looked at")]
+
     use super::*;
     use serde_json::json;
 
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     struct Plain {
         a: u8,
         b: Option<i64>,
@@ -225,14 +226,12 @@ mod tests {
         d: Choice,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     enum Choice {
         /// First.
         One,
         Two,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     struct Bounded {
         #[schemars(range(min = 1, max = 10))]
         a: u8,
@@ -249,34 +248,29 @@ mod tests {
     }
 
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     #[serde(rename_all = "lowercase")]
     enum Word {
         A,
         B,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     #[schemars(inline)]
     enum Inlined {
         A,
         B,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     #[serde(tag = "kind")]
     enum Tagged {
         Sized { size: Option<u8> },
         Other,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     struct Inner {
         deep: Option<String>,
         list: Vec<Option<String>>,
     }
     #[derive(JsonSchema)]
-    #[allow(dead_code)]
     struct Many {
         text: Option<String>,
         #[serde(default)]
