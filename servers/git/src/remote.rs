@@ -166,15 +166,21 @@ async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Faul
     way.run(repo, command).await
 }
 
-/// The refs that a fetch may change.
+/// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`, which
+/// would tell everything about the main branch twice.
 async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Fault> {
     let done = repo
-        .must(&["for-each-ref", "--format=%(objectname) %(refname)", &format!("refs/remotes/{remote}/"), "refs/tags/"])
+        .must(&[
+            "for-each-ref",
+            "--format=%(objectname) %(refname) %(symref)",
+            &format!("refs/remotes/{remote}/"),
+            "refs/tags/",
+        ])
         .await?;
     let text = done.text();
     Ok(text
         .lines()
-        .filter_map(|line| line.split_once(' '))
+        .filter_map(|line| line.strip_suffix(' ')?.split_once(' '))
         .map(|(id, name)| (name.to_owned(), id.to_owned()))
         .collect())
 }

@@ -83,7 +83,7 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
     let complaint = lossy(&done.err);
     let note = if complaint.contains("Applied autostash") {
         Some("Applied autostash.".to_owned())
-    } else if complaint.contains("autostash resulted in conflicts") {
+    } else if complaint.contains("resulted in conflicts") {
         Some(
             "Applying autostash resulted in conflicts. Your changes are safe in the stash; run \"git stash pop\" or \"git \
              stash drop\" at any time."
@@ -212,10 +212,10 @@ struct Branch {
 }
 
 pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branches> {
-    let (flag, spaces): (Option<&str>, &[&str]) = match q.branch_type.as_str() {
-        "local" => (None, &["refs/heads"]),
-        "remote" => (Some("-r"), &["refs/remotes"]),
-        "all" => (Some("-a"), &["refs/heads", "refs/remotes"]),
+    let flag = match q.branch_type.as_str() {
+        "local" => None,
+        "remote" => Some("-r"),
+        "all" => Some("-a"),
         other => {
             let fault = Fault::new(format!("Invalid branch type: {}", clip(other, 200).text));
             return Err(fault.hint("Use local, remote or all.").into());
@@ -232,56 +232,78 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     let mut more: Vec<String> = flag.map(str::to_owned).into_iter().collect();
-    let mut filtered = Vec::new();
     for (flag, value) in filters {
-        filtered.push(format!("{flag}={}", repo.commit(value).await?));
+        more.push(format!("{flag}={}", repo.commit(value).await?));
     }
-    more.extend(filtered.iter().cloned());
-    let words = args_and(&["branch", "--no-color", "--no-column"], &more);
-    let words = repo.run(words, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
-    let format = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(subject)%00";
-    let mut refs = args_and(&["for-each-ref", format], &filtered);
-    refs.extend(args(spaces));
-    let refs = repo.run(refs, Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
-    let (words, refs) = tokio::try_join!(words, refs)?;
-    if !words.good() {
-        return Err(repo.failed(&words).into());
+    let words = args_and(&["branch", "--no-color", "--no-column", BRANCH_FORMAT], &more);
+    let done = repo.run(words, Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done).into());
     }
-    let records = lossy(&refs.out);
+    let records = lossy(&done.out);
     let parts: Vec<&str> = records.split('\0').map(|part| part.trim_start_matches('\n')).collect();
-    let branch = |record: &[&str]| Branch {
-        name: record[0].trim_start_matches("refs/heads/").trim_start_matches("refs/remotes/").to_owned(),
-        hash: record[1].to_owned(),
-        current: record[2] == "*",
-        remote: record[0].starts_with("refs/remotes/"),
-        upstream: Some(record[3].to_owned()).filter(|name| !name.is_empty()),
-        subject: record[4].to_owned(),
-    };
-    let all: Vec<Branch> = parts.chunks_exact(5).map(branch).collect();
+    let mut listed = parts.as_chunks().0.iter().map(|record| Listed::of(record, flag == Some("-a"))).peekable();
+    // A detached HEAD is no branch. It has a line of its own, before all branches.
+    let detached = listed.next_if(|first| !first.is_ref).map(|first| first.line);
+    let all: Vec<Listed> = listed.collect();
     let (page, mut paging) = Paging::of(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX)?;
     let start = q.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-    let words_text = words.text();
-    // A detached HEAD has a line of its own, before all branches.
-    let lead = usize::from(words_text.starts_with("* ("));
-    let skipped = if start == 0 { 0 } else { start + lead };
-    let (mut text, mut kept) = (String::new(), 0);
-    for line in words_text.lines().skip(skipped).take(page.len() + lead + start - skipped) {
-        if kept > 0 && text.len() + line.len() >= repo.max {
-            paging = Paging::more((start + kept).to_string());
+    let mut lines: Vec<&str> = detached.as_deref().filter(|_| start == 0).into_iter().collect();
+    let mut size: usize = lines.iter().map(|line| line.len() + 1).sum();
+    let mut branches = Vec::new();
+    for one in page {
+        if !branches.is_empty() && size + one.line.len() >= repo.max {
+            paging = Paging::more((start + branches.len()).to_string());
             break;
         }
-        text.push_str(line);
-        text.push('\n');
-        kept += usize::from(!line.starts_with("* ("));
+        size += one.line.len() + 1;
+        lines.push(&one.line);
+        branches.push(one.branch.clone());
     }
-    text.pop();
+    let text = lines.join("\n");
     let mut notice = paging.notice();
-    if (words.cut || refs.cut) && notice.is_none() {
+    if done.cut && notice.is_none() {
         paging.truncated = true;
         notice = Some("[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
     }
-    let branches = page[..kept.min(page.len())].to_vec();
     Ok(Shown::outside(text, Branches { branches, paging }).notice(notice))
+}
+
+/// What is asked of each branch: with it one run gives the list for people and for programs, in the same order.
+const BRANCH_FORMAT: &str = "--format=%(HEAD)%00%(worktreepath)%00%(refname)%00%(refname:lstrip=2)%00%(symref:short)%00\
+                             %(objectname)%00%(upstream:short)%00%(subject)%00";
+
+/// A line of `git branch`, and what it is about.
+struct Listed {
+    line: String,
+    is_ref: bool,
+    branch: Branch,
+}
+
+impl Listed {
+    /// From the eight parts of [`BRANCH_FORMAT`]; `both` when the list has local and remote branches.
+    fn of([head, elsewhere, full, short, points_to, hash, upstream, subject]: &[&str; 8], both: bool) -> Self {
+        let remote = full.starts_with("refs/remotes/");
+        let mark = match (*head, *elsewhere) {
+            ("*", _) => "* ",
+            (_, "") => "  ",
+            _ => "+ ",
+        };
+        let place = if remote && both { "remotes/" } else { "" };
+        let arrow = if points_to.is_empty() { "" } else { " -> " };
+        Self {
+            line: format!("{mark}{place}{short}{arrow}{points_to}"),
+            is_ref: full.starts_with("refs/"),
+            branch: Branch {
+                name: (*short).to_owned(),
+                hash: (*hash).to_owned(),
+                current: *head == "*",
+                remote,
+                upstream: Some((*upstream).to_owned()).filter(|name| !name.is_empty()),
+                subject: (*subject).to_owned(),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

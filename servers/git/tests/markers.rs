@@ -142,8 +142,12 @@ const CONFIG: &[Trap] = &[
         &[("gc.recentObjectsHook", "EVIL"), ("gc.auto", "1"), ("gc.autoDetach", "false")],
         "hash-object -w n.txt; prune --expire=now",
     ),
-    // No control: the git that knows it is newer than those that are about.
-    trap("hook.*.command", &[("hook.x.command", "EVIL"), ("hook.x.event", "pre-commit")], ""),
+    // Git knows it since 2.54.
+    trap(
+        "hook.*.command",
+        &[("hook.x.command", "EVIL"), ("hook.x.event", "pre-commit")],
+        "commit -q --allow-empty -m x",
+    ),
     trap("submodule.*.update", &[("submodule.x.update", "!EVIL"), ("submodule.recurse", "true")], ""),
     trap(
         "promisor remote",
@@ -374,6 +378,14 @@ fn goes_off(w: &World, control: &str) -> bool {
     w.has("mark")
 }
 
+fn git_is_at_least(major: u32, minor: u32) -> bool {
+    let text = std::process::Command::new("git").arg("version").output().expect("git").stdout;
+    let text = String::from_utf8(text).expect("text");
+    let version = text.trim().strip_prefix("git version ").expect("a version");
+    let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    (parts.next().expect("major"), parts.next().unwrap_or(0)) >= (major, minor)
+}
+
 /// What fails in a parade, by tool and arguments.
 fn outcome(failed: &[String]) -> Vec<&str> {
     failed.iter().map(|text| text.split_once("}: ").map_or(text.as_str(), |(call, _)| call)).collect()
@@ -398,6 +410,9 @@ async fn spring(groups: &[&[&str]], quiet: bool) {
             assert_eq!(outcome(&failed), outcome(&plain), "{group:?}: {failed:#?}");
         }
         for trap in traps.iter().filter(|trap| !trap.control.is_empty()) {
+            if trap.name == "hook.*.command" && !git_is_at_least(2, 54) {
+                continue;
+            }
             let control = world();
             arm(&control, trap);
             assert!(goes_off(&control, trap.control), "{}: the trap of this test does not work", trap.name);

@@ -368,3 +368,80 @@ async fn commits_and_tags_are_signed_when_the_operator_says_so() {
         assert_eq!(w.git("r", &["cat-file", "tag", &name]).contains("SSH SIGNATURE"), sign);
     }
 }
+
+/// Makes a state of `r`, with `other` as a clone of it.
+type Making = fn(&World);
+
+const STATES: &[(&str, Making)] = &[
+    ("plain", |_| {}),
+    ("detached", |w| drop(w.git("r", &["checkout", "-q", "--detach", "feat"]))),
+    ("unborn", |w| drop(w.git("r", &["checkout", "-q", "--orphan", "new"]))),
+    ("a work tree elsewhere", |w| drop(w.git("r", &["worktree", "add", "-q", &w.at("elsewhere"), "side"]))),
+    ("a branch that points at another", |w| drop(w.git("r", &["symbolic-ref", "refs/heads/alias", "refs/heads/main"]))),
+    ("names like notes", |w| {
+        for name in ["(HEAD", "*", "+x", "remotes/x", "refs/heads/y", "heads/main"] {
+            w.try_git("r", &["branch", name]);
+        }
+        w.git("r", &["checkout", "-q", "(HEAD"]);
+    }),
+    ("a rebase that stopped", |w| {
+        let (good, _) = w.try_git("r", &["rebase", "feat"]);
+        assert!(!good, "it conflicts");
+    }),
+    ("another order", |w| drop(w.git("r", &["config", "branch.sort", "-refname"]))),
+    ("remotes", |w| {
+        w.git("r", &["clone", "-q", ".", &w.at("other")]);
+        w.git("r", &["remote", "add", "origin", &w.at("other")]);
+        w.git("r", &["fetch", "-q", "origin"]);
+        w.git("r", &["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
+        w.git("r", &["branch", "-q", "--set-upstream-to=origin/main", "main"]);
+        w.git("r", &["tag", "origin/main", "v1"]);
+    }),
+];
+
+#[tokio::test]
+async fn branches_are_listed_as_git_lists_them_in_every_state() {
+    for (state, make) in STATES {
+        let w = parted();
+        make(&w);
+        let s = w.open().await;
+        for (kind, flags) in [("local", vec![]), ("remote", vec!["-r"]), ("all", vec!["-a"])] {
+            for contains in [None, Some("v1"), Some("feat")] {
+                let mut args = vec!["branch", "--no-color", "--no-column"];
+                args.extend(&flags);
+                let mut asked = json!({"branch_type": kind});
+                if let Some(commit) = contains {
+                    args.extend(["--contains", commit]);
+                    asked["contains"] = json!(commit);
+                }
+                let (text, value) = s.good("git_branch", on(&w.at("r"), asked)).await;
+                assert_eq!(text, w.git("r", &args), "{state}: {args:?}");
+                let named = |branch: &Value| {
+                    let space = if branch["remote"] == true { "refs/remotes" } else { "refs/heads" };
+                    format!("{space}/{} {} {}", text_of(branch, "name"), text_of(branch, "hash"), branch["current"])
+                };
+                let mut ours: Vec<String> = value["branches"].as_array().unwrap().iter().map(named).collect();
+                let spaces: &[&str] = match kind {
+                    "local" => &["refs/heads"],
+                    "remote" => &["refs/remotes"],
+                    _ => &["refs/heads", "refs/remotes"],
+                };
+                let mut refs =
+                    vec!["for-each-ref", "--format=%(refname) %(objectname) %(if)%(HEAD)%(then)true%(else)false%(end)"];
+                if let Some(commit) = contains {
+                    refs.extend(["--contains", commit]);
+                }
+                refs.extend(spaces);
+                let theirs = w.git("r", &refs);
+                let mut theirs: Vec<&str> = theirs.lines().collect();
+                ours.sort();
+                theirs.sort_unstable();
+                assert_eq!(ours, theirs, "{state}: {kind} {contains:?}");
+            }
+        }
+    }
+}
+
+fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
