@@ -642,6 +642,9 @@ fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     }
 }
 
+const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \
+     git config --global --add safe.directory DIR.";
+
 /// What to do about complaints that are common.
 const HINTS: &[(&str, &str)] = &[
     (
@@ -652,11 +655,9 @@ const HINTS: &[(&str, &str)] = &[
     ("would be overwritten", "Commit the changes, or put them aside with git_stash."),
     ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
     ("ignored by one of your .gitignore", "Ignored files are not staged."),
-    (
-        "dubious ownership",
-        "The repository belongs to another user. The person running the server can trust it with \
-      git config --global --add safe.directory DIR.",
-    ),
+    ("dubious ownership", OTHERS_REPOSITORY),
+    // Git 2.36 says it like this.
+    ("unsafe repository", OTHERS_REPOSITORY),
     ("index.lock", "Another git is at work in this repository; try again when it is done."),
     ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
     ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
