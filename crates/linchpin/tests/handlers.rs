@@ -123,6 +123,8 @@ async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it(
     for (arguments, want) in [
         (json!({}), "None false [] 1"),
         (nulls, r#"None false ["Oslo@None"] 1"#),
+        // Some clients send every number as a float, and for JSON Schema these are integers.
+        (json!({ "seats": 2.0, "legs": [{ "to": "Rome", "at": 1e1 }] }), r#"None false ["Rome@Some(10)"] 2"#),
         (nested, r#"Some("x") true ["Rome@None"] 2"#),
     ] {
         assert_eq!(text(&peer.call("tour", arguments.clone()).await), want, "{arguments}");
@@ -146,6 +148,12 @@ async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it(
                 "/first/at: expected an integer, got the string \"noon\"",
             ),
             (json!({ "legs": [{ "to": "x" }, null] }), "/legs/1: expected an object, got null"),
+            (json!({ "first": { "to": "x", "at": 1.5 } }), "/first/at: expected an integer, got the number 1.5"),
+            (
+                json!({ "first": { "to": "x", "at": 1e300 } }),
+                "/first/at: expected a whole number from -9007199254740992 to 9007199254740992, got 1e+300",
+            ),
+            (json!({ "seats": 256.0 }), "/seats: expected at most 255, got 256"),
             // What has a default of its own is no `Option`: null is no number.
             (json!({ "seats": null }), "/seats: expected an integer, got null"),
         ] {

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(crate) trait Explain: Send + Sync {
     /// What is wrong with `json`, one problem an entry. Empty when the schema finds nothing.
     fn problems(&self, json: &str, max: usize) -> Vec<String>;
+    /// The arguments with `1` where `1.0` stands and the schema wants an integer; `None` when nothing is to be changed.
+    fn with_whole_numbers(&self, json: &str) -> Option<String>;
     /// The tool's name.
     fn name(&self) -> &str;
     /// How many problems to list.

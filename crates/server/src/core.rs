@@ -4,7 +4,7 @@ use crate::answer;
 use crate::call::{self, Target};
 use crate::complete::Completion;
 use crate::exchange;
-use crate::explain::near_miss;
+use crate::explain::{self, near_miss};
 use crate::handle::Offers;
 use crate::handler::{Args, Source};
 use crate::layer::Layer;
@@ -252,7 +252,13 @@ impl Core {
     fn complete(&self, request: Request, task: &mut Context<'_>) -> Started {
         let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
             Ok(params) => params,
-            Err(e) => return fail(&request, code::INVALID_PARAMS, &format!("malformed completion request: {e}")),
+            Err(e) => {
+                return fail(
+                    &request,
+                    code::INVALID_PARAMS,
+                    &format!("malformed completion request: {}", explain::said(&e)),
+                );
+            }
         };
         let (argument, unknown) =
             (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));

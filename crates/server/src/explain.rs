@@ -1,6 +1,7 @@
 //! What is wrong with arguments, found by walking schema and value together, and said so that a model can fix it.
 
 use crate::call::Explain;
+use crate::whole;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -59,9 +60,9 @@ impl Explain for Checker {
         let value = match serde_json::from_str::<Strict>(json) {
             Ok(Strict(Value::Null)) => Value::Object(Map::new()),
             Ok(Strict(value)) => value,
-            Err(e) => return vec![e.to_string()],
+            Err(e) => return vec![said(&e)],
         };
-        let mut walk = Walk { root: &self.schema, found: Vec::new(), max: max.max(1), steps: 10_000 };
+        let mut walk = Walk { root: &self.schema, found: Vec::new(), max: max.max(1), steps: 10_000, depth: 0 };
         walk.check(&self.schema, &value, &mut String::new());
         let mut found = walk.found;
         #[cfg(feature = "validate")]
@@ -77,12 +78,26 @@ impl Explain for Checker {
         found
     }
 
+    fn with_whole_numbers(&self, json: &str) -> Option<String> {
+        let Strict(mut value) = serde_json::from_str(json).ok()?;
+        whole::settle(&self.schema, &mut value).then(|| value.to_string())
+    }
+
     fn name(&self) -> &str {
         &self.name
     }
 
     fn problems_max(&self) -> usize {
         self.problems_max
+    }
+}
+
+/// What a decoder found wrong, without the place in the text: nobody sees the text as we do.
+pub(crate) fn said(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) if error.line() > 0 => text[..at].to_owned(),
+        _ => text,
     }
 }
 
@@ -126,7 +141,12 @@ struct Walk<'a> {
     max: usize,
     /// Schema nodes that may still be visited, so that a self-referring schema ends.
     steps: usize,
+    /// Schema nodes within each other that are being visited, for the stack's sake.
+    depth: usize,
 }
+
+/// As deep as values can be read, and references on top of that.
+const DEPTH_MAX: usize = 256;
 
 impl Walk<'_> {
     fn say(&mut self, path: &str, problem: String) {
@@ -136,10 +156,16 @@ impl Walk<'_> {
     }
 
     fn check(&mut self, schema: &Value, value: &Value, path: &mut String) {
-        if self.found.len() >= self.max || self.steps == 0 {
+        if self.found.len() >= self.max || self.steps == 0 || self.depth == DEPTH_MAX {
             return;
         }
         self.steps -= 1;
+        self.depth += 1;
+        self.check_node(schema, value, path);
+        self.depth -= 1;
+    }
+
+    fn check_node(&mut self, schema: &Value, value: &Value, path: &mut String) {
         if let Some(target) =
             schema["$ref"].as_str().and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p))
         {
@@ -179,7 +205,8 @@ impl Walk<'_> {
 
     fn any(&self, choices: &[Value], value: &Value) -> bool {
         choices.iter().any(|choice| {
-            let mut probe = Walk { root: self.root, found: Vec::new(), max: 1, steps: self.steps.min(1_000) };
+            let mut probe =
+                Walk { root: self.root, found: Vec::new(), max: 1, steps: self.steps.min(1_000), depth: self.depth };
             probe.check(choice, value, &mut String::new());
             probe.found.is_empty()
         })
@@ -271,8 +298,9 @@ impl Walk<'_> {
         }
     }
 
-    fn number(&mut self, schema: &Value, n: &Number, path: &str) {
-        let Some(n) = n.as_f64() else { return };
+    fn number(&mut self, schema: &Value, number: &Number, path: &str) {
+        let Some(n) = number.as_f64() else { return };
+        let before = self.found.len();
         let bound = |key: &str| schema[key].as_f64();
         for (key, bad, words) in [
             ("minimum", bound("minimum").is_some_and(|b| n < b), "at least"),
@@ -283,6 +311,11 @@ impl Walk<'_> {
             if bad {
                 self.say(path, format!("expected {words} {}, got {n}", schema[key]));
             }
+        }
+        // A float beyond this may mean several whole numbers, and no decoder takes it for one.
+        if self.found.len() == before && number.is_f64() && n.abs() > whole::EXACT_MAX && whole::wanted(schema) {
+            let max = whole::EXACT_MAX;
+            self.say(path, format!("expected a whole number from -{max} to {max}, got {number}"));
         }
     }
 }
@@ -485,12 +518,28 @@ mod tests {
                 ],
             ),
             (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
-            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice at line 1 column 29"]),
+            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice"]),
         ];
         for (json, want) in cases {
             assert_eq!(c.problems(json, 8), want, "{json}");
         }
         assert_eq!(c.problems(r#"{"city":7,"days":"3"}"#, 1).len(), 1, "the list is bounded");
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends_without_running_out_of_stack() {
+        for around in [
+            json!({"$ref": "#/$defs/a"}),
+            json!({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}),
+            json!({"oneOf": [{"$ref": "#/$defs/a"}]}),
+        ] {
+            let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": around}});
+            let c = checker("loops", &schema, false, 8).unwrap();
+            for json in [r#"{"x":1.0}"#, r#"{"x":{"x":[1]}}"#] {
+                assert!(c.problems(json, 8).len() < 9, "{schema}");
+                assert_eq!(c.with_whole_numbers(json), None, "{schema}");
+            }
+        }
     }
 
     #[cfg(feature = "validate")]

@@ -8,7 +8,7 @@ use crate::answer::IntoReply;
 use crate::cx::Cx;
 use crate::prompt::IntoMessages;
 use crate::resource::IntoContents;
-use crate::{schema, text, vars};
+use crate::{explain, schema, text, vars};
 use bytestring::ByteString;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Reply, ResultWriter, Span};
@@ -133,7 +133,7 @@ impl Args {
     fn read_json<A: DeserializeOwned>(&self) -> Result<A, String> {
         let json = self.json();
         // An explicit null means the same as no arguments.
-        let decode = || serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| e.to_string());
+        let decode = || serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| explain::said(&e));
         match &self.0 {
             Source::Json(message, _) => text::within(message, decode),
             _ => decode(),
@@ -155,6 +155,20 @@ pub struct Invocation {
     pub(crate) out: ResultWriter,
     /// Explains arguments that did not decode, from the tool's schema.
     pub(crate) explain: Option<Arc<dyn crate::call::Explain>>,
+}
+
+impl Invocation {
+    /// Arguments of a tool. What does not decode is tried once more with whole numbers that were sent as floats.
+    fn tool_arguments<A: DeserializeOwned>(&self) -> Result<A, String> {
+        self.args.read_json().or_else(|why| {
+            let settled = self.explain.as_ref().and_then(|explain| explain.with_whole_numbers(&self.args.json()));
+            settled.and_then(|json| serde_json::from_str(&json).ok()).ok_or(why)
+        })
+    }
+
+    fn variables<A: DeserializeOwned>(&self) -> Result<A, String> {
+        self.args.read_vars()
+    }
 }
 
 /// An erased handler.
@@ -196,7 +210,7 @@ macro_rules! handlers {
             fn run(&self, _: &Arc<S>, call: Invocation) -> BoxFuture<'static, Reply> {
                 let f = self.clone();
                 Box::pin(async move {
-                    match call.args.$decode() {
+                    match call.$decode() {
                         Ok(args) => f(args).await.into_reply(call.out),
                         Err(why) => $refuse(call, &why),
                     }
@@ -221,7 +235,7 @@ macro_rules! handlers {
             fn run(&self, state: &Arc<S>, call: Invocation) -> BoxFuture<'static, Reply> {
                 let (f, state) = (self.clone(), state.clone());
                 Box::pin(async move {
-                    match call.args.$decode() {
+                    match call.$decode() {
                         Ok(args) => f.go(&state, args).await.into_reply(call.out),
                         Err(why) => $refuse(call, &why),
                     }
@@ -247,7 +261,7 @@ macro_rules! handlers {
                 let (f, state) = (self.clone(), state.clone());
                 Box::pin(async move {
                     let Some(cx) = call.cx.clone() else { return $refuse(call, "called without a context") };
-                    match call.args.$decode() {
+                    match call.$decode() {
                         Ok(args) => f.go(&state, &cx, args).await.into_reply(call.out),
                         Err(why) => $refuse(call, &why),
                     }
@@ -259,13 +273,13 @@ macro_rules! handlers {
 
 handlers! {
     /// A function that can be a tool of state `S`.
-    ToolHandler IntoReply read_json crate::call::bad_arguments
+    ToolHandler IntoReply tool_arguments crate::call::bad_arguments
 }
 handlers! {
     /// A function that can serve a resource of state `S`.
-    ResourceHandler IntoContents read_vars crate::call::bad_variables
+    ResourceHandler IntoContents variables crate::call::bad_variables
 }
 handlers! {
     /// A function that can be a prompt of state `S`.
-    PromptHandler IntoMessages read_vars crate::call::bad_variables
+    PromptHandler IntoMessages variables crate::call::bad_variables
 }

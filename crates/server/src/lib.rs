@@ -29,6 +29,7 @@ mod server;
 mod text;
 mod tool;
 mod vars;
+mod whole;
 
 pub use answer::{Answer, Content, IntoReply, Json, Structured};
 pub use ask::{Accepted, UrlAnswer};

@@ -29,7 +29,6 @@ use linchpin::{Cx, Error, Server};
 use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
 use place::{Bounds, Place};
 use run::{Done, Job, Keep, Program};
-use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -624,22 +623,6 @@ fn unresolved(revision: &str) -> Fault {
 fn fields(out: &[u8]) -> Vec<String> {
     let out = out.strip_suffix(b"\0").unwrap_or(out);
     if out.is_empty() { Vec::new() } else { out.split(|byte| *byte == 0).map(run::lossy).collect() }
-}
-
-/// Takes whole numbers also when they are written with a decimal point.
-fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Number {
-        Whole(i64),
-        Other(f64),
-    }
-    match Number::deserialize(from)? {
-        Number::Whole(number) => Ok(number),
-        #[allow(clippy::cast_possible_truncation)]
-        Number::Other(number) if number.fract() == 0.0 && number.abs() < 9e15 => Ok(number as i64),
-        Number::Other(_) => Err(serde::de::Error::custom("expected a whole number")),
-    }
 }
 
 const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \

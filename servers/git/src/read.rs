@@ -4,7 +4,7 @@ use crate::guard::Mode;
 use crate::look::{patch_stats, unquoted};
 use crate::place::BranchHead;
 use crate::run::{Keep, args, lossy};
-use crate::{Git, Repo, fields, no_dash, unresolved, whole};
+use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
 use schemars::JsonSchema;
@@ -332,7 +332,7 @@ pub(crate) struct DiffWorkArgs {
     /// The repository, or a directory in it.
     repo_path: String,
     /// Unchanged lines to show around each change.
-    #[serde(default = "three", deserialize_with = "whole")]
+    #[serde(default = "three")]
     context_lines: i64,
     /// Only these files and directories, relative to the top level.
     #[serde(default)]
@@ -349,7 +349,7 @@ pub(crate) struct DiffArgs {
     /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b.
     target: String,
     /// Unchanged lines to show around each change.
-    #[serde(default = "three", deserialize_with = "whole")]
+    #[serde(default = "three")]
     context_lines: i64,
     /// Only these files and directories, relative to the top level.
     #[serde(default)]
@@ -549,7 +549,7 @@ pub(crate) struct LogArgs {
     /// The repository, or a directory in it.
     repo_path: String,
     /// Commits to list; -1 lists all, in pages.
-    #[serde(default = "ten", deserialize_with = "whole")]
+    #[serde(default = "ten")]
     max_count: i64,
     /// Only commits after this: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago", "yesterday".
     #[serde(default)]
