@@ -7,6 +7,7 @@ use crate::commands::client::{
 use crate::commands::{install_names, serve};
 use crate::exit;
 use crate::fail::Failure;
+use crate::later::Later;
 use crate::servers;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -67,7 +68,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve a server: on standard input and output, or over HTTP.
     #[command(before_help = EXAMPLES_SERVE, after_help = SEVERAL)]
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Make links under which this program answers as mcp-server-git, mcp-server-time, …
     #[command(
         before_help = "\
@@ -81,7 +82,7 @@ The links lead to this program, which looks at the name it was called by. A file
 never replaced without --force.
 "
     )]
-    InstallNames(install_names::InstallArgs),
+    InstallNames(Later<install_names::InstallArgs>),
     /// Show what a server is and has, and what is wrong with it.
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
@@ -90,7 +91,7 @@ Examples:
   linchpin inspect https://example.com/mcp --json
   linchpin inspect --method tools/list -- node server.js      (flags of the MCP Inspector's command line)
 ")]
-    Inspect(Box<inspect::InspectArgs>),
+    Inspect(Later<inspect::InspectArgs>),
     /// List tools.
     #[cfg(feature = "client")]
     #[command(before_help = "\
@@ -98,7 +99,7 @@ Examples:
   linchpin tools -- npx -y some-server
   linchpin tools --long https://example.com/mcp
 ")]
-    Tools(Box<tools::ToolsArgs>),
+    Tools(Later<tools::ToolsArgs>),
     /// Call a tool.
     #[cfg(feature = "client")]
     #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\
@@ -112,14 +113,14 @@ Words become what the tool's schema wants: numbers, true and false, lists by rep
 objects with a dot. key:=JSON takes JSON as it is, key=@FILE the text of a file (@- is standard input; @@
 begins a text with @).
 ")]
-    Call(Box<call::CallArgs>),
+    Call(Later<call::CallArgs>),
     /// List resources and resource templates.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin resources -- npx -y some-server
 ")]
-    Resources(Box<Plain>),
+    Resources(Later<Plain>),
     /// Read a resource.
     #[cfg(feature = "client")]
     #[command(
@@ -130,14 +131,14 @@ Examples:
   linchpin read https://example.com/mcp demo://image > image.png
 "
     )]
-    Read(Box<read::ReadArgs>),
+    Read(Later<read::ReadArgs>),
     /// List prompts.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin prompts -- npx -y some-server
 ")]
-    Prompts(Box<Plain>),
+    Prompts(Later<Plain>),
     /// Render a prompt.
     #[cfg(feature = "client")]
     #[command(
@@ -147,7 +148,7 @@ Examples:
   linchpin prompt brief city=Oslo -- npx -y some-server
 "
     )]
-    Prompt(Box<prompt::PromptArgs>),
+    Prompt(Later<prompt::PromptArgs>),
     /// Show suggestions for an argument of a prompt or resource template.
     #[cfg(feature = "client")]
     #[command(
@@ -158,7 +159,7 @@ Examples:
   linchpin complete 'weather://{city}/{day}' day= city=Oslo -- npx -y some-server
 "
     )]
-    Complete(Box<complete::CompleteArgs>),
+    Complete(Later<complete::CompleteArgs>),
     /// Print notifications as they come, until Ctrl-C.
     #[cfg(feature = "client")]
     #[command(before_help = "\
@@ -166,14 +167,14 @@ Examples:
   linchpin watch -- npx -y some-server
   linchpin watch --uri file:///a.txt --json https://example.com/mcp
 ")]
-    Watch(Box<watch::WatchArgs>),
+    Watch(Later<watch::WatchArgs>),
     /// Ask whether a server is alive.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin ping https://example.com/mcp
 ")]
-    Ping(Box<ping::PingArgs>),
+    Ping(Later<ping::PingArgs>),
     /// Call one tool over and over, and say how fast that is.
     #[cfg(feature = "client")]
     #[command(
@@ -184,7 +185,7 @@ Examples:
   linchpin load get-sum a=1 b=2 --requests 1000 --json -- ./server
 "
     )]
-    Load(Box<load::LoadArgs>),
+    Load(Later<load::LoadArgs>),
     /// Log in to servers that want it.
     #[cfg(feature = "client")]
     #[command(before_help = "\
@@ -192,7 +193,7 @@ Examples:
   linchpin auth login https://example.com/mcp
   linchpin auth status
 ")]
-    Auth(auth::AuthArgs),
+    Auth(Later<auth::AuthArgs>),
     /// Serve what --record wrote, as a server of its own.
     #[cfg(feature = "client")]
     #[command(before_help = "\
@@ -203,7 +204,7 @@ Examples:
 
 A request that was recorded is answered as it was then; one that was not is answered with an error that says so.
 ")]
-    Replay(replay::ReplayArgs),
+    Replay(Later<replay::ReplayArgs>),
     /// Compare two servers or transcripts.
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
@@ -211,7 +212,7 @@ Examples:
   linchpin diff before.jsonl -- npx -y some-server
   linchpin diff 'npx -y some-server@1' 'npx -y some-server@2'
 ")]
-    Diff(Box<diff::DiffArgs>),
+    Diff(Later<diff::DiffArgs>),
 }
 
 impl Command {
@@ -229,8 +230,8 @@ impl Command {
 
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self {
-            Command::Serve(args) => serve::run(args),
-            Command::InstallNames(args) => install_names::run(args),
+            Command::Serve(args) => serve::run(*args),
+            Command::InstallNames(args) => install_names::run(args.into_inner()),
             #[cfg(feature = "client")]
             other => other.run_client(),
         }
@@ -240,20 +241,20 @@ impl Command {
     fn run_client(self) -> Result<(), Failure> {
         match self {
             Command::Serve(_) | Command::InstallNames(_) => self.run(),
-            Command::Inspect(args) => inspect::run(*args),
-            Command::Tools(args) => tools::run(*args),
-            Command::Call(args) => call::run(*args),
-            Command::Resources(args) => resources::run(*args),
-            Command::Read(args) => read::run(*args),
-            Command::Prompts(args) => prompts::run(*args),
-            Command::Prompt(args) => prompt::run(*args),
-            Command::Complete(args) => complete::run(*args),
-            Command::Watch(args) => watch::run(*args),
-            Command::Ping(args) => ping::run(*args),
-            Command::Load(args) => load::run(*args),
-            Command::Auth(args) => auth::run(args),
-            Command::Replay(args) => replay::run(args),
-            Command::Diff(args) => diff::run(*args),
+            Command::Inspect(args) => inspect::run(args.into_inner()),
+            Command::Tools(args) => tools::run(args.into_inner()),
+            Command::Call(args) => call::run(args.into_inner()),
+            Command::Resources(args) => resources::run(args.into_inner()),
+            Command::Read(args) => read::run(args.into_inner()),
+            Command::Prompts(args) => prompts::run(args.into_inner()),
+            Command::Prompt(args) => prompt::run(args.into_inner()),
+            Command::Complete(args) => complete::run(args.into_inner()),
+            Command::Watch(args) => watch::run(args.into_inner()),
+            Command::Ping(args) => ping::run(args.into_inner()),
+            Command::Load(args) => load::run(args.into_inner()),
+            Command::Auth(args) => auth::run(args.into_inner()),
+            Command::Replay(args) => replay::run(args.into_inner()),
+            Command::Diff(args) => diff::run(args.into_inner()),
         }
     }
 }

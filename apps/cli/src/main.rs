@@ -33,6 +33,7 @@ mod exit;
 mod fail;
 #[cfg(feature = "client")]
 mod inspector;
+mod later;
 #[cfg(feature = "client")]
 mod lint;
 mod log;

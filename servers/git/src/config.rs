@@ -16,6 +16,9 @@ pub struct Config {
     pub allow_any: bool,
     /// Offer `git_fetch`, `git_pull` and `git_push`. (`--allow-remote`)
     pub allow_remote: bool,
+    /// The only hosts that remotes may be on, by the names or addresses that their URLs have; empty means any. Redirects are
+    /// not followed then. (`--remote-host`, repeatable; `MCP_GIT_REMOTE_HOSTS`, separated by `,`)
+    pub remote_hosts: Vec<String>,
     /// Let `git_push` replace commits of a remote when asked to. (`--allow-force`)
     pub allow_force: bool,
     /// Run what a repository's own configuration and hooks name: hooks, filters, drivers, helpers. (`--trust-repo-config`)
@@ -46,6 +49,7 @@ impl Default for Config {
             repositories: Vec::new(),
             allow_any: false,
             allow_remote: false,
+            remote_hosts: Vec::new(),
             allow_force: false,
             trust_repo_config: false,
             sign: false,
@@ -62,7 +66,7 @@ impl Default for Config {
 
 impl Config {
     /// The default configuration changed by the `MCP_GIT_*` variables: `REPOSITORIES` (one per line), `ALLOW_ANY`,
-    /// `ALLOW_REMOTE`, `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`, `TIMEOUT`, `REMOTE_TIMEOUT`, `MAX_OUTPUT_BYTES`,
+    /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`, `TIMEOUT`, `REMOTE_TIMEOUT`, `MAX_OUTPUT_BYTES`,
     /// `PROGRAM`, and those of the choice of tools.
     ///
     /// # Errors
@@ -75,6 +79,7 @@ impl Config {
         };
         config.repositories =
             vars.list("MCP_GIT_REPOSITORIES", '\n').unwrap_or_default().into_iter().map(PathBuf::from).collect();
+        config.remote_hosts = vars.list("MCP_GIT_REMOTE_HOSTS", ',').unwrap_or_default();
         for (name, target) in [
             ("MCP_GIT_ALLOW_ANY", &mut config.allow_any),
             ("MCP_GIT_ALLOW_REMOTE", &mut config.allow_remote),

@@ -447,17 +447,21 @@ impl Guard {
         }
     }
 
-    /// What was not heeded, as advice for when something failed.
-    pub(crate) fn advice(&self) -> Option<String> {
-        if self.ignored.is_empty() {
-            return None;
-        }
-        let names: Vec<String> = self.ignored.iter().take(8).map(|name| shown_key(name)).collect();
-        Some(format!(
-            "Not used, because the repository's own configuration names it: {}. The person running the server can allow it \
-             with --trust-repo-config.",
-            names.join(", ")
-        ))
+    /// What was not heeded, as advice about this complaint; nothing when it cannot be the cause.
+    pub(crate) fn advice(&self, complaint: &str) -> Option<String> {
+        let complaint = complaint.to_lowercase();
+        let may = |name: &&String| {
+            let section = name.split('.').next().unwrap_or_default();
+            CAUSES.iter().any(|(of, words)| *of == section && words.iter().any(|word| complaint.contains(word)))
+        };
+        let names: Vec<String> = self.ignored.iter().filter(may).take(8).map(|name| shown_key(name)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "Not used, because the repository's own configuration names it: {}. The person running the server can \
+                 allow it with --trust-repo-config.",
+                names.join(", ")
+            )
+        })
     }
 }
 
@@ -582,6 +586,17 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("lfs", Sub::Any, "path", ""),
     ("lfs", Sub::Either, "standalonetransferagent", ""),
     ("lfs", Sub::None, "storage", "lfs"),
+];
+
+/// Sections whose keys can be why something failed when they are not heeded, and what git says then, in lower case.
+const CAUSES: &[(&str, &[&str])] = &[
+    ("filter", &["filter"]),
+    ("lfs", &["filter", "lfs"]),
+    ("merge", &["merge driver"]),
+    ("gpg", &["gpg", "sign"]),
+    ("core", &["askpass", "could not read username", "could not read password", "permission denied", "ssh"]),
+    ("credential", &["authentication failed", "could not read username", "could not read password"]),
+    ("submodule", &["submodule"]),
 ];
 
 /// What decides where traffic goes and what is believed there.

@@ -380,7 +380,11 @@ impl Git {
             .map_err(|_| Fault::new("The repository could not be looked at"))??;
         let turn = self.turn(&place, mode).await;
         let config = &self.inner.config;
-        let guard = self.reader(&bounds).guard(&place, mode).await?;
+        let mut guard = self.reader(&bounds).guard(&place, mode).await?;
+        if mode == Mode::Remote && !config.remote_hosts.is_empty() {
+            // A redirect may lead to another host.
+            guard.settings.push(("http.followRedirects".into(), "false".into()));
+        }
         let bounds_max = config.max_output_bytes.max(1);
         Ok(Repo { git: self.clone(), bounds, place, guard, mode, max: bounds_max, _turn: turn })
     }
@@ -516,7 +520,7 @@ impl Repo {
         };
         let fault = Fault::new(words);
         let known = HINTS.iter().find(|(what, _)| complaint.contains(what)).map(|(_, hint)| (*hint).to_owned());
-        match (known, self.guard.advice()) {
+        match (known, self.guard.advice(&complaint)) {
             (Some(hint), None) | (None, Some(hint)) => fault.hint(hint),
             (Some(hint), Some(more)) => fault.hint(format!("{hint} {more}")),
             (None, None) => fault,
@@ -635,7 +639,10 @@ const HINTS: &[(&str, &str)] = &[
         "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
     ),
     ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
-    ("would be overwritten", "Commit the changes, or put them aside with git_stash."),
+    ("Untracked files would be overwritten", "git_status shows them. Move them away, or git_add and git_commit them."),
+    ("would be overwritten", "git_status shows what changed. Commit the changes, or put them aside with git_stash."),
+    ("is now empty", "git_cherry_pick with action skip goes on without it, with abort gives everything up."),
+    ("no -m option was given", "Pass mainline: 1 picks what the merge brought to the branch it was made on."),
     ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
     ("ignored by one of your .gitignore", "Ignored files are not staged."),
     ("dubious ownership", OTHERS_REPOSITORY),

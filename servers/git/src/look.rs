@@ -111,7 +111,7 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Sh
 
 /// As much text as fits, and how many of the bytes it is. What is not UTF-8 becomes U+FFFD; a character that was `cut` at the
 /// end is left for the next time.
-fn fitting(bytes: &[u8], max: usize, cut: bool) -> (String, usize) {
+pub(crate) fn fitting(bytes: &[u8], max: usize, cut: bool) -> (String, usize) {
     let (mut text, mut taken) = (String::new(), 0);
     for chunk in bytes.utf8_chunks() {
         let part = clip(chunk.valid(), max - text.len()).text;
@@ -210,10 +210,12 @@ async fn show_commit(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> 
             )
             .await;
         let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
-        notice = Some(cut_notice(&files, files.len()).replace(
-            "To see the rest, name",
-            &format!("To see the rest, call git_diff with target {}..{} and name", &sides[0][..12], &sides[1][..12]),
-        ));
+        let target = format!("{}..{}", &sides[0][..12], &sides[1][..12]);
+        let rest = format!(
+            "To see the rest, call git_diff with target {target}; cursor, paths, stat_only and context_lines choose what it \
+             shows."
+        );
+        notice = Some(cut_notice(&files, files.len(), &rest));
     }
     commit.date = iso_date(&commit.date);
     let paging = Paging { truncated: done.cut, next_cursor: None };

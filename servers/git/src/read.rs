@@ -1,7 +1,7 @@
 //! The published tools that list and compare: status, the three diffs and log.
 
 use crate::guard::Mode;
-use crate::look::{patch_stats, unquoted};
+use crate::look::{fitting, patch_stats, unquoted};
 use crate::place::BranchHead;
 use crate::run::{Keep, args, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
@@ -10,6 +10,7 @@ use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 
 type Answered<T> = Result<Shown<T>, Error>;
 
@@ -340,6 +341,9 @@ pub(crate) struct DiffWorkArgs {
     /// Only which files changed and by how many lines.
     #[serde(default)]
     stat_only: bool,
+    /// next_cursor of the answer before, to go on where it was cut.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -357,6 +361,9 @@ pub(crate) struct DiffArgs {
     /// Only which files changed and by how many lines.
     #[serde(default)]
     stat_only: bool,
+    /// next_cursor of the answer before, to go on where it was cut.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// Differences.
@@ -365,9 +372,9 @@ pub(crate) struct Diff {
     /// The differences in git's format, or its table of changed files with `stat_only`; cut when too long.
     diff: String,
     /// The files that differ.
-    files: Vec<FileStat>,
+    pub(crate) files: Vec<FileStat>,
     #[serde(flatten)]
-    paging: Paging,
+    pub(crate) paging: Paging,
 }
 
 /// How much of a file differs.
@@ -389,14 +396,14 @@ pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answer
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Unstaged changes:\n";
-    Ok(differences(&repo, heading, &[], q.context_lines, &q.paths, q.stat_only).await?)
+    Ok(differences(&repo, heading, &[], q.shape()).await?)
 }
 
 pub(crate) async fn diff_staged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Staged changes:\n";
-    Ok(differences(&repo, heading, &["--cached".to_owned()], q.context_lines, &q.paths, q.stat_only).await?)
+    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape()).await?)
 }
 
 pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
@@ -407,7 +414,16 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
         repo.needs_worktree()?;
     }
     let heading = format!("Diff with {}:\n", q.target);
-    Ok(differences(&repo, &heading, &sides, q.context_lines, &q.paths, q.stat_only).await?)
+    let cursor = q.cursor.as_deref();
+    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor };
+    Ok(differences(&repo, &heading, &sides, shape).await.map_err(|fault| {
+        if !fault.message().starts_with("usage:") {
+            return fault;
+        }
+        Fault::new(format!("'{}' is no commit, so there is nothing to compare with it", clip(&q.target, 200).text)).hint(
+            "Pass a commit, branch or tag as target and the file in paths; git_show shows a file as it was in a commit.",
+        )
+    })?)
 }
 
 /// The object ids that a target names: one, or the two ends of a range.
@@ -439,19 +455,61 @@ async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Fault> {
     Ok(ends)
 }
 
+/// Which part of a diff is wanted, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DiffShape<'a> {
+    pub(crate) context_lines: i64,
+    pub(crate) paths: &'a [String],
+    pub(crate) stat_only: bool,
+    pub(crate) cursor: Option<&'a str>,
+}
+
+impl DiffWorkArgs {
+    fn shape(&self) -> DiffShape<'_> {
+        let cursor = self.cursor.as_deref();
+        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor }
+    }
+}
+
+/// Where a diff was cut: how many bytes of it were shown, and what the whole diff was about, because files that change in the
+/// meantime move what comes after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct DiffCursor {
+    shown: u64,
+    about: u64,
+}
+
+impl DiffCursor {
+    fn parse(text: Option<&str>) -> Result<Self, Fault> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
+        let parts = text.split_once('-').and_then(|(shown, about)| {
+            Some(Self { shown: shown.parse().ok()?, about: u64::from_str_radix(about, 16).ok()? })
+        });
+        parts.ok_or_else(|| {
+            Fault::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out.")
+        })
+    }
+
+    fn about(numbers: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(numbers);
+        hasher.finish()
+    }
+}
+
 /// A diff, and the same in numbers.
 pub(crate) async fn differences(
     repo: &Repo,
     heading: &str,
     sides: &[String],
-    context_lines: i64,
-    paths: &[String],
-    stat_only: bool,
+    wanted: DiffShape<'_>,
 ) -> Result<Shown<Diff>, Fault> {
+    let (context_lines, stat_only) = (wanted.context_lines, wanted.stat_only);
     if !(0..=CONTEXT_MAX).contains(&context_lines) {
         return Err(Fault::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
     }
-    let paths = repo.paths(paths)?;
+    let cursor = DiffCursor::parse(wanted.cursor)?;
+    let paths = repo.paths(wanted.paths)?;
     let unified = format!("--unified={context_lines}");
     let command = |shape: &[&str]| {
         let mut all = args(&["diff"]);
@@ -463,10 +521,10 @@ pub(crate) async fn differences(
         all
     };
     let shape = if stat_only { "--stat=120" } else { unified.as_str() };
-    let words = repo.run(command(&[shape]), Keep::Upto(repo.max), Vec::new());
+    let words = repo.run(command(&[shape]), Keep::From(cursor.shown, repo.max), Vec::new());
     let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
     // What is shown of a file through a program of the user's is not what git counts.
-    let (words, told, numbers) = if stat_only || repo.config().trust_repo_config {
+    let (words, told, numbers) = if stat_only || cursor.shown > 0 || repo.config().trust_repo_config {
         let (words, numbers) = tokio::join!(words, numbers);
         (words?, None, Some(numbers))
     } else {
@@ -479,30 +537,41 @@ pub(crate) async fn differences(
         return Err(repo.failed(&words));
     }
     // The diff itself counts; when only the numbers took too long, they are missing.
-    let counted = numbers.and_then(Result::ok).map(|numbers| file_stats(&numbers.out));
-    let mut files = told.or(counted).unwrap_or_default();
+    let numbers = numbers.and_then(Result::ok);
+    let about = numbers.as_ref().map_or(0, |numbers| DiffCursor::about(&numbers.out));
+    if cursor.shown > 0 && (about != cursor.about || words.out.is_empty()) {
+        return Err(Fault::new("What differs has changed since the answer that this cursor is from")
+            .hint("Leave cursor out to begin again."));
+    }
+    let mut files = told.or(numbers.map(|numbers| file_stats(&numbers.out))).unwrap_or_default();
     let mut paging = Paging::whole();
     let total = files.len();
-    if total > PAGE_ITEMS_MAX {
-        files.truncate(PAGE_ITEMS_MAX);
-        paging.truncated = true;
-    }
     let mut text = words.text();
     let mut notice = None;
     if words.cut {
+        // To the end of a line, if there is one.
+        let whole = words.out.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        let (shown, taken) = match whole {
+            Some(end) => (lossy(&words.out[..end]), end),
+            None => fitting(&words.out, repo.max, true),
+        };
+        text = shown;
+        let next = format!("{}-{about:x}", cursor.shown + taken as u64);
+        let rest = format!("Continue with the same arguments and cursor={next:?}. {CUT_ADVICE}");
+        notice = Some(cut_notice(&files, total, &rest));
+        paging = Paging::more(next);
+    }
+    if total > PAGE_ITEMS_MAX {
+        files.truncate(PAGE_ITEMS_MAX);
         paging.truncated = true;
-        // To the end of a line: the last one is not whole.
-        let kept = clip(&text, text.len().saturating_sub(1)).text.len();
-        text.truncate(kept);
-        notice = Some(cut_notice(&files, total));
     }
     Ok(Shown::outside(format!("{heading}{text}"), Diff { diff: text, files, paging }).notice(notice))
 }
 
 /// What a diff that was cut is about, and how to see the rest.
-pub(crate) fn cut_notice(files: &[FileStat], total: usize) -> String {
+pub(crate) fn cut_notice(files: &[FileStat], total: usize, rest: &str) -> String {
     if total == 0 {
-        return format!("[Cut: the diff is too long, and counting what it changes took too long as well.{CUT_ADVICE}");
+        return format!("[Cut: the diff is too long, and counting what it changes took too long as well.\n{rest}]");
     }
     let sum = |of: fn(&FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
     let mut text = format!(
@@ -520,7 +589,7 @@ pub(crate) fn cut_notice(files: &[FileStat], total: usize) -> String {
     if total > NOTICE_FILES_MAX {
         text.push_str(&format!("\n and {} more", total - NOTICE_FILES_MAX));
     }
-    text.push_str(CUT_ADVICE);
+    text.push_str(&format!("\n{rest}]"));
     text
 }
 
@@ -718,7 +787,7 @@ fn log_answer(repo: &Repo, mut found: Vec<Commit>, raw: Option<&Vec<u8>>, skip: 
 }
 
 const CUT_ADVICE: &str =
-    "\nTo see the rest, name files or directories in paths, or pass stat_only or a smaller context_lines.]";
+    "To see less, name files or directories in paths, or pass stat_only or a smaller context_lines.";
 const CONTEXT_MAX: i64 = 100_000;
 pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 const NOTICE_FILES_MAX: usize = 50;

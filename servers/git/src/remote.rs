@@ -73,6 +73,8 @@ pub(crate) struct FetchArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fetched {
     remote: String,
+    /// Where that is.
+    urls: Vec<String>,
     /// Branches and tags that are new, moved or gone.
     updated: Vec<Update>,
     /// Whether more were updated than are named.
@@ -138,7 +140,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     updated.truncate(PAGE_ITEMS_MAX);
     let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
     let lines = updated.iter().map(|u| format!("{} {} -> {}", u.name, short(&u.from), short(&u.to)));
-    let mut text = format!("Fetched from {}", way.remote);
+    let mut text = format!("Fetched from {}", way.told());
     if unknown {
         text.push_str("; what is new could not be listed");
     } else if updated.is_empty() {
@@ -152,7 +154,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
         "[Not everything: some branches or tags were not updated, mostly because they would not move forward.]"
             .to_owned()
     });
-    let value = Fetched { remote: way.remote, updated, truncated, incomplete: !done.good() };
+    let value = Fetched { remote: way.remote, urls: way.urls, updated, truncated, incomplete: !done.good() };
     Ok(Shown::outside(text, value).notice(notice))
 }
 
@@ -261,6 +263,8 @@ pub(crate) struct PushArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pushed {
     remote: String,
+    /// Where that is.
+    urls: Vec<String>,
     /// What became of each ref.
     refs: Vec<PushedRef>,
 }
@@ -326,18 +330,18 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         }
         // What arrived has arrived: that is no failure.
         let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words.join("; "));
-        return Ok(sent_to(way.remote, refs).notice(Some(notice)));
+        return Ok(sent_to(way, refs).notice(Some(notice)));
     }
     if !done.good() {
         return Err(refusal(&done).into());
     }
-    Ok(sent_to(way.remote, refs))
+    Ok(sent_to(way, refs))
 }
 
-fn sent_to(remote: String, refs: Vec<PushedRef>) -> Shown<Pushed> {
+fn sent_to(way: Way, refs: Vec<PushedRef>) -> Shown<Pushed> {
     let lines: Vec<String> = refs.iter().map(|r| format!("{} {}", r.name, r.status)).collect();
-    let text = format!("Pushed to {remote}\n{}", lines.join("\n"));
-    Shown::outside(text, Pushed { remote, refs })
+    let text = format!("Pushed to {}\n{}", way.told(), lines.join("\n"));
+    Shown::outside(text, Pushed { remote: way.remote, urls: way.urls, refs })
 }
 
 /// Why a ref was rejected, in words that are git's own: a remote may say anything.
@@ -384,6 +388,8 @@ fn pushed(out: &str) -> Vec<PushedRef> {
 /// The way to a remote that was looked at.
 struct Way {
     remote: String,
+    /// Its URLs after all rewriting, without logins.
+    urls: Vec<String>,
     /// The protocols that this run may use.
     protocols: BTreeSet<&'static str>,
     /// The absolute path of git in shell quotes, when the remote is a directory of this machine.
@@ -419,11 +425,17 @@ impl Way {
         }
         command.extend(["--", &remote]);
         let urls = repo.must(&command).await?.text();
-        let mut way = Self { remote, protocols: BTreeSet::new(), local: None };
+        let mut way = Self { remote, urls: Vec::new(), protocols: BTreeSet::new(), local: None };
         for url in urls.lines() {
             way.admit(repo, url).await?;
+            way.urls.push(without_login(url));
         }
         Ok(way)
+    }
+
+    /// Its name and where it is.
+    fn told(&self) -> String {
+        format!("{} ({})", self.remote, self.urls.join(", "))
     }
 
     /// Its name, for errors.
@@ -433,7 +445,19 @@ impl Way {
 
     async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), Fault> {
         let protocol = match kind_of(url) {
-            Kind::Known(protocol) => protocol,
+            Kind::Known(protocol) => {
+                let hosts = &repo.config().remote_hosts;
+                if !hosts.is_empty()
+                    && !host_of(url).is_some_and(|host| hosts.iter().any(|one| one.eq_ignore_ascii_case(host)))
+                {
+                    return Err(Fault::new(format!("The remote '{}' is on a host that is not allowed", self.shown()))
+                        .hint(format!(
+                            "Allowed: {}. The person running the server can add one with --remote-host.",
+                            hosts.join(", ")
+                        )));
+                }
+                protocol
+            }
             Kind::Directory(path) => {
                 let refused = |why: String| {
                     Fault::new(format!("The remote '{}' is {why}", self.shown()))
@@ -574,6 +598,25 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     ("Permission denied", "Permission denied by the remote", "An ssh agent must hold a key that may do this."),
     ("Host key verification failed", "The remote's ssh host key is not known", "Connect with ssh once to accept it."),
     ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),
+    (
+        "' not found",
+        "There is no repository at the remote's address",
+        "Check the remote's URL, and whether the login may see it.",
+    ),
+    ("error: 403", "The remote does not allow it (403)", LOGIN),
+    ("error: 5", "The remote failed (an HTTP status of 500 or more)", "Try again later."),
+    ("SSL certificate", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
+    ("certificate verif", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
+    ("unable to update url base from redirection", "The remote redirects elsewhere", "Check the remote's URL."),
+    ("Failed to connect", "The remote could not be reached", "Check the remote's URL, or try again later."),
+    ("unable to connect", "The remote could not be reached", "Check the remote's URL, or try again later."),
+    ("Empty reply", "The remote ended the connection", "Try again later."),
+    (
+        "hung up unexpectedly",
+        "The remote ended the connection",
+        "Check the remote's URL, and whether the login may use it.",
+    ),
+    ("not valid: is this a git repository?", "What answers there is no git repository", "Check the remote's URL."),
     ("Connection refused", "The remote refused the connection", "Check the remote's URL, or try again later."),
     ("Connection timed out", "The remote did not answer in time", "Try again later."),
     (
@@ -599,6 +642,30 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     ),
     ("No space left", "There is no space left", "Free some space first."),
 ];
+
+/// A URL without who logs in and what may be a token.
+fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    linchpin_kit::clip(&format!("{scheme}://{host}{path}"), 500).text.to_owned()
+}
+
+/// The host of a URL that goes over a network, if there can be no two opinions about it.
+fn host_of(url: &str) -> Option<&str> {
+    let authority = match url.split_once("://") {
+        Some((_, rest)) => rest.split('/').next()?,
+        None => url.split(':').next()?,
+    };
+    let host = authority.split_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(address) => address.split_once(']')?.0,
+        None => host.split(':').next()?,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+    (!host.is_empty() && host.chars().all(plain)).then_some(host)
+}
 
 /// Where a URL leads.
 enum Kind {

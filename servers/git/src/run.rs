@@ -5,6 +5,7 @@
 //! git removes its lock files, and kills it two seconds later.
 
 use linchpin_kit::Fault;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -94,14 +95,44 @@ impl Done {
             let named = line.starts_with('\t');
             let line = line.trim_start();
             let remote = line.starts_with("remote:") || line.contains("remote error:");
-            !line.is_empty() && !named && !remote && !line.starts_with("hint:")
+            !line.is_empty()
+                && !named
+                && !remote
+                && !line.starts_with("hint:")
+                && !NOISE.iter().any(|n| line.starts_with(n))
         });
-        let lines: Vec<&str> = lines
+        let lines: Vec<Cow<'_, str>> = lines
             .map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line))
+            .map(without_list)
             .collect();
         let text = redacted(&lines.join("\n"));
         linchpin_kit::clip(&text, COMPLAINT_MAX).text.to_owned()
     }
+}
+
+/// Lines that tell a person at a terminal what to type, or nothing.
+const NOISE: &[&str] = &[
+    "Aborting",
+    "Please commit your changes or stash them",
+    "Please move or remove them",
+    "If you wish to commit it anyway, use:",
+    "git commit --allow-empty",
+    "Otherwise, please use 'git cherry-pick --skip'",
+    "Otherwise, please use 'git rebase --skip'",
+    "and then use:",
+    "git cherry-pick --continue",
+    "to resume cherry-picking the remaining commits.",
+    "If you wish to skip this commit, use:",
+    "git cherry-pick --skip",
+];
+
+/// The line without announcing a list of names, which is left out.
+fn without_list(line: &str) -> Cow<'_, str> {
+    let Some(words) = line.strip_suffix(':').filter(|line| line.contains(" would be ")) else { return line.into() };
+    words
+        .replace(" to the following files", "")
+        .replace("The following untracked working tree files", "Untracked files")
+        .into()
 }
 
 impl Program {

@@ -2,7 +2,7 @@
 
 use crate::guard::Mode;
 use crate::place::BranchHead;
-use crate::read::{Diff, ENTRY_BYTES_MAX, differences};
+use crate::read::{Diff, DiffShape, ENTRY_BYTES_MAX, cut_notice, differences};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
@@ -623,7 +623,14 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
         }
         StashAction::Show => {
             let sides = [repo.commit(&format!("{name}^1")).await?, repo.commit(&name).await?];
-            let shown = differences(&repo, &format!("{name}:\n"), &sides, 3, &[], false).await?;
+            let shape = DiffShape { context_lines: 3, paths: &[], stat_only: false, cursor: None };
+            let mut shown = differences(&repo, &format!("{name}:\n"), &sides, shape).await?;
+            if shown.notice.is_some() {
+                let rest = format!("To see all of it, call git_diff with target {name}^1..{name}.");
+                let files = &shown.value.files;
+                shown.notice = Some(cut_notice(files, files.len(), &rest));
+                shown.value.paging.next_cursor = None;
+            }
             let message = format!("Shows {name}");
             let value = Stashes { message, stashes: before, conflicts, changes: Some(shown.value) };
             return Ok(Shown::outside(shown.text.unwrap_or_default(), value).notice(shown.notice));

@@ -145,3 +145,41 @@ async fn many_branches_are_listed_to_their_end() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_long_diff_is_read_to_its_end_unless_it_changes_meanwhile() {
+    let w = World::new();
+    let lines: String = (0..600).map(|n| format!("{n} äöü €\n")).collect();
+    w.put("r/new", &lines);
+    w.put("r/one line", "€".repeat(2_000));
+    w.git("r", &["add", "."]);
+    let mut config = w.config();
+    config.max_output_bytes = 900;
+    let s = Session::of(config).await;
+    let r = w.at("r");
+    for (tool, args, command) in [
+        ("git_diff_staged", json!({}), vec!["diff", "--cached", "--no-color"]),
+        ("git_diff", json!({"target": "v1"}), vec!["diff", "--no-color", "v1"]),
+        ("git_diff_staged", json!({"paths": ["new"]}), vec!["diff", "--cached", "--no-color", "--", "new"]),
+    ] {
+        let parts = pages(&s, tool, on(&r, args), "diff").await;
+        assert!(parts.len() > 5, "{}", parts.len());
+        let text: String = parts.iter().map(|part| part.as_str().unwrap()).collect();
+        assert_eq!(text.trim_end(), w.git("r", &command), "{tool}");
+    }
+    let (_, first) = s.good("git_diff_staged", on(&r, json!({}))).await;
+    let cursor = first["next_cursor"].clone();
+    let (_, again) = s.good("git_diff_staged", on(&r, json!({"cursor": cursor}))).await;
+    assert!(again["diff"] != first["diff"], "it goes on");
+    w.put("r/more", "more\n");
+    w.git("r", &["add", "more"]);
+    let text = s.bad("git_diff_staged", on(&r, json!({"cursor": cursor}))).await;
+    assert!(text.contains("has changed since") && text.contains("Hint: "), "{text}");
+    for cursor in ["x", "5", "-5-1", "5-xyz", "99999999999999999999-1"] {
+        let text = s.bad("git_diff_staged", on(&r, json!({"cursor": cursor}))).await;
+        assert!(text.contains("Unknown cursor"), "{cursor}: {text}");
+    }
+    let (_, value) = s.good("git_diff_staged", on(&r, json!({}))).await;
+    let about = value["next_cursor"].as_str().unwrap().split_once('-').unwrap().1.to_owned();
+    s.bad("git_diff_staged", on(&r, json!({"cursor": format!("99999999-{about}")}))).await;
+}

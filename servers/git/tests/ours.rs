@@ -445,3 +445,48 @@ async fn branches_are_listed_as_git_lists_them_in_every_state() {
 fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
+
+#[tokio::test]
+async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
+    let w = parted();
+    // A repository that names programs which have nothing to do with what fails below.
+    w.git("r", &["config", "gc.recentObjectsHook", "x"]);
+    w.git("r", &["config", "filter.x.clean", "x"]);
+    w.git("r", &["config", "core.sshCommand", "x"]);
+    let s = w.open().await;
+    let r = w.at("r");
+    s.text("git_merge", on(&r, json!({"branch": "side"}))).await;
+    let merge = w.git("r", &["rev-parse", "HEAD"]);
+    w.git("r", &["checkout", "-q", "-b", "picks", "v1"]);
+    w.git("r", &["cherry-pick", "side"]);
+    let side = w.git("r", &["rev-parse", "side"]);
+    let bad: &[(&str, Value, &str, &str)] = &[
+        ("git_merge", json!({"abort": true}), "There is no merge to abort", ""),
+        ("git_cherry_pick", json!({"revisions": [merge]}), "is a merge but no -m option was given", "Pass mainline"),
+        ("git_cherry_pick", json!({"revisions": [side]}), "The previous cherry-pick is now empty", "action skip"),
+    ];
+    for (tool, args, expected, hint) in bad {
+        let text = s.bad(tool, on(&r, args.clone())).await;
+        assert!(text.contains(expected) && text.contains(hint), "{tool} {args}: {text}");
+        for noise in ["trust-repo-config", "--allow-empty", "git cherry-pick --", "git commit"] {
+            assert!(!text.contains(noise), "{tool} {args}: {text}");
+        }
+    }
+    s.text("git_cherry_pick", on(&r, json!({"action": "skip"}))).await;
+    w.git("r", &["checkout", "-q", "main"]);
+    w.put("r/f.txt", "dirty\n");
+    let text = s.bad("git_checkout", on(&r, json!({"branch_name": "feat"}))).await;
+    assert_eq!(
+        text,
+        "Your local changes would be overwritten by checkout\nHint: git_status shows what changed. Commit the changes, or \
+         put them aside with git_stash."
+    );
+    w.git("r", &["checkout", "-q", "feat", "--force"]);
+    w.put("r/side.txt", "in the way\n");
+    let text = s.bad("git_checkout", on(&r, json!({"branch_name": "side"}))).await;
+    assert!(text.starts_with("Untracked files would be overwritten by checkout\nHint: git_status"), "{text}");
+    for target in ["HEAD:f.txt", ":f.txt"] {
+        let text = s.bad("git_diff", on(&r, json!({"target": target}))).await;
+        assert!(text.starts_with(&format!("'{target}' is no commit")) && text.contains("in paths"), "{text}");
+    }
+}

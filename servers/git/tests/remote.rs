@@ -88,7 +88,9 @@ async fn without_permission_the_tools_are_not_there() {
 async fn goes_around(w: &World, s: &Session) {
     let r = w.at("r");
     let (text, value) = s.good("git_fetch", on(&r, json!({}))).await;
-    assert_eq!((text.as_str(), &value["updated"]), ("Fetched from origin: nothing new", &json!([])));
+    let url = w.git("r", &["remote", "get-url", "origin"]);
+    assert_eq!((text, &value["updated"]), (format!("Fetched from origin ({url}): nothing new"), &json!([])));
+    assert_eq!(value["urls"], json!([url]));
     meanwhile(w, "a.txt");
     let before = w.git("r", &["rev-parse", "HEAD"]);
     let (_, value) = s.good("git_fetch", on(&r, json!({}))).await;
@@ -109,7 +111,7 @@ async fn goes_around(w: &World, s: &Session) {
     assert_eq!(w.git("r", &["log", "-1", "--format=%s"]), "Merge branch 'main' of remote 'origin' into main");
     w.git("r", &["tag", "v9"]);
     let (text, value) = s.good("git_push", on(&r, json!({"tag": "v9", "set_upstream": true}))).await;
-    assert_eq!(text, "Pushed to origin\nrefs/heads/main updated\nrefs/tags/v9 new");
+    assert_eq!(text, format!("Pushed to origin ({url})\nrefs/heads/main updated\nrefs/tags/v9 new"));
     assert_eq!(value["refs"][0]["status"], "updated");
     assert_eq!(w.git("remote.git", &["rev-parse", "main"]), w.git("r", &["rev-parse", "main"]));
     assert_eq!(w.git("r", &["rev-parse", "--abbrev-ref", "main@{upstream}"]), "origin/main");
@@ -360,4 +362,68 @@ async fn helpers_of_the_users_own_configuration_still_work() {
     assert!(!text.contains("secret"), "{text}");
     assert!(!w.has("mark"), "the repository's helper does not run");
     assert!(seen.try_iter().any(|request| request.contains("Authorization: Basic bWU6c2VjcmV0")), "the user's does");
+}
+
+#[tokio::test]
+async fn remotes_are_only_on_hosts_that_were_named_when_some_were() {
+    static HITS: AtomicUsize = AtomicUsize::new(0);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            use std::io::{Read, Write};
+            HITS.fetch_add(1, Ordering::SeqCst);
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!(
+                "HTTP/1.1 302 Found\r\nLocation: http://localhost:{port}/y/info/refs?service=git-upload-pack\r\n\
+                 Content-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(head.as_bytes());
+        }
+    });
+    let w = world();
+    w.git("r", &["config", &format!("url.http://localhost:{port}/.insteadOf"), "short:"]);
+    let mut config = w.config_of(&["r", "remote.git"]);
+    config.allow_remote = true;
+    config.remote_hosts = vec!["127.0.0.1".into(), "example.COM".into()];
+    let s = Session::of(config).await;
+    let r = w.at("r");
+    let refused = [
+        format!("http://localhost:{port}/x"),
+        format!("http://127.0.0.1@localhost:{port}/x"),
+        format!("http://127.0.0.1:x@localhost:{port}/x"),
+        format!("http://example.com%2f@localhost:{port}/x"),
+        format!("http://example.com\\@localhost:{port}/x"),
+        format!("http://example.com#@localhost:{port}/x"),
+        format!("http://localhost:{port}?example.com/x"),
+        format!("git://localhost:{port}/x"),
+        format!("ssh://git@localhost:{port}/x"),
+        "git@localhost:x".into(),
+        "short:x".into(),
+        "https://example.com.localhost/x".into(),
+    ];
+    for url in &refused {
+        w.git("r", &["remote", "set-url", "origin", url]);
+        for tool in ["git_fetch", "git_pull", "git_push"] {
+            let text = s.bad(tool, on(&r, json!({}))).await;
+            assert!(
+                text.contains("a host that is not allowed") && text.contains("--remote-host"),
+                "{tool} {url}: {text}"
+            );
+        }
+    }
+    assert_eq!(HITS.load(Ordering::SeqCst), 0);
+    // A host that was named is asked once; its redirect to another is not followed.
+    w.git("r", &["remote", "set-url", "origin", &format!("http://u:p@127.0.0.1:{port}/x")]);
+    let text = s.bad("git_fetch", on(&r, json!({}))).await;
+    assert!(!text.contains("not allowed on") && !text.contains("u:p"), "{text}");
+    assert_eq!(HITS.load(Ordering::SeqCst), 1);
+    // Directories have no host; they must be inside, as always.
+    w.git("r", &["remote", "set-url", "origin", &w.at("remote.git")]);
+    s.text("git_fetch", on(&r, json!({}))).await;
+    // Control: without a list the redirect is followed.
+    w.git("r", &["remote", "set-url", "origin", &format!("http://127.0.0.1:{port}/x")]);
+    session(&w, false).await.bad("git_fetch", on(&r, json!({}))).await;
+    assert!(HITS.load(Ordering::SeqCst) > 2);
 }

@@ -23,6 +23,10 @@ pub(crate) struct GitArgs {
     #[arg(long)]
     allow_remote: bool,
 
+    /// A host that remotes may be on. May be repeated [default: any].
+    #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
+    remote_host: Vec<String>,
+
     /// Let git_push replace commits of a remote when it is asked to.
     #[arg(long)]
     allow_force: bool,
@@ -78,6 +82,9 @@ impl Native for GitArgs {
         let mut config = Config::from_env(vars)?;
         if !self.repository.is_empty() {
             config.repositories = self.repository;
+        }
+        if !self.remote_host.is_empty() {
+            config.remote_hosts = self.remote_host;
         }
         for (given, set) in [
             (self.allow_any, &mut config.allow_any),
