@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 
+pub(crate) use linchpin_kit::near;
+
 /// Standard output.
 pub(crate) struct Out {
     to: io::StdoutLock<'static>,
@@ -133,50 +135,9 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// The name that was probably meant, if one is near.
-pub(crate) fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let length = |name: &str| name.chars().count().max(word.chars().count());
-    let lower = word.to_lowercase();
-    let mut all: Vec<(usize, &str)> = names.into_iter().map(|name| (distance(word, name), name)).collect();
-    all.sort_by_key(|(distance, _)| *distance);
-    let close = all.first().filter(|(distance, name)| distance * 3 <= length(name));
-    let part = || all.iter().find(|(_, name)| lower.len() >= 3 && name.to_lowercase().contains(&lower));
-    close.or_else(part).map(|(_, name)| *name)
-}
-
-/// How many letters must change to make one word of the other, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let cost = if x == y { corner } else { 1 + corner.min(row[j]).min(row[j + 1]) };
-            corner = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_name_that_was_meant_is_found_and_strangers_are_not() {
-        let names = ["echo", "get-sum", "get-tiny-image", "read_file"];
-        for (word, meant) in [
-            ("ecko", Some("echo")),
-            ("get_sum", Some("get-sum")),
-            ("GET-SUM", Some("get-sum")),
-            ("image", Some("get-tiny-image")),
-            ("redfile", Some("read_file")),
-            ("zebra", None),
-            ("x", None),
-        ] {
-            assert_eq!(near(word, names), meant, "{word}");
-        }
-    }
 
     #[test]
     fn text_of_servers_cannot_command_a_terminal() {

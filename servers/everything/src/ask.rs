@@ -1,60 +1,57 @@
 //! Tools that ask the client in the middle of a call: forms, URLs, models, roots.
 
-use crate::{Effects, Everything, tool};
+use crate::Everything;
 use linchpin::prelude::*;
 use linchpin::proto::Wire;
 use linchpin::server::{Accepted, UrlAnswer};
 use linchpin::types::elicit::{ElicitAction, ElicitResult};
 use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
+use linchpin_kit::{Alias, ToolSpec, Toolbox};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+const fn asks(name: &'static str, title: &'static str, description: &'static str) -> ToolSpec {
+    ToolSpec::writes(name, title, "asks", description)
+}
+
+pub(crate) const ROOTS: ToolSpec = ToolSpec::reads(
+    "get-roots-list",
+    "Roots",
+    "asks",
+    "Lists the roots the client works in. Needs a client with roots.",
+)
+.aliases(&[Alias::of("listRoots")]);
+pub(crate) const FORM: ToolSpec = asks(
+    "trigger-elicitation-request",
+    "Form",
+    "Asks the user to fill in a form with every kind of field. Needs a client with elicitation.",
+)
+.aliases(&[Alias::of("startElicitation")]);
+pub(crate) const OPEN_URL: ToolSpec = asks(
+    "trigger-url-elicitation",
+    "Open a URL",
+    "Asks the user to open a URL. Needs a client with elicitation by URL. With `errorPath`, the first call for a URL in a \
+     session fails with the error that sends the user there (sessions of 2025-11-25 only); a second one goes on.",
+)
+.outside();
+pub(crate) const SAMPLE: ToolSpec =
+    asks("trigger-sampling-request", "Sampling", "Asks the client's model. Needs a client with sampling.")
+        .aliases(&[Alias::of("sampleLLM")])
+        .outside();
+pub(crate) const TWO_QUESTIONS: ToolSpec = asks(
+    "everything_two_questions",
+    "Two questions",
+    "Asks two questions, one after the other, and runs a step between them only once.",
+);
+
 /// Adds the tools.
-pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
-    server
-        .tool(
-            tool("get-roots-list", "Roots", "Lists the roots the client works in. Needs a client with roots.", Effects::Reads).alias("listRoots"),
-            roots,
-        )
-        .tool(
-            tool(
-                "trigger-elicitation-request",
-                "Form",
-                "Asks the user to fill in a form with every kind of field. Needs a client with elicitation.",
-                Effects::Acts,
-            )
-            .alias("startElicitation"),
-            form,
-        )
-        .tool(
-            tool(
-                "trigger-url-elicitation",
-                "Open a URL",
-                "Asks the user to open a URL. Needs a client with elicitation by URL. With `errorPath`, the first call for a URL in a \
-                 session fails with the error that sends the user there (sessions of 2025-11-25 only); a second one goes on.",
-                Effects::ActsOutside,
-            ),
-            open_url,
-        )
-        .tool(
-            tool(
-                "trigger-sampling-request",
-                "Sampling",
-                "Asks the client's model. Needs a client with sampling.",
-                Effects::ActsOutside,
-            )
-            .alias("sampleLLM"),
-            sample,
-        )
-        .tool(
-            tool(
-                "everything_two_questions",
-                "Two questions",
-                "Asks two questions, one after the other, and runs a step between them only once.",
-                Effects::Acts,
-            ),
-            two_questions,
-        )
+pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+    tools
+        .tool(&ROOTS, roots)
+        .tool(&FORM, form)
+        .tool(&OPEN_URL, open_url)
+        .tool(&SAMPLE, sample)
+        .tool(&TWO_QUESTIONS, two_questions)
 }
 
 async fn roots(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {

@@ -1,8 +1,9 @@
 //! Tools that answer by themselves: text, numbers, images, audio, resources, structured content, progress.
 
-use crate::{Effects, Everything, offers, tool};
+use crate::{EXPOSE_ENV, Everything, offers};
 use linchpin::prelude::*;
 use linchpin::types::content::{Annotations, Icon, Role};
+use linchpin_kit::{Alias, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -21,57 +22,59 @@ pub(crate) fn icon() -> Icon {
     }
 }
 
+const fn answers(name: &'static str, title: &'static str, description: &'static str) -> ToolSpec {
+    ToolSpec::reads(name, title, "answers", description)
+}
+
+pub(crate) const ECHO: ToolSpec = answers("echo", "Echo", "Repeats a message.");
+pub(crate) const ANNOTATED: ToolSpec = answers(
+    "get-annotated-message",
+    "Annotated message",
+    "Answers with content whose annotations say whom it is for and how much it matters.",
+)
+.aliases(&[Alias::of("annotatedMessage")]);
+pub(crate) const ENV: ToolSpec =
+    answers("get-env", "Environment", "Lists the names of the server's environment variables. Values are not shown.")
+        .aliases(&[Alias::of("printEnv")])
+        .needs(EXPOSE_ENV);
+pub(crate) const LINKS: ToolSpec = answers(
+    "get-resource-links",
+    "Resource links",
+    "Answers with links to texts (even numbers) and binary data (odd numbers).",
+)
+.aliases(&[Alias::of("getResourceLinks")]);
+pub(crate) const REFERENCE: ToolSpec =
+    answers("get-resource-reference", "Resource reference", "Answers with a resource inside the answer.")
+        .aliases(&[Alias::of("getResourceReference")]);
+pub(crate) const STRUCTURED: ToolSpec =
+    answers("get-structured-content", "Structured content", "Answers with made-up weather that programs can read.")
+        .aliases(&[Alias::of("structuredContent")]);
+pub(crate) const SUM: ToolSpec = answers("get-sum", "Sum", "Adds two numbers.").aliases(&[Alias::of("add")]);
+pub(crate) const IMAGE: ToolSpec =
+    answers("get-tiny-image", "Tiny image", "Answers with a picture.").aliases(&[Alias::of("getTinyImage")]);
+pub(crate) const LONG_OPERATION: ToolSpec =
+    answers("trigger-long-running-operation", "Long operation", "Takes its time and reports progress if asked to.")
+        .aliases(&[Alias::of("longRunningOperation")]);
+pub(crate) const AUDIO: ToolSpec = answers("everything_tiny_audio", "Tiny audio", "Answers with a short tone.");
+pub(crate) const MIRRORED: ToolSpec = answers(
+    "everything_mirrored_argument",
+    "Mirrored argument",
+    "Has an argument that clients repeat in the HTTP header `Mcp-Param-Region`.",
+);
+
 /// Adds the tools.
-pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
-    let reads = |name: &str, title: &str, description: &str| tool(name, title, description, Effects::Reads);
-    let server = server
-        .tool(reads("echo", "Echo", "Repeats a message."), |q: Echo| async move { format!("Echo: {}", q.message) })
-        .tool(
-            reads(
-                "get-annotated-message",
-                "Annotated message",
-                "Answers with content whose annotations say whom it is for and how much it matters.",
-            )
-            .alias("annotatedMessage"),
-            annotated,
-        )
-        .tool(
-            reads(
-                "get-env",
-                "Environment",
-                "Lists the names of the server's environment variables. Values are not shown.",
-            )
-            .alias("printEnv"),
-            env,
-        )
-        .tool(
-            reads(
-                "get-resource-links",
-                "Resource links",
-                "Answers with links to texts (even numbers) and binary data (odd numbers).",
-            )
-            .alias("getResourceLinks"),
-            links,
-        )
-        .tool(
-            reads("get-resource-reference", "Resource reference", "Answers with a resource inside the answer.")
-                .alias("getResourceReference"),
-            reference,
-        )
-        .tool(
-            reads(
-                "get-structured-content",
-                "Structured content",
-                "Answers with made-up weather that programs can read.",
-            )
-            .alias("structuredContent"),
-            |q: Place| async move { Json(q.location.weather()) },
-        )
-        .tool(reads("get-sum", "Sum", "Adds two numbers.").alias("add"), |q: Sum| async move {
-            format!("The sum of {} and {} is {}.", q.a, q.b, q.a + q.b)
-        })
-        .tool(
-            reads("get-tiny-image", "Tiny image", "Answers with a picture.").alias("getTinyImage").icon(icon()),
+pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+    tools
+        .tool(&ECHO, |q: Echo| async move { format!("Echo: {}", q.message) })
+        .tool(&ANNOTATED, annotated)
+        .tool(&ENV, env)
+        .tool(&LINKS, links)
+        .tool(&REFERENCE, reference)
+        .tool(&STRUCTURED, |q: Place| async move { Json(q.location.weather()) })
+        .tool(&SUM, |q: Sum| async move { format!("The sum of {} and {} is {}.", q.a, q.b, q.a + q.b) })
+        .tool_as(
+            &IMAGE,
+            |tool| tool.icon(icon()),
             |_: NoArgs| async {
                 vec![
                     Content::text("Here is a picture:"),
@@ -80,29 +83,9 @@ pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
                 ]
             },
         )
-        .tool(
-            reads(
-                "trigger-long-running-operation",
-                "Long operation",
-                "Takes its time and reports progress if asked to.",
-            )
-            .alias("longRunningOperation"),
-            long_operation,
-        )
-        .tool(reads("everything_tiny_audio", "Tiny audio", "Answers with a short tone."), |_: NoArgs| async {
-            vec![Content::text("Here is a tone:"), Content::audio(WAV, "audio/wav")]
-        })
-        .tool(
-            reads(
-                "everything_mirrored_argument",
-                "Mirrored argument",
-                "Has an argument that clients repeat in the HTTP header `Mcp-Param-Region`.",
-            ),
-            |q: Mirrored| async move { format!("The region is {}.", q.region) },
-        );
-    // Off until the options or the program that mounts this say otherwise.
-    server.tools().disable("get-env");
-    server
+        .tool(&LONG_OPERATION, long_operation)
+        .tool(&AUDIO, |_: NoArgs| async { vec![Content::text("Here is a tone:"), Content::audio(WAV, "audio/wav")] })
+        .tool(&MIRRORED, |q: Mirrored| async move { format!("The region is {}.", q.region) })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,12 +1,13 @@
 //! `gzip-file-as-resource`: compresses what a `data:` URL holds, or what a web address answers. It never opens a file.
 
-use crate::{Effects, Everything, tool};
+use crate::Everything;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linchpin::prelude::*;
+use linchpin_kit::{Alias, ToolSpec, Toolbox};
 use std::io::Write;
 
 /// Sloppy writers leave the padding of `data:` URLs out.
@@ -17,20 +18,33 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 const MIME: &str = "application/gzip";
 const NAME_CHARS_MAX: usize = 100;
 
-/// Adds the tool, and the template its links lead to.
-pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
-    let description = "Compresses what a `data:`, `http:` or `https:` URL holds (without one: this server's README) and answers \
-                       with the result, or with a link that can be read until the session ends. Private addresses are refused.";
-    server
-        .tool(tool("gzip-file-as-resource", "Gzip", description, Effects::ActsOnceOutside).alias("zip"), gzip)
-        .resource(
-            Resource::new("demo://resource/session/{name}")
-                .name("Session resource")
-                .title("Session resource")
-                .description("What `gzip-file-as-resource` made in this session.")
-                .mime_type(MIME),
-            read,
-        )
+pub(crate) const GZIP: ToolSpec = ToolSpec::writes(
+    "gzip-file-as-resource",
+    "Gzip",
+    "session",
+    "Compresses what a `data:`, `http:` or `https:` URL holds (without one: this server's README) and answers with the \
+     result, or with a link that can be read until the session ends. Private addresses are refused.",
+)
+// What `zip` packed were several files: a call that means these is refused, and not answered with this server's README.
+.aliases(&[Alias::of("zip").arguments(&[("files", "data")])])
+.idempotent()
+.outside();
+
+/// Adds the tool.
+pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+    tools.tool(&GZIP, gzip)
+}
+
+/// Adds the template its links lead to.
+pub(crate) fn links(server: Server<Everything>) -> Server<Everything> {
+    server.resource(
+        Resource::new("demo://resource/session/{name}")
+            .name("Session resource")
+            .title("Session resource")
+            .description("What `gzip-file-as-resource` made in this session.")
+            .mime_type(MIME),
+        read,
+    )
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]

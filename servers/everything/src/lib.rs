@@ -14,13 +14,43 @@ mod offers;
 mod session;
 
 use linchpin::prelude::*;
-use linchpin::types::tool::ToolAnnotations;
+use linchpin_kit::{Fault, Service, ToolChoice, Toolbox};
 use session::Sessions;
 
 #[cfg(feature = "web")]
 pub use fetch::allowed_domains;
 #[cfg(feature = "web")]
 pub use linchpin::transport::web::HostRule;
+
+/// The flag without which `get-env` is not offered.
+const EXPOSE_ENV: &str = "--expose-env";
+
+/// Everything this server has, in the order it is listed.
+pub const SERVICE: Service = Service {
+    name: "everything",
+    tools: &[
+        content::ECHO,
+        content::ANNOTATED,
+        content::ENV,
+        content::LINKS,
+        content::REFERENCE,
+        content::STRUCTURED,
+        content::SUM,
+        content::IMAGE,
+        content::LONG_OPERATION,
+        content::AUDIO,
+        content::MIRRORED,
+        gzip::GZIP,
+        session::LOGGING,
+        session::UPDATES,
+        session::TOGGLE_EXTRA,
+        ask::ROOTS,
+        ask::FORM,
+        ask::OPEN_URL,
+        ask::SAMPLE,
+        ask::TWO_QUESTIONS,
+    ],
+};
 
 /// How the server behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +70,8 @@ pub struct Options {
     /// The only hosts it fetches from, see [`allowed_domains`]; empty is every host at a public address. Default empty.
     #[cfg(feature = "web")]
     pub fetch_hosts: Vec<HostRule>,
+    /// Which tools are offered and under which names. Default: all but `get-env`, under their own.
+    pub tools: ToolChoice,
 }
 
 impl Default for Options {
@@ -53,13 +85,12 @@ impl Default for Options {
             fetch_ms_max: 30_000,
             #[cfg(feature = "web")]
             fetch_hosts: Vec::new(),
+            tools: ToolChoice::default(),
         }
     }
 }
 
-/// Everything the server offers, to be mounted with [`Server::with`] beside other things.
-///
-/// `get-env` is there but disabled then; [`Everything::add_to`] enables it if the options say so.
+/// Everything the server offers, to be put beside other things with [`Everything::add_to`].
 #[derive(Debug)]
 pub struct Everything {
     options: Options,
@@ -94,18 +125,25 @@ impl Everything {
 
     /// Puts everything on a server that may have other things too, instructions included. `get-env` is there if the options
     /// say so.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Server<S> {
-        let expose_env = self.options.expose_env;
-        let server = server.instructions(INSTRUCTIONS).with(self);
-        if expose_env {
-            server.tools().enable("get-env");
-        }
-        server
+    ///
+    /// # Errors
+    /// When the options name tools or tool sets that do not exist.
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+        let mut choice = self.options.tools.clone();
+        choice.grant(EXPOSE_ENV, self.options.expose_env);
+        let handle = server.handle();
+        let tools = Toolbox::open(server.instructions(INSTRUCTIONS).state(self), &SERVICE, &choice)?;
+        let tools = session::add(gzip::add(content::add(tools)), handle);
+        let server = offers::prompts(ask::add(tools)).close();
+        Ok(offers::resources(gzip::links(server)))
     }
 }
 
 /// The whole server, ready to be served anywhere.
-pub fn server(options: Options) -> Server {
+///
+/// # Errors
+/// As [`Everything::add_to`].
+pub fn server(options: Options) -> Result<Server<Everything>, Fault> {
     Everything::new(options).add_to(introduce(Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))))
 }
 
@@ -115,16 +153,6 @@ pub fn introduce(server: Server) -> Server {
         .title("Everything")
         .description("Exercises every feature of the Model Context Protocol")
         .icon(content::icon())
-}
-
-impl Offer for Everything {
-    fn offer(server: Server<Self>) -> Server<Self> {
-        let server = content::add(server);
-        let server = gzip::add(server);
-        let server = session::add(server);
-        let server = ask::add(server);
-        offers::add(server)
-    }
 }
 
 /// What models are told.
@@ -137,32 +165,3 @@ that declared the capability.\n\
 - `toggle-simulated-logging` and `toggle-subscriber-updates` start something that goes on after the call, for this \
 session only; call them again to stop it.\n\
 - Links that `gzip-file-as-resource` returns can be read until the session ends.";
-
-/// What a tool tells clients about its effects; every tool sets all four hints.
-pub(crate) enum Effects {
-    /// Changes nothing, whatever is asked.
-    Reads,
-    /// Changes something of its own session or asks the client, differently each time.
-    Acts,
-    /// Like `Acts`, and reaches people or models outside.
-    ActsOutside,
-    /// Changes something of its own session with what lies outside; twice is like once.
-    ActsOnceOutside,
-}
-
-/// A tool's definition, as all of them begin.
-pub(crate) fn tool(name: &str, title: &str, description: &str, effects: Effects) -> Tool {
-    let (reads, idempotent, outside) = match effects {
-        Effects::Reads => (true, true, false),
-        Effects::Acts => (false, false, false),
-        Effects::ActsOutside => (false, false, true),
-        Effects::ActsOnceOutside => (false, true, true),
-    };
-    Tool::new(name, description).title(title).annotations(ToolAnnotations {
-        title: None,
-        read_only_hint: Some(reads),
-        destructive_hint: Some(false),
-        idempotent_hint: Some(idempotent),
-        open_world_hint: Some(outside),
-    })
-}

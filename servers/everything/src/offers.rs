@@ -3,10 +3,11 @@
 use crate::{Everything, INSTRUCTIONS};
 use linchpin::prelude::*;
 use linchpin::server::Completion;
+use linchpin_kit::Toolbox;
 
-/// Adds them.
-pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
-    prompts(templates(documents(server)))
+/// Adds the resources.
+pub(crate) fn resources(server: Server<Everything>) -> Server<Everything> {
+    templates(documents(server))
 }
 
 /// Text or binary data.
@@ -62,7 +63,7 @@ const DOCUMENTS: [(&str, &str); 7] = [
     ),
     (
         "extension.md",
-        "# Extension\n\nMount `Everything` on a server of your own with `Server::with`, and add what you like beside it.\n",
+        "# Extension\n\nMount `Everything` on a server of your own with `add_to`, and add what you like beside it.\n",
     ),
     (
         "features.md",
@@ -170,31 +171,46 @@ fn people(typed: &Completion) -> Vec<String> {
     beginning(typed, teams.flat_map(|(_, names)| *names))
 }
 
-fn prompts(server: Server<Everything>) -> Server<Everything> {
-    let prompt = |name: &str, title: &str, description: &str| Prompt::new(name, description).title(title);
-    server
-        .prompt(prompt("simple-prompt", "Simple", "A prompt without arguments."), |_: NoArgs| async {
-            "This is a simple prompt without arguments."
-        })
+/// Adds the prompts.
+pub(crate) fn prompts(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+    tools
         .prompt(
-            prompt("args-prompt", "Arguments", "A prompt with an argument that is needed and one that is not."),
+            "simple-prompt",
+            "A prompt without arguments.",
+            |prompt| prompt.title("Simple"),
+            |_: NoArgs| async { "This is a simple prompt without arguments." },
+        )
+        .prompt(
+            "args-prompt",
+            "A prompt with an argument that is needed and one that is not.",
+            |prompt| prompt.title("Arguments"),
             |q: CityState| async move {
                 let place = q.state.map_or(q.city.clone(), |state| format!("{}, {state}", q.city));
                 format!("What's the weather like in {place}?")
             },
         )
         .prompt(
-            prompt("completable-prompt", "Team", "A prompt whose second argument is completed according to the first.")
-                .complete("department", |typed: Completion| async move {
-                    beginning(&typed, TEAMS.map(|(department, _)| department))
-                })
-                .complete("name", |typed: Completion| async move { people(&typed) }),
+            "completable-prompt",
+            "A prompt whose second argument is completed according to the first.",
+            |prompt| {
+                prompt
+                    .title("Team")
+                    .complete("department", |typed: Completion| async move {
+                        beginning(&typed, TEAMS.map(|(department, _)| department))
+                    })
+                    .complete("name", |typed: Completion| async move { people(&typed) })
+            },
             |q: Lead| async move { format!("Please make {} the head of the {} team.", q.name, q.department) },
         )
         .prompt(
-            prompt("resource-prompt", "Resource", "A prompt with a resource in it.")
-                .complete("resourceType", |typed: Completion| async move { beginning(&typed, ["Text", "Blob"]) })
-                .complete("resourceId", |typed: Completion| async move { numbers(&typed) }),
+            "resource-prompt",
+            "A prompt with a resource in it.",
+            |prompt| {
+                prompt
+                    .title("Resource")
+                    .complete("resourceType", |typed: Completion| async move { beginning(&typed, ["Text", "Blob"]) })
+                    .complete("resourceId", |typed: Completion| async move { numbers(&typed) })
+            },
             |q: About| async move {
                 let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
                 vec![Message::user(text), Message::user(Content::resource(dynamic(q.resource_type, q.resource_id)))]

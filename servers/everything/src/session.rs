@@ -1,8 +1,9 @@
 //! What belongs to one session and ends with it: simulated logs, simulated updates, stored results.
 
-use crate::{Effects, Everything, Options, offers, tool};
+use crate::{Everything, Options, offers};
 use linchpin::prelude::*;
 use linchpin::server::{Handle, Peer};
+use linchpin_kit::{ToolSpec, Toolbox};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -85,43 +86,41 @@ impl Sessions {
     }
 }
 
-/// Adds the tools.
-pub(crate) fn add(server: Server<Everything>) -> Server<Everything> {
-    let (handle, other) = (server.handle(), server.handle());
-    server
-        .tool(
-            tool(
-                "toggle-simulated-logging",
-                "Simulated logging",
-                "Starts sending log messages of all levels to this session, or stops it.",
-                Effects::Acts,
-            ),
-            toggle_logging,
-        )
-        .tool(
-            tool(
-                "toggle-subscriber-updates",
-                "Simulated updates",
-                "Starts announcing updates of the resources this session subscribed to, or stops it.",
-                Effects::Acts,
-            ),
-            move |s: &Everything, cx: &Cx, _: NoArgs| {
-                let answer = toggle_updates(s, cx, &handle);
-                async move { answer }
-            },
-        )
-        .tool(
-            tool(
-                "everything_toggle_extra",
-                "Extra tool",
-                "Adds the tool `everything_extra` to what the server offers everybody, or takes it away.",
-                Effects::Acts,
-            ),
-            move |_: NoArgs| {
-                let answer = toggle_extra(&other);
-                async move { answer }
-            },
-        )
+const fn toggles(name: &'static str, title: &'static str, description: &'static str) -> ToolSpec {
+    ToolSpec::writes(name, title, "session", description)
+}
+
+pub(crate) const LOGGING: ToolSpec = toggles(
+    "toggle-simulated-logging",
+    "Simulated logging",
+    "Starts sending log messages of all levels to this session, or stops it.",
+);
+pub(crate) const UPDATES: ToolSpec = toggles(
+    "toggle-subscriber-updates",
+    "Simulated updates",
+    "Starts announcing updates of the resources this session subscribed to, or stops it.",
+);
+pub(crate) const TOGGLE_EXTRA: ToolSpec = toggles(
+    "everything_toggle_extra",
+    "Extra tool",
+    "Adds the tool `everything_extra` to what the server offers everybody, or takes it away.",
+);
+/// Comes and goes by a call, and is none of those that can be chosen.
+const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", "Is only there sometimes.");
+
+/// Adds the tools. `server` leads to the one they are put on.
+pub(crate) fn add(tools: Toolbox<Everything>, server: Handle) -> Toolbox<Everything> {
+    let other = server.clone();
+    tools
+        .tool(&LOGGING, toggle_logging)
+        .tool(&UPDATES, move |s: &Everything, cx: &Cx, _: NoArgs| {
+            let answer = toggle_updates(s, cx, &server);
+            async move { answer }
+        })
+        .tool(&TOGGLE_EXTRA, move |_: NoArgs| {
+            let answer = toggle_extra(&other);
+            async move { answer }
+        })
 }
 
 async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
@@ -192,10 +191,9 @@ async fn simulate_updates(peer: Peer, options: Options) {
 
 fn toggle_extra(handle: &Handle) -> Result<&'static str> {
     let tools = handle.tools();
-    if tools.remove("everything_extra") {
+    if tools.remove(EXTRA.name) {
         return Ok("Taken away.");
     }
-    let extra = tool("everything_extra", "Extra", "Is only there sometimes.", Effects::Reads);
-    tools.insert(extra, |_: NoArgs| async { "Here for now." })?;
+    tools.insert(EXTRA.listed(EXTRA.name), |_: NoArgs| async { "Here for now." })?;
     Ok("Added.")
 }

@@ -29,7 +29,7 @@ async fn joins(service: &Arc<dyn Service>, revision: Revision) -> Client<DuplexS
 }
 
 async fn client(options: Options, revision: Revision) -> Client<DuplexStream> {
-    joins(&server(options).into_shared().unwrap(), revision).await
+    joins(&server(options).unwrap().into_shared().unwrap(), revision).await
 }
 
 fn text(result: &Value) -> &str {
@@ -83,7 +83,7 @@ async fn names_and_hints_are_those_configurations_rely_on() {
 async fn calls_answer_as_documented() {
     let mut client = client(Options { expose_env: true, gzip_bytes_max: 100, ..quick() }, SESSIONS).await;
     let long = format!("data:,{}", "a".repeat(101));
-    // Tool, arguments, whether it fails, and what the answer says. The second column's names of version 1 work unlisted.
+    // Tool, arguments, whether it fails, and what the answer says. The names of version 1 work unlisted.
     let cases = [
         ("echo", json!({"message": "hi"}), false, "Echo: hi"),
         ("echo", json!({}), true, "message"),
@@ -117,6 +117,7 @@ async fn calls_answer_as_documented() {
         ("startElicitation", json!({}), true, "elicitation"),
         ("sampleLLM", json!({"prompt": "hi"}), true, "sampling"),
         ("trigger-url-elicitation", json!({"url": "javascript:alert(1)"}), true, "must begin with https:// or http://"),
+        ("zip", json!({"files": {"a.txt": "data:,hello"}}), true, "/data: expected a string"),
         ("zip", json!({"data": "data:,hello", "outputType": "resource"}), false, "application/gzip"),
         ("zip", json!({"data": "data:,hello", "name": "../x"}), true, "`name` must be"),
         ("zip", json!({"data": long}), true, "limit of 100 bytes"),
@@ -153,14 +154,14 @@ async fn the_environment_is_hidden_unless_configured_and_never_with_values() {
         }
     }
     // Mounted beside other things it is off, too.
-    let mounted = Server::new("mine", "1").with(Everything::new(Options { expose_env: true, ..Options::default() }));
+    let mounted = Everything::new(Options::default()).add_to(Server::new("mine", "1")).unwrap();
     let mut client = joins(&mounted.into_shared().unwrap(), ALONE).await;
     assert_eq!(client.call("get-env", json!({})).await.unwrap_err().code, -32602);
 }
 
 #[tokio::test]
 async fn results_kept_for_a_session_are_read_by_it_alone() {
-    let service = server(quick()).into_shared().unwrap();
+    let service = server(quick()).unwrap().into_shared().unwrap();
     let (mut one, mut two) = (joins(&service, SESSIONS).await, joins(&service, SESSIONS).await);
     let link = one.call("gzip-file-as-resource", json!({ "name": "a.gz", "data": "data:,hello" })).await.unwrap();
     let uri = json!({ "uri": link["content"][0]["uri"] });
@@ -184,7 +185,7 @@ async fn results_kept_for_a_session_are_read_by_it_alone() {
 
 #[tokio::test]
 async fn what_a_session_started_reaches_only_it_and_ends_with_it() {
-    let service = server(quick()).into_shared().unwrap();
+    let service = server(quick()).unwrap().into_shared().unwrap();
     let (mut one, mut two) = (joins(&service, SESSIONS).await, joins(&service, SESSIONS).await);
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = alive();
@@ -213,7 +214,7 @@ async fn the_error_that_sends_to_a_url_comes_once_a_url_and_only_in_its_revision
     let arguments = json!({ "url": "https://example.com/login", "errorPath": true, "elicitationId": "mine" });
     for (revision, first) in [(Revision::V2025_06_18, None), (SESSIONS, Some(-32042)), (ALONE, None)] {
         let (ours, theirs) = memory();
-        tokio::spawn(server(quick()).serve(ours));
+        tokio::spawn(server(quick()).unwrap().serve(ours));
         let mut client = Client::new(theirs, revision)
             .capability("elicitation", json!({ "url": {} }))
             .answer("elicitation/create", |_| json!({ "action": "decline" }));
@@ -232,7 +233,7 @@ async fn the_error_that_sends_to_a_url_comes_once_a_url_and_only_in_its_revision
 async fn a_step_between_two_questions_runs_once_in_every_revision_that_asks() {
     for revision in [Revision::V2025_06_18, SESSIONS, ALONE] {
         let (ours, theirs) = memory();
-        tokio::spawn(server(quick()).serve(ours));
+        tokio::spawn(server(quick()).unwrap().serve(ours));
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard = said.clone();
         let mut client = Client::new(theirs, revision).answer("elicitation/create", move |params| {
@@ -266,7 +267,7 @@ async fn rounds_on_the_wire_are_as_specified() {
         = 20
     "#;
     let (ours, theirs) = memory();
-    tokio::spawn(server(quick()).serve(ours));
+    tokio::spawn(server(quick()).unwrap().serve(ours));
     let kept = Script::parse(script).unwrap().play(theirs).await.unwrap_or_else(|mismatch| panic!("{mismatch}"));
     assert!(!kept["state"].as_str().unwrap().is_empty());
 }

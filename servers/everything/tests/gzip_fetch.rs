@@ -63,7 +63,7 @@ impl Lookup for Names {
 }
 
 async fn zip(options: Options, url: &str) -> Result<String, String> {
-    let server = Server::new("everything", "0").with(Everything::with_lookup(options, Names));
+    let server = Everything::with_lookup(options, Names).add_to(Server::new("everything", "0")).unwrap();
     let connection = Client::new("test", "0").connect(in_process(server)).await.unwrap();
     let result =
         connection.call("gzip-file-as-resource", json!({"data": url, "outputType": "resource"})).await.unwrap();

@@ -24,7 +24,7 @@ async fn both() -> (Connection, Connection) {
     let program = Path::new(&home).join("node_modules/.bin/mcp-server-everything");
     let client = Client::new("beside-the-published", "1").revisions(&[Revision::V2025_11_25]);
     let theirs = client.connect(Child::new(program)).await.expect("the published server starts");
-    let ours = client.connect(in_process(server(Options::default()))).await.expect("ours starts");
+    let ours = client.connect(in_process(server(Options::default()).unwrap())).await.expect("ours starts");
     (theirs, ours)
 }
 

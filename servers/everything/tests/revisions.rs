@@ -78,7 +78,7 @@ type Peer = Client<DuplexStream>;
 fn start(revision: Revision) -> Peer {
     let (ours, theirs) = memory();
     let options = Options { log_ms: 10, update_ms: 10, ..Options::default() };
-    tokio::spawn(server(options).serve(ours));
+    tokio::spawn(server(options).unwrap().serve(ours));
     Client::new(theirs, revision)
         .capability("elicitation", json!({ "form": {}, "url": {} }))
         .answer("elicitation/create", |params| match params["mode"].as_str() {

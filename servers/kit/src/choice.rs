@@ -1,6 +1,6 @@
 //! Which tools are offered, and under which names: one set of rules for all servers.
 
-use crate::Fault;
+use crate::{Fault, near};
 use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
 use std::collections::BTreeSet;
@@ -45,7 +45,44 @@ pub struct ToolSpec {
     pub needs: Option<&'static str>,
     /// Whether it is offered only when its name or its tool set is asked for.
     pub on_request: bool,
+    /// Names it had before. They work in calls and in the operator's lists, and are never listed.
+    pub aliases: &'static [Alias],
 }
+
+/// A name that a tool had before, for calls, configurations and prompts that still use it.
+///
+/// ```
+/// # use linchpin_kit::{Alias, ToolSpec};
+/// const SUM: ToolSpec = ToolSpec::reads("get-sum", "Sum", "all", "Adds two numbers.")
+///     .aliases(&[Alias::of("add"), Alias::of("plus").arguments(&[("left", "a"), ("right", "b")])]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alias {
+    /// The old name.
+    pub name: &'static str,
+    /// What arguments were called under the old name, and what they are called now. Others keep their names.
+    pub arguments: &'static [(&'static str, &'static str)],
+}
+
+impl Alias {
+    /// An old name with the arguments of today.
+    #[must_use]
+    pub const fn of(name: &'static str) -> Self {
+        Self { name, arguments: &[] }
+    }
+
+    /// What arguments were called then, and what they are called now.
+    #[must_use]
+    pub const fn arguments(self, arguments: &'static [(&'static str, &'static str)]) -> Self {
+        Self { arguments, ..self }
+    }
+}
+
+/// The most characters of a tool's name: what the protocol allows.
+pub const NAME_CHARS_MAX: usize = 128;
+
+/// The most characters that leave room for what hosts put before a name: some take 64 in all.
+pub const NAME_CHARS_GOOD: usize = 40;
 
 impl ToolSpec {
     /// A tool that changes nothing; idempotent, in a closed world.
@@ -67,6 +104,7 @@ impl ToolSpec {
             open_world: false,
             needs: None,
             on_request: false,
+            aliases: &[],
         }
     }
 
@@ -115,6 +153,12 @@ impl ToolSpec {
     #[must_use]
     pub const fn on_request(self) -> Self {
         Self { on_request: true, ..self }
+    }
+
+    /// It had these names before.
+    #[must_use]
+    pub const fn aliases(self, aliases: &'static [Alias]) -> Self {
+        Self { aliases, ..self }
     }
 
     /// The definition under this name, all four hints set.
@@ -225,35 +269,56 @@ impl ToolChoice {
         }
     }
 
+    /// The choice of a server that was given every flag its tools may need: for looking at names before the server itself is
+    /// opened and knows which flags there were.
+    #[must_use]
+    pub fn with_every_flag(&self, service: &Service) -> Self {
+        let mut all = self.clone();
+        for flag in service.tools.iter().filter_map(|tool| tool.needs) {
+            all.grant(flag, true);
+        }
+        all
+    }
+
     /// Whether nothing was said about tools by name or set.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.enable.is_empty() && self.disable.is_empty() && self.toolsets.is_empty() && !self.elsewhere
     }
 
-    fn is(&self, service: &Service, tool: &ToolSpec, wanted: &str) -> bool {
-        wanted == tool.name
-            || wanted == self.prefix.apply(service.name, tool.name)
-            || wanted == ToolPrefix::Auto.apply(service.name, tool.name)
+    /// The tool that an operator's word names: by its own name, by one with a prefix (the chosen one, or the service's name
+    /// and `_` or `.`), or by an old name, likewise. What is a name now wins over what was one.
+    fn find(&self, service: &Service, wanted: &str) -> Option<&'static ToolSpec> {
+        let within = wanted.strip_prefix(service.name).and_then(|rest| rest.strip_prefix('.'));
+        let is = |name: &str| {
+            wanted == name
+                || within == Some(name)
+                || wanted == self.prefix.apply(service.name, name)
+                || wanted == ToolPrefix::Auto.apply(service.name, name)
+        };
+        let now = service.tools.iter().find(|tool| is(tool.name));
+        now.or_else(|| service.tools.iter().find(|tool| tool.aliases.iter().any(|alias| is(alias.name))))
     }
 
     /// The tools to offer, in the order of the service, each with the name to expose it under.
     ///
     /// # Errors
-    /// When a tool or tool set is unknown, or a tool that needs a flag is enabled by name without it: the process should
-    /// not start with a list that does not mean what it says.
+    /// When a tool or tool set is unknown, a tool that needs a flag is enabled by name without it, or a name becomes longer
+    /// than the protocol allows: the process should not start with a list that does not mean what it says.
     pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, Fault> {
         let all = service.tools;
         let known: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
         if let Some(set) = self.toolsets.iter().find(|set| !known.contains(set.as_str())) {
-            return Err(unknown("tool set", set, known));
+            return Err(unknown("tool set", set, near(set, known.iter().copied()).map(str::to_owned), known));
         }
-        for wanted in self.enable.iter().chain(&self.disable) {
-            if !all.iter().any(|tool| self.is(service, tool, wanted)) {
-                return Err(unknown("tool", wanted, all.iter().map(|tool| tool.name)));
-            }
-        }
-        let named = |tool: &ToolSpec| self.enable.iter().any(|wanted| self.is(service, tool, wanted));
+        let found = |names: &[String]| -> Result<Vec<&'static ToolSpec>, Fault> {
+            names
+                .iter()
+                .map(|wanted| self.find(service, wanted).ok_or_else(|| self.unknown_tool(&[service], wanted)))
+                .collect()
+        };
+        let (enable, disable) = (found(&self.enable)?, found(&self.disable)?);
+        let named = |tool: &ToolSpec| enable.iter().any(|one| one.name == tool.name);
         for tool in all.iter().filter(|tool| named(tool) && !(self.read_only && tool.writes)) {
             if let Some(flag) = tool.needs.filter(|flag| !self.grants(flag)) {
                 return Err(Fault::new(format!("{} is enabled but not allowed", tool.name))
@@ -264,15 +329,56 @@ impl ToolChoice {
         let chosen = all.iter().filter(|tool| {
             let in_set = self.toolsets.iter().any(|set| set == tool.toolset || set == "all");
             (in_set || named(tool) || everything && !tool.on_request)
-                && !self.disable.iter().any(|wanted| self.is(service, tool, wanted))
+                && !disable.iter().any(|one| one.name == tool.name)
                 && !(self.read_only && tool.writes)
                 && tool.needs.is_none_or(|flag| self.grants(flag))
         });
-        Ok(chosen.map(|tool| (tool, self.prefix.apply(service.name, tool.name))).collect())
+        let chosen: Vec<_> = chosen.map(|tool| (tool, self.prefix.apply(service.name, tool.name))).collect();
+        match chosen.iter().map(|(_, name)| name).find(|name| name.len() > NAME_CHARS_MAX) {
+            None => Ok(chosen),
+            Some(name) => Err(Fault::new(format!("The tool name {name} has {} characters", name.len()))
+                .hint(format!("At most {NAME_CHARS_MAX} are allowed: choose a shorter prefix."))),
+        }
     }
 
-    /// The share of each service in a choice that was made for several in one process. A tool set is that of every service
-    /// that has one of this name, or of one service as `git.read`; a service's own name (`git`) is all it has.
+    /// Of the tools to offer, the longest name that a prefix of the operator's own makes longer than [`NAME_CHARS_GOOD`], so
+    /// that a host may refuse or cut it.
+    ///
+    /// # Errors
+    /// As [`ToolChoice::choose`].
+    pub fn longest_of_own_making(&self, service: &Service) -> Result<Option<String>, Fault> {
+        if self.scope.is_none() && !matches!(self.prefix, ToolPrefix::Text(_)) {
+            return Ok(None);
+        }
+        let long = self.choose(service)?.into_iter().map(|(_, name)| name).filter(|name| name.len() > NAME_CHARS_GOOD);
+        Ok(long.max_by_key(String::len))
+    }
+
+    /// No tool has this name: says which one was probably meant, and what there is.
+    fn unknown_tool(&self, services: &[&Service], wanted: &str) -> Fault {
+        let (mut now, mut before) = (Vec::new(), Vec::new());
+        for service in services {
+            let forms = |name: &'static str| {
+                let auto = ToolPrefix::Auto.apply(service.name, name);
+                [name.to_owned(), self.prefix.apply(service.name, name), auto]
+            };
+            now.extend(service.tools.iter().flat_map(|tool| forms(tool.name)));
+            for tool in service.tools {
+                before.extend(tool.aliases.iter().flat_map(|old| forms(old.name)).map(|old| (old, tool.name)));
+            }
+        }
+        let old = before.iter().map(|(old, _)| old.as_str());
+        let meant = near(wanted, now.iter().map(String::as_str).chain(old));
+        let meant = meant.map(|meant| match before.iter().find(|(old, _)| old == meant) {
+            Some((_, tool)) if !now.iter().any(|name| name == meant) => format!("{meant}, which is {tool} now"),
+            _ => meant.to_owned(),
+        });
+        unknown("tool", wanted, meant, services.iter().flat_map(|service| service.tools.iter().map(|tool| tool.name)))
+    }
+
+    /// The share of each service in a choice that was made for several in one process. A tool is named as in calls, or with
+    /// its service as `git.git_log`. A tool set is that of every service that has one of this name, or of one service as
+    /// `git.read`; a service's own name (`git`) is all it has.
     ///
     /// # Errors
     /// When a tool or tool set is unknown to all of them, or a tool's own name belongs to several.
@@ -285,18 +391,11 @@ impl ToolChoice {
         for (wanted, disabled) in
             self.enable.iter().map(|name| (name, false)).chain(self.disable.iter().map(|name| (name, true)))
         {
-            let owners: Vec<(usize, &ToolSpec)> = services
-                .iter()
-                .enumerate()
-                .flat_map(|(at, service)| {
-                    let tool = service.tools.iter().find(|tool| self.is(service, tool, wanted));
-                    tool.map(|tool| (at, tool))
-                })
-                .collect();
+            let found = services.iter().enumerate();
+            let owners: Vec<(usize, &ToolSpec)> =
+                found.filter_map(|(at, service)| Some((at, self.find(service, wanted)?))).collect();
             let (at, tool) = match owners.as_slice() {
-                [] => {
-                    return Err(unknown("tool", wanted, services.iter().flat_map(|s| s.tools.iter().map(|t| t.name))));
-                }
+                [] => return Err(self.unknown_tool(services, wanted)),
                 [one] => *one,
                 several => {
                     let names: Vec<_> =
@@ -324,16 +423,21 @@ impl ToolChoice {
             if !met {
                 let sets = services.iter().flat_map(|s| s.tools.iter().map(|t| format!("{}.{}", s.name, t.toolset)));
                 let sets: BTreeSet<String> = sets.chain(services.iter().map(|s| s.name.to_owned())).collect();
-                return Err(unknown("tool set", wanted, sets.iter().map(String::as_str)));
+                let meant = near(wanted, sets.iter().map(String::as_str)).map(str::to_owned);
+                return Err(unknown("tool set", wanted, meant, sets.iter().map(String::as_str)));
             }
         }
         Ok(shares)
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
+fn unknown<'a>(what: &str, name: &str, meant: Option<String>, known: impl IntoIterator<Item = &'a str>) -> Fault {
     let known: Vec<&str> = known.into_iter().collect();
-    Fault::new(format!("Unknown {what}: {name}")).hint(format!("Known: {}.", known.join(", ")))
+    let known = format!("Known: {}.", known.join(", "));
+    Fault::new(format!("Unknown {what}: {name}")).hint(match meant {
+        Some(meant) => format!("Perhaps you mean {meant}.\nHint: {known}"),
+        None => known,
+    })
 }
 
 #[cfg(test)]
@@ -354,6 +458,18 @@ mod tests {
         tools: &[ToolSpec::reads("read_file", "", "read", ""), ToolSpec::writes("query", "", "write", "")],
     };
     const PG: Service = Service { name: "pg", tools: &[ToolSpec::reads("query", "", "read", "")] };
+    /// Tools with old names; one of these is what another tool is called now.
+    const CALC: Service = Service {
+        name: "calc",
+        tools: &[
+            ToolSpec::reads("get-sum", "", "read", "").aliases(&[Alias::of("add"), Alias::of("plus")]),
+            ToolSpec::reads("get-ratio", "", "read", "").aliases(&[Alias::of("calc_divide"), Alias::of("product")]),
+            ToolSpec::reads("product", "", "read", ""),
+            ToolSpec::writes("calc_clear", "", "write", "").aliases(&[Alias::of("reset")]).needs("--clear"),
+        ],
+    };
+    /// A tool whose name is the old name of one of `CALC`'s.
+    const SHOP: Service = Service { name: "shop", tools: &[ToolSpec::writes("add", "", "write", "")] };
 
     fn choice(enable: &str, disable: &str, sets: &str) -> ToolChoice {
         let list = |text: &str| text.split_terminator(',').map(str::to_owned).collect();
@@ -386,8 +502,19 @@ mod tests {
     #[test]
     fn unknown_names_and_missing_flags_stop_the_start() {
         for (enable, disable, sets, said) in [
-            ("git_lgo", "", "", "Unknown tool: git_lgo\nHint: Known: git_log, git_add, git_push, git_rare."),
+            (
+                "git_lgo",
+                "",
+                "",
+                "Unknown tool: git_lgo\nHint: Perhaps you mean git_log.\nHint: Known: git_log, git_add, git_push, git_rare.",
+            ),
             ("", "x", "", "Unknown tool: x\nHint: Known: git_log, git_add, git_push, git_rare."),
+            (
+                "",
+                "",
+                "remot",
+                "Unknown tool set: remot\nHint: Perhaps you mean remote.\nHint: Known: all, rare, read, remote, write.",
+            ),
             ("", "", "x", "Unknown tool set: x\nHint: Known: all, rare, read, remote, write."),
             (
                 "git_push",
@@ -397,6 +524,106 @@ mod tests {
             ),
         ] {
             assert_eq!(choice(enable, disable, sets).choose(&GIT).unwrap_err().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn old_names_mean_the_tool_of_today_in_both_lists_and_with_every_prefix() {
+        for (prefix, word, tool) in [
+            ("none", "add", "get-sum"),
+            ("none", "plus", "get-sum"),
+            ("none", "calc_add", "get-sum"),
+            ("none", "calc.add", "get-sum"),
+            ("none", "calc.get-sum", "get-sum"),
+            ("auto", "add", "get-sum"),
+            ("auto", "calc_add", "get-sum"),
+            ("x.", "add", "get-sum"),
+            ("x.", "x.add", "get-sum"),
+            ("x.", "calc_add", "get-sum"),
+            ("none", "calc_divide", "get-ratio"),
+            // What is a name now wins over what was one.
+            ("none", "product", "product"),
+            ("auto", "calc_product", "product"),
+        ] {
+            let prefix: ToolPrefix = prefix.parse().unwrap();
+            let exposed = |name: &str| prefix.apply(CALC.name, name);
+            let enabled = ToolChoice { prefix: prefix.clone(), ..choice(word, "", "") };
+            assert_eq!(names(&enabled, &CALC), [exposed(tool)], "{prefix:?} {word}");
+            let disabled = ToolChoice { prefix: prefix.clone(), ..choice("", word, "") };
+            let rest: Vec<String> =
+                ["get-sum", "get-ratio", "product"].into_iter().filter(|name| *name != tool).map(exposed).collect();
+            assert_eq!(names(&disabled, &CALC), rest, "{prefix:?} {word}");
+        }
+        // Leaving out beats enabling and flags are needed, whichever name was said.
+        assert_eq!(names(&choice("add,get-ratio", "get-sum", ""), &CALC), ["get-ratio"]);
+        assert_eq!(names(&choice("get-sum,plus", "", ""), &CALC), ["get-sum"]);
+        let said = choice("reset", "", "").choose(&CALC).unwrap_err().to_string();
+        assert!(said.starts_with("calc_clear is enabled but not allowed\nHint: Add --clear"), "{said}");
+    }
+
+    #[test]
+    fn an_unknown_name_may_be_near_an_old_one() {
+        for (word, meant) in [
+            ("calc_dvide", "calc_divide, which is get-ratio now"),
+            ("rest", "reset, which is calc_clear now"),
+            ("get_sum", "get-sum"),
+            ("prodct", "product"),
+            ("calc_get_sum", "calc_get-sum"),
+        ] {
+            let said = choice(word, "", "").choose(&CALC).unwrap_err().to_string();
+            let known = "get-sum, get-ratio, product, calc_clear";
+            assert_eq!(said, format!("Unknown tool: {word}\nHint: Perhaps you mean {meant}.\nHint: Known: {known}."));
+        }
+    }
+
+    #[test]
+    fn an_old_name_is_shared_out_like_any_other() {
+        let services = [&CALC, &SHOP, &PG];
+        let of = |choice: ToolChoice| -> Vec<String> {
+            let shares = choice.share(&services).unwrap();
+            shares.iter().zip(services).map(|(share, service)| names(share, service).join(" ")).collect()
+        };
+        assert_eq!(of(choice("plus", "", "")), ["get-sum", "", ""]);
+        assert_eq!(of(choice("", "calc_add", "")), ["get-ratio product", "add", "query"]);
+        assert_eq!(of(choice("calc.add,shop.add", "", "")), ["get-sum", "add", ""]);
+        let said = choice("add", "", "").share(&services).unwrap_err().to_string();
+        assert_eq!(said, "Several servers have a tool named add\nHint: Say which one: calc_get-sum or shop_add.");
+        let said = choice("", "calc_ad", "").share(&services).unwrap_err().to_string();
+        assert!(said.contains("Hint: Perhaps you mean calc_add, which is get-sum now."), "{said}");
+    }
+
+    #[test]
+    fn long_names_of_the_operators_own_making_are_told_and_longer_ones_than_allowed_refused() {
+        const LONG: &str = "trigger-long-running-operation";
+        const MANY: Service = Service {
+            name: "everything",
+            tools: &[ToolSpec::reads("echo", "", "all", ""), ToolSpec::reads(LONG, "", "all", "")],
+        };
+        let told = |prefix: &str, scope: Option<&str>| {
+            let prefix = prefix.parse().unwrap();
+            let choice = ToolChoice { prefix, scope: scope.map(str::to_owned), ..ToolChoice::default() };
+            choice.longest_of_own_making(&MANY).unwrap()
+        };
+        // Without a prefix of the operator's own there is nothing to be done about it.
+        assert_eq!((told("none", None), told("auto", None)), (None, None));
+        assert_eq!(told("ten.chars.", None), None);
+        assert_eq!(told("eleven.char", None), Some(format!("eleven.char{LONG}")));
+        // Another name for the server, and its prefix made of it.
+        assert_eq!(told("auto", Some("everything")), Some(format!("everything_{LONG}")));
+        let disabled = ToolChoice { prefix: "eleven.char".parse().unwrap(), ..choice("", LONG, "") };
+        assert_eq!(disabled.longest_of_own_making(&MANY), Ok(None));
+
+        const TEN: &str = "0123456789";
+        static HUGE: std::sync::LazyLock<Service> = std::sync::LazyLock::new(|| {
+            let name: &'static str = Box::leak(TEN.repeat(12).into_boxed_str());
+            Service { name: "huge", tools: Box::leak(Box::new([ToolSpec::reads(name, "", "all", "")])) }
+        });
+        for (prefix, fits) in [("eight_ch", true), ("nine_char", false)] {
+            let choice = ToolChoice { prefix: prefix.parse().unwrap(), ..ToolChoice::default() };
+            match choice.choose(&HUGE) {
+                Ok(_) => assert!(fits, "{prefix}"),
+                Err(fault) => assert!(!fits && fault.message().ends_with("has 129 characters"), "{prefix}: {fault}"),
+            }
         }
     }
 
@@ -448,7 +675,9 @@ mod tests {
         );
         assert!(said(choice("", "nothing", "")).starts_with("Unknown tool: nothing\nHint: Known: git_log,"));
         assert!(
-            said(choice("", "", "git.wrong")).starts_with("Unknown tool set: git.wrong\nHint: Known: fs, fs.read,")
+            said(choice("", "", "git.wrong")).starts_with(
+                "Unknown tool set: git.wrong\nHint: Perhaps you mean git.write.\nHint: Known: fs, fs.read,"
+            )
         );
     }
 }

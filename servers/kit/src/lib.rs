@@ -1,10 +1,12 @@
 //! What all native servers share, so that no server has its own copy.
 //!
-//! - [`ToolSpec`], [`ToolChoice`], [`Toolbox`]: which tools are offered and under which names, by one set of flags;
+//! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`Toolbox`]: which tools are offered and under which names, old ones included,
+//!   by one set of flags;
 //! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
 //! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
 //! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
 //! - [`root_path`], [`settled`]: a client's roots as paths, and where a path really leads;
+//! - [`near`]: what was probably meant by a name that there is not;
 //! - [`Vars`]: reading environment variables, with errors that name them.
 //!
 //! The HTTP client that servers share is `linchpin::transport::web`. This crate must never know: transports, protocol eras,
@@ -13,14 +15,16 @@
 mod choice;
 mod cut;
 mod fault;
+mod near;
 mod roots;
 mod shown;
 mod toolbox;
 mod vars;
 
-pub use choice::{Service, ToolChoice, ToolPrefix, ToolSpec};
+pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip};
 pub use fault::Fault;
+pub use near::near;
 pub use roots::{root_path, settled};
 pub use shown::{Shown, Told, from_outside};
 pub use toolbox::Toolbox;

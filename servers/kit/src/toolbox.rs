@@ -1,12 +1,17 @@
 //! Putting the chosen tools on a server.
 
 use crate::{Fault, Service, ToolChoice, ToolPrefix, ToolSpec};
-use linchpin::server::{PromptHandler, Shape, ToolHandler};
+use linchpin::server::{Call, Next, PromptHandler, Shape, ToolHandler};
 use linchpin::{Prompt, Server, Tool};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::ser::Serializer;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Puts the chosen ones of a service's tools on a server, under the chosen names. A tool that is exposed under another name
-/// than its own answers to its own name too, unlisted, as long as no other server of the process has one of that name.
+/// than its own answers to its own name too, unlisted, as long as no other server of the process has one of that name. Its
+/// old names ([`ToolSpec::aliases`]) work likewise, with and without the prefix.
 ///
 /// ```
 /// # use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Shown};
@@ -69,13 +74,38 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
         H: Shape<S, M> + ToolHandler<S, M>,
     {
         if let Some(name) = self.chosen.get(spec.name) {
-            let mut tool = spec.listed(name);
-            if name != spec.name {
-                tool = tool.alias(spec.name);
-            }
+            let tool = self.aliased(spec.listed(name), name, spec);
             self.server = self.server.tool(change(tool), handler);
         }
         self
+    }
+
+    /// The tool with all names it answers to beside `name`, arguments of old names mapped.
+    fn aliased(&self, mut tool: Tool, name: &str, spec: &ToolSpec) -> Tool {
+        if name != spec.name {
+            tool = tool.alias(spec.name);
+        }
+        let mut moved = Vec::new();
+        for alias in spec.aliases {
+            let mut names = vec![alias.name.to_owned(), self.prefix.apply(self.service, alias.name)];
+            names.dedup();
+            for old in names {
+                tool = tool.alias(old.as_str());
+                if !alias.arguments.is_empty() {
+                    moved.push((old, alias.arguments));
+                }
+            }
+        }
+        if moved.is_empty() {
+            return tool;
+        }
+        tool.layer(move |mut call: Call, next: Next| {
+            let arguments = moved.iter().find(|(old, _)| *old == call.name()).map(|(_, arguments)| *arguments);
+            if let Some(json) = arguments.and_then(|arguments| renamed(&call.arguments(), arguments)) {
+                call.set_arguments(json);
+            }
+            next.run(call)
+        })
     }
 
     /// Adds a prompt under the name that the choice of prefixes gives it.
@@ -105,4 +135,41 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
     pub fn close(self) -> Server<S> {
         self.server
     }
+}
+
+/// The members of a JSON object as they stand, repetitions included: what they hold is the handler's to judge.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some(member) = map.next_entry()? {
+            self.0.push(member);
+        }
+        Ok(self)
+    }
+}
+
+/// The arguments with old names replaced. `None` when there are none of these, or both an old one and its new one, so that the
+/// handler sees what was really sent.
+fn renamed(json: &str, arguments: &[(&str, &str)]) -> Option<String> {
+    let Members(mut members) = serde_json::Deserializer::from_str(json).deserialize_map(Members(Vec::new())).ok()?;
+    let mut any = false;
+    for (old, new) in arguments {
+        if members.iter().any(|(name, _)| name == new) {
+            continue;
+        }
+        for (name, _) in members.iter_mut().filter(|(name, _)| name == old) {
+            *name = (*new).to_owned();
+            any = true;
+        }
+    }
+    let mut out = Vec::with_capacity(json.len());
+    serde_json::Serializer::new(&mut out).collect_map(members).ok()?;
+    any.then(|| String::from_utf8(out).ok()).flatten()
 }
