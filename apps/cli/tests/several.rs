@@ -144,6 +144,147 @@ async fn flags_after_the_words_are_shared_out() {
     }
 }
 
+/// A name that two servers own is nobody's; once one of them does not offer its tool, it is the other's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bare_name_is_of_the_one_server_that_offers_it() {
+    let home = home();
+    let fs_and_drafts = ["filesystem:one", "drafts=filesystem:two"];
+    // Further words and flags, the bare name, and the folder of the server that answers to it; `None` is a refusal.
+    let cases: [(&[&str], &str, Option<&str>); 8] = [
+        (&fs_and_drafts, "write_file", None),
+        (&["filesystem:one", "drafts=filesystem two --read-only"], "write_file", Some("one")),
+        (&["filesystem one --read-only", "drafts=filesystem:two"], "write_file", Some("two")),
+        (&["filesystem one --disable-tools write_file", "drafts=filesystem:two"], "write_file", Some("two")),
+        (
+            &["filesystem:one", "drafts=filesystem:two", "--disable-tools", "drafts_write_file"],
+            "write_file",
+            Some("one"),
+        ),
+        (&["filesystem:one", "drafts=filesystem:two", "--disable-tools", "fs.write_file"], "write_file", Some("two")),
+        (&["filesystem one --toolsets read", "drafts=filesystem:two"], "write_file", Some("two")),
+        // What both still offer stays ambiguous.
+        (&["filesystem:one", "drafts=filesystem two --read-only"], "read_text_file", None),
+    ];
+    for revision in REVISIONS {
+        for (given, name, owner) in &cases {
+            let all: Vec<String> = words(&["serve"]).into_iter().chain(words(given)).collect();
+            let connection = over_pipe(program(), home.path(), &all, &[], revision).await;
+            let Some(owner) = owner else {
+                let (code, message) = refused(&connection, name).await;
+                assert_eq!(code, -32602, "{given:?}: {message}");
+                for full in [format!("fs_{name}"), format!("drafts_{name}")] {
+                    assert!(message.contains(&full), "{given:?}: {full} in {message}");
+                }
+                continue;
+            };
+            for folder in ["one", "two"] {
+                let path = home.path().join(folder).join("new.txt");
+                let arguments = serde_json::json!({ "path": path, "content": "x" });
+                let said = connection.call(name, arguments).await.unwrap();
+                let expected = folder == *owner;
+                assert_eq!((path.exists(), said.is_error()), (expected, !expected), "{given:?}: {}", said.text());
+                let _ = std::fs::remove_file(path);
+            }
+            connection.close().await;
+        }
+    }
+}
+
+/// Old names work wherever names do: in flags, in the environment, and in calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn old_names_work_in_flags_and_in_calls() {
+    let home = home();
+    let sum = serde_json::json!({ "a": 1, "b": 2 });
+    // The words, the names that are listed, and one to call.
+    let cases: [(&[&str], &[&str], &str); 7] = [
+        (&["everything", "--enable-tools", "add"], &["get-sum"], "add"),
+        (&["everything", "--enable-tools", "everything.add,echo"], &["echo", "get-sum"], "get-sum"),
+        (&["everything", "--enable-tools", "add", "--tool-prefix", "x."], &["x.get-sum"], "x.add"),
+        (&["everything", "filesystem:one", "--enable-tools", "add"], &["everything_get-sum"], "everything_add"),
+        (&["everything", "filesystem:one", "--enable-tools", "everything_add"], &["everything_get-sum"], "add"),
+        (&["e=everything", "filesystem:one", "--enable-tools", "e.add"], &["e_get-sum"], "e_add"),
+        (
+            &["everything --enable-tools add", "filesystem one --enable-tools read_file"],
+            &["everything_get-sum", "fs_read_file"],
+            "add",
+        ),
+    ];
+    for revision in REVISIONS {
+        for (given, listed, called) in &cases {
+            let all: Vec<String> = words(&["serve"]).into_iter().chain(words(given)).collect();
+            let connection = over_pipe(program(), home.path(), &all, &[], revision).await;
+            assert_eq!(names(&connection).await, *listed, "{given:?}");
+            assert_eq!(connection.call(called, sum.clone()).await.unwrap().text(), "The sum of 1 and 2 is 3.");
+            connection.close().await;
+        }
+        let env = [("MCP_EVERYTHING_DISABLE_TOOLS".to_owned(), "add,sampleLLM".to_owned())];
+        let connection = over_pipe(program(), home.path(), &words(&["serve", "everything"]), &env, revision).await;
+        let listed = names(&connection).await;
+        assert!(listed.contains(&"echo".to_owned()), "{listed:?}");
+        assert!(!listed.iter().any(|name| name == "get-sum" || name == "trigger-sampling-request"), "{listed:?}");
+        assert_eq!(refused(&connection, "add").await.0, -32602);
+        connection.close().await;
+    }
+    let (code, _, err) = run(home.path(), &["serve", "everything", "--enable-tools", "longRunningOperatoin"]);
+    assert_eq!(code, Some(1), "{err}");
+    let meant = "hint: Perhaps you mean longRunningOperation, which is trigger-long-running-operation now.";
+    assert!(err.contains("Unknown tool: longRunningOperatoin") && err.contains(meant), "{err}");
+}
+
+/// A tool that needs a flag can be enabled by name where the flag was given, also beside other servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_needs_a_flag_is_enabled_beside_other_servers() {
+    let home = home();
+    for (given, listed) in [
+        (
+            &["filesystem one --allow-delete --enable-tools fs_delete", "everything --enable-tools echo"][..],
+            "fs_delete",
+        ),
+        (
+            &["everything --expose-env --enable-tools printEnv", "filesystem one --enable-tools read_file"],
+            "everything_get-env",
+        ),
+        (&["everything --expose-env", "filesystem:one", "--enable-tools", "get-env"], "everything_get-env"),
+    ] {
+        let all = tools(home.path(), given).await;
+        assert_eq!(all[0], listed, "{given:?}: {all:?}");
+    }
+    let (code, _, err) = run(home.path(), &["serve", "everything", "filesystem:one", "--enable-tools", "get-env"]);
+    assert!(code == Some(1) && err.contains("get-env is enabled but not allowed"), "{err}");
+}
+
+/// What the operator's own words make too long is told once, and nothing else is.
+#[test]
+fn a_name_that_hosts_may_refuse_is_told_at_the_start() {
+    let home = home();
+    let long = "trigger-long-running-operation";
+    for (given, told) in [
+        (&["everything"][..], None),
+        (&["everything", "--tool-prefix", "auto"], None),
+        (&["everything", "--tool-prefix", "ten.chars."], None),
+        (&["everything", "--tool-prefix", "eleven.char"], Some(format!("eleven.char{long} has 41"))),
+        (&["everything", "--tool-prefix", "eleven.char", "--disable-tools", "longRunningOperation"], None),
+        (&["everything", "filesystem:one"], None),
+        (&["a-name-of-nineteen_=everything"], Some(format!("a-name-of-nineteen__{long} has 50"))),
+        (
+            &["a-name-of-nineteen_=everything", "another-name=filesystem:one"],
+            Some(format!("a-name-of-nineteen__{long} has 50")),
+        ),
+        (
+            &["everything", "filesystem:one", "--tool-prefix", "a-prefix-of-twenty-1"],
+            Some(format!("a-prefix-of-twenty-1{long} has 50")),
+        ),
+        // Its own prefix is none of the operator's making.
+        (&["everything", "short=filesystem:one"], None),
+    ] {
+        // Standard input is empty, so that a server that starts ends.
+        let (code, _, err) = run(home.path(), &[&["serve"][..], given].concat());
+        assert_eq!(code, Some(0), "{given:?}: {err}");
+        assert_eq!(err.matches("warning: the tool name").count(), usize::from(told.is_some()), "{given:?}: {err}");
+        assert!(told.is_none_or(|told| err.contains(&told)), "{given:?}: {err}");
+    }
+}
+
 #[test]
 fn what_is_not_understood_is_refused_in_words() {
     let home = home();

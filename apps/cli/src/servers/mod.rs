@@ -273,6 +273,7 @@ impl Entry {
         part.shared = place.is_socket();
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
         let tools = part.tools.clone();
+        tell_long_name([(&part.service, &tools)])?;
         let server = part.add_to((self.introduce)(server), tools)?;
         Ok(Alone { server, place, words })
     }
@@ -421,6 +422,24 @@ fn without_password(word: &str) -> String {
     shown
 }
 
+/// Says on standard error which name of a tool a prefix of the operator's own makes so long that some hosts refuse it: the
+/// longest, once for all servers of the process.
+fn tell_long_name<'a>(all: impl IntoIterator<Item = (&'a Service, &'a ToolChoice)>) -> Result<(), Failure> {
+    let mut longest: Option<String> = None;
+    for (service, choice) in all {
+        let name = choice.with_every_flag(service).longest_of_own_making(service).map_err(|fault| failed(&fault))?;
+        longest = longest.into_iter().chain(name).max_by_key(String::len);
+    }
+    if let Some(name) = longest {
+        eprintln!(
+            "warning: the tool name {name} has {} characters; hosts that put a prefix of their own before it may refuse it, so \
+             choose a shorter --tool-prefix or server name",
+            name.len()
+        );
+    }
+    Ok(())
+}
+
 /// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
 fn failed(fault: &Fault) -> Failure {
     let message = fault.message();
@@ -468,6 +487,40 @@ mod tests {
                 Main::Nothing => assert!(!entry.takes_several, "{}", entry.name),
             }
             entry.command().debug_assert();
+        }
+    }
+
+    /// The one name that a rule of its own makes longer: the published name with the server's before it.
+    const LONGER: &str = "everything_trigger-long-running-operation";
+
+    #[test]
+    fn names_of_tools_leave_room_for_a_prefix_of_the_host() {
+        let prefix = linchpin_kit::ToolPrefix::Auto;
+        for entry in ENTRIES {
+            for tool in entry.service.tools {
+                let name = prefix.apply(entry.service.name, tool.name);
+                assert_eq!(name.len() > linchpin_kit::NAME_CHARS_GOOD, name == LONGER, "{name} has {}", name.len());
+            }
+        }
+    }
+
+    #[test]
+    fn old_names_of_tools_mean_one_tool_and_are_no_tools_name_now() {
+        let prefix = linchpin_kit::ToolPrefix::Auto;
+        for Entry { service, .. } in ENTRIES {
+            let forms = |name: &'static str| {
+                let mut forms = vec![name.to_owned(), prefix.apply(service.name, name)];
+                forms.dedup();
+                forms
+            };
+            let all = service.tools.iter().flat_map(|tool| {
+                let old = tool.aliases.iter().map(|alias| alias.name);
+                std::iter::once(tool.name).chain(old).flat_map(forms)
+            });
+            let mut known = std::collections::BTreeSet::new();
+            for name in all {
+                assert!(known.insert(name.clone()), "{}: {name} means two tools", service.name);
+            }
         }
     }
 

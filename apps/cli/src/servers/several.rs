@@ -5,7 +5,7 @@
 //! first word cannot be a server's own command line: it has a `:`, `=` or a blank, or it names a server that takes no plain
 //! words and another plain word follows ([`marked`]).
 
-use super::{ENTRIES, Entry, Main, Part, ToolArgs, failed, without_password};
+use super::{ENTRIES, Entry, Main, Part, ToolArgs, failed, tell_long_name, without_password};
 use crate::fail::Failure;
 use crate::place::PlaceArgs;
 use crate::shell;
@@ -78,6 +78,7 @@ impl SeveralArgs {
         let choices: Vec<ToolChoice> =
             parts.iter().zip(shares).map(|(part, share)| both(part, share, prefix, single)).collect();
         unlike(&parts, &choices)?;
+        tell_long_name(parts.iter().map(|part| &part.service).zip(&choices))?;
         words.extend(self.tools.words());
         let (name, title) = match parts.as_slice() {
             [one] if single => (wanted[0].entry.name.to_owned(), one.title),
@@ -123,7 +124,9 @@ fn both(part: &Part, share: ToolChoice, prefix: Option<&ToolPrefix>, single: boo
 fn unlike(parts: &[Part], choices: &[ToolChoice]) -> Result<(), Failure> {
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for (part, choice) in parts.iter().zip(choices) {
-        for (_, name) in choice.choose(&part.service).map_err(|fault| failed(&fault))? {
+        // Which flags a server was given is known when it is opened; all of its tools have names of their own in any case.
+        let all = choice.with_every_flag(&part.service);
+        for (_, name) in all.choose(&part.service).map_err(|fault| failed(&fault))? {
             if let Some(other) = owners.insert(name.clone(), part.service.name) {
                 return Err(Failure::usage(format!("{other} and {} both have a tool named {name}", part.service.name))
                     .hint("leave out --tool-prefix, or give one of them a name: OTHER=NAME:VALUE"));
