@@ -1,6 +1,7 @@
 //! The subcommands that talk to a server.
 
 mod plain;
+mod wanted;
 
 pub(crate) mod auth;
 pub(crate) mod call;

@@ -1,17 +1,13 @@
 //! `linchpin prompt`: renders a prompt.
 
-use crate::content::Keeper;
+use super::wanted::{WantedArgs, refused};
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session::{self, TalkArgs};
+use crate::session;
 use crate::shown::{Out, clean, near};
-use crate::target::TargetArgs;
 use clap::Args;
-use linchpin::client::Error;
 use linchpin::types::content::Role;
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
@@ -19,15 +15,8 @@ pub(crate) struct PromptArgs {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// Save images, audio and other data to this folder.
-    #[arg(long, value_name = "DIR")]
-    save: Option<PathBuf>,
-
     #[command(flatten)]
-    target: TargetArgs,
-
-    #[command(flatten)]
-    talk: TalkArgs,
+    wanted: WantedArgs,
 }
 
 /// `key=value` words as texts.
@@ -45,19 +34,17 @@ pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failur
 }
 
 pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
-    let target = args.target.take(&mut args.words);
-    let target = args.target.resolve(target)?;
+    let target = args.wanted.target(&mut args.words)?;
     if args.words.is_empty() {
         return Err(Failure::usage("no prompt is named").hint("`linchpin prompts` shows what there is"));
     }
     let name = args.words.remove(0);
     let arguments = texts(&args.words)?;
-    session::run(&args.talk, target, async |session| {
+    session::run(&args.wanted.talk, target, async |session| {
         let result = match session.connection.prompt(&name, &arguments).await {
             Ok(result) => result,
             Err(e) => {
-                let failure = session.told(&e);
-                let Error::Refused(_) = &e else { return Err(failure) };
+                let failure = refused(session, &e)?;
                 let known = session.connection.prompts().await.map(|p| p.items).unwrap_or_default();
                 return Err(match known.iter().find(|p| p.name == name) {
                     Some(prompt) => failure.hint(format!("it is used like this: {}", usage(prompt))),
@@ -70,11 +57,10 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
             }
         };
         let mut out = Out::new();
-        if args.talk.json {
-            out.json(&serde_json::from_str::<Value>(result.as_json()).unwrap_or_default())?;
+        if args.wanted.print_json(&mut out, result.as_json())? {
             return Ok(out.flush()?);
         }
-        let mut keeper = Keeper::new(args.save.as_deref(), &name)?;
+        let mut keeper = args.wanted.keeper(&name)?;
         for message in &result.messages {
             let who = if message.role == Role::User { "user:" } else { "assistant:" };
             out.line(out.style.bold(who))?;

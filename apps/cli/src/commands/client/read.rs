@@ -1,17 +1,14 @@
 //! `linchpin read`: reads a resource.
 
-use crate::content::{Keeper, bytes};
+use super::wanted::{WantedArgs, refused};
+use crate::content::bytes;
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::session::{self, TalkArgs};
+use crate::session;
 use crate::shown::{Out, near};
-use crate::target::TargetArgs;
 use clap::Args;
-use linchpin::client::Error;
 use linchpin::types::content::ResourceContents;
-use serde_json::Value;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
@@ -19,29 +16,20 @@ pub(crate) struct ReadArgs {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// Save what is no text to this folder.
-    #[arg(long, value_name = "DIR")]
-    save: Option<PathBuf>,
-
     #[command(flatten)]
-    target: TargetArgs,
-
-    #[command(flatten)]
-    talk: TalkArgs,
+    wanted: WantedArgs,
 }
 
 pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
-    let target = args.target.take(&mut args.words);
-    let target = args.target.resolve(target)?;
+    let target = args.wanted.target(&mut args.words)?;
     let [uri] = args.words.as_slice() else {
         return Err(Failure::usage("one URI is wanted").hint("`linchpin resources` shows what there is"));
     };
-    session::run(&args.talk, target, async |session| {
+    session::run(&args.wanted.talk, target, async |session| {
         let result = match session.connection.read(uri).await {
             Ok(result) => result,
             Err(e) => {
-                let failure = session.told(&e);
-                let Error::Refused(_) = &e else { return Err(failure) };
+                let failure = refused(session, &e)?;
                 let known = session.connection.resources().await.map(|r| r.items).unwrap_or_default();
                 return Err(match near(uri, known.iter().map(|r| r.uri.as_str())).filter(|meant| meant != uri) {
                     Some(meant) => failure.hint(format!("did you mean {meant}?")),
@@ -50,12 +38,11 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
             }
         };
         let mut out = Out::new();
-        if args.talk.json {
-            out.json(&serde_json::from_str::<Value>(result.as_json()).unwrap_or_default())?;
+        if args.wanted.print_json(&mut out, result.as_json())? {
             return Ok(out.flush()?);
         }
         // One blob into a pipe or file is meant as bytes.
-        if let ([ResourceContents::Blob(blob)], None) = (result.contents.as_slice(), &args.save)
+        if let ([ResourceContents::Blob(blob)], None) = (result.contents.as_slice(), &args.wanted.save)
             && !std::io::stdout().is_terminal()
         {
             let bytes =
@@ -66,7 +53,7 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
             return Ok(raw.flush()?);
         }
         let about = uri.rsplit(['/', ':']).next().unwrap_or(uri);
-        let mut keeper = Keeper::new(args.save.as_deref(), about)?;
+        let mut keeper = args.wanted.keeper(about)?;
         for contents in &result.contents {
             keeper.contents(&mut out, contents)?;
         }
