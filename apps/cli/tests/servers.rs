@@ -190,6 +190,9 @@ fn servers_that_cannot_start_say_why() {
         ("postgres", &[], 1),
         ("time", &["--local-timezone", "Nowhere/Else"], 1),
         ("everything", &["--enable-tools", "get-env"], 1),
+        ("filesystem", &["--roots", "all", "/"], 1),
+        ("git", &["--roots", "replace"], 2),
+        ("sqlite", &["--roots", "use"], 1),
     ] {
         let link = names.join(format!("mcp-server-{name}"));
         if !link.exists() {

@@ -7,13 +7,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use linchpin_kit::{Fault, ToolChoice, Vars};
+use linchpin_kit::{Fault, RootsPolicy, ToolChoice, Vars};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::resolve::expand_home;
 
 /// The flag without which nothing can be deleted.
 pub(crate) const ALLOW_DELETE: &str = "--allow-delete";
+
+/// What a client's roots may do here: everything.
+pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use, RootsPolicy::Replace];
 
 /// Everything the operator can set. `Config::default()` is the drop-in behaviour with no directory allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +42,9 @@ pub struct Config {
     pub windows_names: bool,
     /// Whether links inside the allowed directories are followed.
     pub follow_symlinks: FollowSymlinks,
-    /// What to do with a client's roots; `None` is `Use` without configured directories and `Ignore` with them.
+    /// What to do with a client's roots, for that client alone; `None` is `Use` without configured directories and `Ignore` with
+    /// them. With `Narrow` what is both in a configured directory and in a root can be used, which may be nothing.
+    /// With `Use` and `Replace` roots that cannot be opened are skipped, and where none can the configured directories stay.
     pub roots: Option<RootsPolicy>,
     /// Offer files as resources under `file:///{+path}`.
     pub resources: bool,
@@ -81,19 +86,6 @@ pub enum FollowSymlinks {
     Never,
 }
 
-/// What a client's roots do to the allowed directories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootsPolicy {
-    /// Nothing.
-    Ignore,
-    /// Roots inside the configured directories replace them; others are skipped.
-    Narrow,
-    /// Roots are taken only when no directory was configured.
-    Use,
-    /// Roots replace the configured directories, as the published server does.
-    Replace,
-}
-
 impl Config {
     /// The default configuration changed by the `MCP_FS_*` variables.
     ///
@@ -118,7 +110,7 @@ impl Config {
         if let Some(policy) = vars.parsed("MCP_FS_FOLLOW_SYMLINKS")? {
             config.follow_symlinks = policy;
         }
-        config.roots = vars.parsed("MCP_FS_ROOTS")?;
+        config.roots = vars.read("MCP_FS_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
         Ok(config)
     }
 
@@ -139,22 +131,6 @@ impl std::str::FromStr for FollowSymlinks {
             "never" => Ok(Self::Never),
             other => {
                 Err(Fault::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
-            }
-        }
-    }
-}
-
-impl std::str::FromStr for RootsPolicy {
-    type Err = Fault;
-
-    fn from_str(text: &str) -> Result<Self, Fault> {
-        match text {
-            "ignore" => Ok(Self::Ignore),
-            "narrow" => Ok(Self::Narrow),
-            "use" => Ok(Self::Use),
-            "replace" => Ok(Self::Replace),
-            other => {
-                Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore, narrow, use or replace."))
             }
         }
     }

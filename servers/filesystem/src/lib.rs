@@ -26,12 +26,13 @@ mod write;
 
 use std::sync::Arc;
 
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, root_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use config::{Config, FollowSymlinks, RootsPolicy};
+pub use config::{Config, FollowSymlinks, ROOTS};
 pub use edit::{Edit, EditFile, EditMore, EditReport};
+pub use linchpin_kit::RootsPolicy;
 pub use list::{
     DirectoryTree, FsGlob, FsSearchContent, ListDirectory, ListDirectoryWithSizes, ListMore, SearchFiles, SortBy,
 };
@@ -75,7 +76,7 @@ impl Filesystem {
         let mut warnings = Vec::new();
         let mut roots = Roots::default();
         for given in &config.directories {
-            match roots.add_ambient(given) {
+            match roots.add_ambient(&resolve::expand_home(given)) {
                 Ok(()) => {}
                 Err(why) => warnings.push(format!("Warning: Cannot access directory {given}, skipping: {why}")),
             }
@@ -118,9 +119,7 @@ impl Filesystem {
     }
 
     /// This server as a client with these roots (`file://` URIs or plain paths) may use it, by the configured
-    /// [`RootsPolicy`]. Other clients are not affected.
-    ///
-    /// Invalid roots are skipped; when none is valid the configured directories stay.
+    /// [`RootsPolicy`], see [`Config::roots`]. Other clients are not affected.
     #[must_use]
     pub async fn for_roots(&self, roots: Vec<String>) -> Self {
         let policy = self.roots_policy();
@@ -129,7 +128,8 @@ impl Filesystem {
         }
         let inner = Arc::clone(&self.inner);
         let taken = tokio::task::spawn_blocking(move || inner.take_roots(policy, &roots)).await;
-        match taken.ok().filter(|roots| !roots.is_empty()) {
+        // What only narrows counts even when nothing is left; what replaces does not, as published.
+        match taken.ok().filter(|roots| policy == RootsPolicy::Narrow || !roots.is_empty()) {
             Some(roots) => {
                 let roots = Arc::new(roots);
                 Self { inner: Arc::new(Inner { roots, ..Inner::clone(&self.inner) }) }
@@ -157,7 +157,9 @@ impl Inner {
     fn take_roots(&self, policy: RootsPolicy, offered: &[String]) -> Roots {
         let mut roots = Roots::default();
         for root in offered {
-            let path = resolve::root_path(root);
+            // The published server takes `~` too.
+            let home = || Some(resolve::expand_home(root)).filter(|path| path.is_absolute());
+            let Some(path) = root_path(root).or_else(home) else { continue };
             // Offered directories are the client's words: what cannot be opened is skipped, as published.
             let _ = match policy {
                 RootsPolicy::Narrow => self.narrow(&mut roots, &path),

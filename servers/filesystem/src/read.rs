@@ -13,7 +13,7 @@ use crate::dir::{self, Kind, Meta, OpenError};
 use crate::resolve::{self, Last, Place};
 use crate::text::{self, Decoded};
 use crate::{Answer, Inner, NoMore, io_fault};
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, root_path};
 
 /// Lines `fs_read_range` returns when no limit is given.
 const RANGE_LINES: u64 = 2_000;
@@ -298,6 +298,10 @@ impl Inner {
 
     pub(crate) fn allowed_directories(&self) -> Answer<NoMore> {
         let roots = &self.roots;
+        if roots.is_empty() && !self.ceiling.is_empty() {
+            let text = "Allowed directories:\n(none: no root of this client is in a directory that the server may use)";
+            return Answer::new(text, NoMore {});
+        }
         if roots.is_empty() {
             let text = "Allowed directories:\n(none: the person running this server must name at least one, for example \
                         mcp-server-filesystem DIR)";
@@ -308,7 +312,9 @@ impl Inner {
 
     pub(crate) fn read_resource(&self, uri: &str) -> Result<ResourceBody, Fault> {
         let not_found = || Fault::missing(format!("Resource not found: {uri}"));
-        let path = resolve::uri_path(uri)
+        let path = uri.starts_with("file://").then(|| root_path(uri)).flatten();
+        let path = path
+            .and_then(|path| path.into_os_string().into_string().ok())
             .ok_or_else(|| not_found().hint("Use file:// and an absolute path, percent-encoded where needed."))?;
         let place = self.resolve(&path, Last::Follow).map_err(Fault::as_missing)?;
         let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "read a part of it with fs_read_range")?;

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::config::windows_name_problem;
 use crate::dir::{self, Kind, Meta};
 use crate::{FollowSymlinks, Inner, io_fault};
-use linchpin_kit::Fault;
+use linchpin_kit::{Fault, settled};
 
 /// Links one path may pass through.
 const LINKS_MAX: usize = 40;
@@ -47,9 +47,8 @@ impl Roots {
     }
 
     /// Opens a directory that the operator or a client's roots named.
-    pub(crate) fn add_ambient(&mut self, given: &str) -> Result<(), String> {
-        let path = expand_home(given);
-        let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
+    pub(crate) fn add_ambient(&mut self, given: &Path) -> Result<(), String> {
+        let path = std::path::absolute(given).map_err(|error| error.to_string())?;
         let given = normalize(&path);
         let handle = dir::open_ambient(&given).map_err(|error| std::io::Error::from(error).to_string())?;
         let real = std::fs::canonicalize(&given).map_err(|error| error.to_string())?;
@@ -184,6 +183,10 @@ impl Inner {
     }
 
     fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, Fault> {
+        if roots.is_empty() && !self.ceiling.is_empty() {
+            return Err(Fault::new("Access denied - no root of this client is in an allowed directory")
+                .hint("Only what is in both can be used, because the server was started with --roots narrow."));
+        }
         if roots.is_empty() {
             return Err(Fault::new("Access denied - no allowed directories are configured").hint(
                 "The person running this server must name at least one: mcp-server-filesystem DIR…, the variable \
@@ -210,16 +213,26 @@ impl Inner {
         let Some((root, below)) = roots.holding(path) else {
             return Err(roots.outside("path", path));
         };
-        self.deny.check(path, &roots.belows(path), path)?;
+        self.deny.check(path, &self.belows_in(roots, path), path)?;
         let place = self.walk(roots, root, &below, path, last)?;
         let real = place.path();
-        self.deny.check(&real, &roots.belows(&real), path)?;
+        self.deny.check(&real, &self.belows_in(roots, &real), path)?;
         Ok(place)
     }
 
     /// The path of `place` below each allowed directory that holds it: what deny patterns are matched against.
     pub(crate) fn belows(&self, place: &Place) -> Vec<PathBuf> {
-        self.roots.belows(&place.path())
+        self.belows_in(&self.roots, &place.path())
+    }
+
+    /// Below the directories that the operator named too: what is denied there is denied to clients whose roots are others.
+    fn belows_in(&self, roots: &Roots, path: &Path) -> Vec<PathBuf> {
+        let mut belows = roots.belows(path);
+        if !std::ptr::eq(roots, Arc::as_ptr(&self.ceiling)) {
+            belows.extend(self.ceiling.belows(path));
+            belows.dedup();
+        }
+        belows
     }
 
     /// Walks `below` from the handle of `root`.
@@ -347,17 +360,19 @@ impl Inner {
         }
     }
 
-    /// Adds the directory `path` of the ceiling to `roots`, by its handle.
-    pub(crate) fn narrow(&self, roots: &mut Roots, path: &str) -> Result<(), String> {
-        let place = self.resolve_in(&self.ceiling, path, Last::Follow).map_err(|error| error.to_string())?;
+    /// Adds what `path` and the ceiling have in common to `roots`: the allowed directories in it, or itself by its handle in
+    /// one of them.
+    pub(crate) fn narrow(&self, roots: &mut Roots, path: &Path) -> Result<(), String> {
+        let given = normalize(path);
+        let whole = settled(&given);
+        roots.list.extend(self.ceiling.list.iter().filter(|root| root.real.starts_with(&whole)).cloned());
+        let place = self.resolve_absolute(&self.ceiling, &given, Last::Follow).map_err(|error| error.to_string())?;
         let real = place.path();
         let handle = match place.meta() {
             Some(Meta { kind: Kind::Dir, .. }) => dir::open_dir(place.dir(), place.name()),
             _ => Err(Errno::NOTDIR),
         };
         let handle = handle.map_err(|error| std::io::Error::from(error).to_string())?;
-        let given = normalize(&expand_home(path));
-        let given = if given.is_absolute() { given } else { real.clone() };
         roots.add(Root { given, real, handle: Arc::new(handle) });
         Ok(())
     }
@@ -518,32 +533,6 @@ fn normalize(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// A client's root as a path: `file://` URIs are decoded, anything else is a path already.
-pub(crate) fn root_path(root: &str) -> String {
-    uri_path(root).unwrap_or_else(|| root.to_owned())
-}
-
-/// The path of a `file://` URI without a host or with `localhost`.
-pub(crate) fn uri_path(uri: &str) -> Option<String> {
-    let rest = uri.strip_prefix("file://")?;
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    if !rest.starts_with('/') {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut chars = rest.bytes();
-    while let Some(byte) = chars.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let high = char::from(chars.next()?).to_digit(16)?;
-        let low = char::from(chars.next()?).to_digit(16)?;
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    OsString::from_vec(bytes).into_string().ok()
 }
 
 /// The `file://` URI of a path.

@@ -320,8 +320,10 @@ async fn client_roots_follow_the_policy() {
         (None, false, "ws/sub"),
         (Some(RootsPolicy::Ignore), false, ""),
         (Some(RootsPolicy::Use), true, "ws"),
+        (Some(RootsPolicy::Use), false, "ws/sub"),
         (Some(RootsPolicy::Narrow), true, "ws/sub"),
         (Some(RootsPolicy::Narrow), false, ""),
+        (Some(RootsPolicy::Replace), false, "ws/sub"),
         (Some(RootsPolicy::Replace), true, "ws/sub|ws-evil"),
     ] {
         let w = World::with(|config| {
@@ -350,7 +352,7 @@ async fn client_roots_follow_the_policy() {
     }
     let w = World::with(|config| config.roots = Some(RootsPolicy::Replace));
     w.put("a b/x", "inside");
-    let stay = w.fs.for_roots(vec!["file:///does/not/exist".to_owned()]).await;
+    let stay = w.fs.for_roots(vec!["file:///does/not/exist".to_owned(), "ws".to_owned(), String::new()]).await;
     assert!(call(&stay, "read_text_file", json!({"path": "a b/x"})).await.is_ok(), "when none is valid the old stay");
     let taken = w.fs.for_roots(vec![format!("file://{}", w.at("a%20b"))]).await;
     assert!(call(&taken, "read_text_file", json!({"path": "x"})).await.is_ok(), "URIs are decoded");

@@ -1,10 +1,12 @@
 //! What the operator decides. Plain data without a command line parser; flags are applied over [`Config::from_env`].
 
 use crate::run;
-use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
+use linchpin_kit::{Fault, RootsPolicy, TEXT_BYTES_MAX, ToolChoice, Vars};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
+
+/// What a client's roots may do here.
+pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use];
 
 /// Everything the operator can set.
 #[derive(Debug, Clone)]
@@ -25,8 +27,8 @@ pub struct Config {
     pub trust_repo_config: bool,
     /// Sign commits and tags with the key of the user's own configuration. (`--sign`)
     pub sign: bool,
-    /// What a client's roots do; `None` is `Use` when neither `repositories` nor `allow_any` is set, `Ignore` otherwise.
-    /// (`--roots`)
+    /// What a client's roots do, one of [`ROOTS`]; `None` is `Use` when neither `repositories` nor `allow_any` is set, `Ignore`
+    /// otherwise. Where something is configured `Use` is as `Narrow`. (`--roots`)
     pub roots: Option<RootsPolicy>,
     /// How long one run of git may take; default 60 s. (`--timeout`, seconds)
     pub timeout: Duration,
@@ -97,32 +99,8 @@ impl Config {
             *target = Duration::from_secs(seconds);
         }
         vars.number("MCP_GIT_MAX_OUTPUT_BYTES", &mut config.max_output_bytes)?;
-        config.roots = vars.parsed("MCP_GIT_ROOTS")?;
+        config.roots = vars.read("MCP_GIT_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
         config.program = vars.text("MCP_GIT_PROGRAM").filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(config)
-    }
-}
-
-/// What a client's roots do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootsPolicy {
-    /// Nothing.
-    Ignore,
-    /// Only what lies both in a configured repository and in a root can be used. Roots never add anything.
-    Narrow,
-    /// As `Narrow`, but where nothing is configured, what lies in a root can be used.
-    Use,
-}
-
-impl FromStr for RootsPolicy {
-    type Err = Fault;
-
-    fn from_str(text: &str) -> Result<Self, Fault> {
-        match text {
-            "ignore" => Ok(Self::Ignore),
-            "narrow" => Ok(Self::Narrow),
-            "use" => Ok(Self::Use),
-            other => Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore, narrow or use.")),
-        }
     }
 }

@@ -22,7 +22,8 @@ mod remote;
 mod run;
 mod write;
 
-pub use config::{Config, RootsPolicy};
+pub use config::{Config, ROOTS};
+pub use linchpin_kit::RootsPolicy;
 
 use guard::{Guard, Listings, Mode, Reader};
 use linchpin::{Cx, Error, Server};
@@ -249,9 +250,10 @@ impl Git {
     /// Finds git and the configured repositories. The second part of the answer is warnings for stderr.
     ///
     /// # Errors
-    /// When git is not found, or a configured path is not in a repository.
+    /// When git is not found, a configured path is not in a repository, or roots are to do what they cannot do here.
     pub fn open(mut config: Config) -> Result<(Self, Vec<String>), Fault> {
         config.tools.grant(REMOTE, config.allow_remote);
+        config.roots.map(|policy| policy.among(ROOTS)).transpose()?;
         let program = Program::find(config.program.as_deref(), &config.environment)?;
         let mut warnings = Vec::new();
         let mut dirs = Vec::new();

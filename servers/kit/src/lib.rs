@@ -5,7 +5,7 @@
 //! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
 //! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
 //! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
-//! - [`root_path`], [`settled`]: a client's roots as paths, and where a path really leads;
+//! - [`RootsPolicy`], [`root_path`], [`settled`]: what a client's roots do, which paths they name, and where a path really leads;
 //! - [`near`]: what was probably meant by a name that there is not;
 //! - [`Vars`]: reading environment variables, with errors that name them.
 //!
@@ -25,7 +25,7 @@ pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, To
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip};
 pub use fault::Fault;
 pub use near::near;
-pub use roots::{root_path, settled};
+pub use roots::{RootsPolicy, root_path, settled};
 pub use shown::{Shown, Told, from_outside};
 pub use toolbox::Toolbox;
 pub use vars::Vars;

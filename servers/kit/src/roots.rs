@@ -1,11 +1,63 @@
-//! A client's roots as paths, and paths as they really are.
+//! A client's roots: what they do, which paths they name, and where paths really lead.
 
+use crate::Fault;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Links followed at the end of one path before it is given up.
 const LINKS_MAX: usize = 40;
+
+/// What a client's roots do (`--roots`). Not every server takes all of them: it says which in a list for
+/// [`RootsPolicy::parse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootsPolicy {
+    /// Nothing; the client is not asked for them.
+    Ignore,
+    /// Only what is both configured and in a root can be used. Roots never add anything.
+    Narrow,
+    /// Where nothing is configured, what is in a root can be used. Roots never add to what is configured.
+    Use,
+    /// Roots take the place of what is configured, as in the published filesystem server.
+    Replace,
+}
+
+impl RootsPolicy {
+    /// The policy of this word, out of those that a server takes.
+    ///
+    /// # Errors
+    /// When it is none of them; the hint names them.
+    pub fn parse(text: &str, taken: &[Self]) -> Result<Self, Fault> {
+        let found = taken.iter().find(|policy| policy.word() == text);
+        found.copied().ok_or_else(|| unknown(text, taken))
+    }
+
+    /// Itself if it is one of those that a server takes, for configurations that come from elsewhere than words.
+    ///
+    /// # Errors
+    /// As [`RootsPolicy::parse`].
+    pub fn among(self, taken: &[Self]) -> Result<Self, Fault> {
+        if taken.contains(&self) { Ok(self) } else { Err(unknown(self.word(), taken)) }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ignore => "ignore",
+            Self::Narrow => "narrow",
+            Self::Use => "use",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+fn unknown(word: &str, taken: &[RootsPolicy]) -> Fault {
+    let words: Vec<&str> = taken.iter().map(|policy| policy.word()).collect();
+    let words = match words.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        all => all.concat(),
+    };
+    Fault::new(format!("Unknown value for roots: {word}")).hint(format!("Use {words}."))
+}
 
 /// The path that a root names: a `file://` URI without a host or with `localhost`, percent signs decoded, or an absolute
 /// path. `None` for everything else, for example other schemes. The path need not exist.
@@ -81,6 +133,31 @@ pub fn settled(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_server_takes_its_own_policies_and_names_them() {
+        use RootsPolicy::{Ignore, Narrow, Replace, Use};
+        let all: &[RootsPolicy] = &[Ignore, Narrow, Use, Replace];
+        for (word, taken, expected) in [
+            ("ignore", all, Ok(Ignore)),
+            ("narrow", all, Ok(Narrow)),
+            ("use", all, Ok(Use)),
+            ("replace", all, Ok(Replace)),
+            ("x", all, Err("Use ignore, narrow, use or replace.")),
+            ("Use", all, Err("Use ignore, narrow, use or replace.")),
+            ("", all, Err("Use ignore, narrow, use or replace.")),
+            ("narrow", &all[..2], Ok(Narrow)),
+            ("use", &all[..2], Err("Use ignore or narrow.")),
+            ("replace", &all[..3], Err("Use ignore, narrow or use.")),
+            ("narrow", &all[..1], Err("Use ignore.")),
+        ] {
+            let told = |hint: &str| Fault::new(format!("Unknown value for roots: {word}")).hint(hint);
+            assert_eq!(RootsPolicy::parse(word, taken), expected.map_err(told), "{word} {taken:?}");
+            if let Some(policy) = all.iter().find(|policy| policy.word() == word) {
+                assert_eq!(policy.among(taken), RootsPolicy::parse(word, taken));
+            }
+        }
+    }
 
     #[cfg(unix)]
     #[test]

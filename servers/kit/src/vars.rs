@@ -58,8 +58,16 @@ impl<'a> Vars<'a> {
     /// # Errors
     /// When it cannot be read; the message names the variable.
     pub fn parsed<T: FromStr<Err = Fault>>(self, name: &str) -> Result<Option<T>, Fault> {
+        self.read(name, str::parse)
+    }
+
+    /// Anything that `read` can read from text and says what is wrong otherwise.
+    ///
+    /// # Errors
+    /// When it cannot be read; the message names the variable.
+    pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
         let Some(value) = self.text(name) else { return Ok(None) };
-        value.parse().map(Some).map_err(|fault: Fault| {
+        read(&value).map(Some).map_err(|fault: Fault| {
             let named = Fault::new(format!("{name}: {}", fault.message()));
             fault.advice().map_or(named.clone(), |advice| named.hint(advice))
         })

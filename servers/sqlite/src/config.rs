@@ -1,14 +1,17 @@
 //! What the operator may configure.
 
-use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
+use linchpin_kit::{Fault, RootsPolicy, TEXT_BYTES_MAX, ToolChoice, Vars};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::guard::{self, Place};
 
 /// The flag that offers `sqlite_import_csv`.
 pub const IMPORT_DIR: &str = "--import-dir";
+
+/// What a client's roots may do here. With `Narrow` a client that has roots can use the database only if it lies in one of
+/// them, and nothing is opened or created before a call that may.
+pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow];
 
 /// The database of the published server where none is named.
 const DB_PATH: &str = "./sqlite_mcp_server.db";
@@ -37,8 +40,8 @@ pub struct Config {
     pub memo_file: Option<PathBuf>,
     /// The directory that CSV files are imported from. Default none: importing is not offered.
     pub import_dir: Option<PathBuf>,
-    /// What a client's roots do; `None` is `Narrow` for the default path, which nobody named, and `Ignore` otherwise.
-    /// (`--roots`)
+    /// What a client's roots do, one of [`ROOTS`]; `None` is `Narrow` for the default path, which nobody named, and `Ignore`
+    /// otherwise. (`--roots`)
     pub roots: Option<RootsPolicy>,
     /// Which tools are offered. `read_only` here opens the file read-only.
     pub tools: ToolChoice,
@@ -63,28 +66,6 @@ impl Default for Config {
     }
 }
 
-/// What a client's roots do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootsPolicy {
-    /// Nothing.
-    Ignore,
-    /// A client that has roots can use the database only if it lies in one of them. Nothing is opened or created before a
-    /// call that may.
-    Narrow,
-}
-
-impl FromStr for RootsPolicy {
-    type Err = Fault;
-
-    fn from_str(text: &str) -> Result<Self, Fault> {
-        match text {
-            "ignore" => Ok(Self::Ignore),
-            "narrow" => Ok(Self::Narrow),
-            other => Err(Fault::new(format!("Unknown value for roots: {other}")).hint("Use ignore or narrow.")),
-        }
-    }
-}
-
 impl Config {
     /// The default changed by the `MCP_SQLITE_*` variables: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT` and
     /// `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and
@@ -100,7 +81,7 @@ impl Config {
         }
         config.memo_file = path("MCP_SQLITE_MEMO_FILE");
         config.import_dir = path("MCP_SQLITE_IMPORT_DIR");
-        config.roots = vars.parsed("MCP_SQLITE_ROOTS")?;
+        config.roots = vars.read("MCP_SQLITE_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
         vars.switch("MCP_SQLITE_CREATE", &mut config.create)?;
         vars.switch("MCP_SQLITE_FOREIGN_KEYS", &mut config.foreign_keys)?;
         vars.switch("MCP_SQLITE_COMPAT_REPR", &mut config.compat_repr)?;
@@ -124,7 +105,8 @@ impl Config {
         within("The number of rows", (1..=100_000).contains(&self.max_rows), "1 to 100,000")?;
         within("The number of bytes", (1_000..=10_000_000).contains(&self.max_bytes), "1,000 to 10,000,000")?;
         let timeout = Duration::from_millis(10)..=Duration::from_secs(3_600);
-        within("The timeout", timeout.contains(&self.timeout), "1 to 3,600 seconds")
+        within("The timeout", timeout.contains(&self.timeout), "1 to 3,600 seconds")?;
+        self.roots.map_or(Ok(()), |policy| policy.among(ROOTS).map(drop))
     }
 
     /// What a client's roots do here. A database in memory lies nowhere.
@@ -234,6 +216,8 @@ mod tests {
             |c| c.max_bytes = 10,
             |c| c.timeout = Duration::ZERO,
             |c| c.timeout = Duration::from_secs(4_000),
+            |c| c.roots = Some(RootsPolicy::Use),
+            |c| c.roots = Some(RootsPolicy::Replace),
         ];
         for change in cases {
             let mut config = Config::default();

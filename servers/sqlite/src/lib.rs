@@ -18,8 +18,9 @@ mod rows;
 mod schema;
 mod sql;
 
-pub use config::{Config, IMPORT_DIR, RootsPolicy};
+pub use config::{Config, IMPORT_DIR, ROOTS};
 pub use import::{ImportCsv, Imported};
+pub use linchpin_kit::RootsPolicy;
 pub use memo::{AppendInsight, Appended};
 pub use query::{CreateTable, Created, Explain, Plan, PlanStep, ReadQuery, Rows, WriteQuery, Written};
 pub use rows::{Cell, Params};

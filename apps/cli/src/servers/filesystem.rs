@@ -3,8 +3,8 @@
 use super::{Main, Native};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
-use linchpin_filesystem::{Config, Filesystem, SERVICE};
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_filesystem::{Config, Filesystem, ROOTS, SERVICE};
+use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesystemArgs {
@@ -83,7 +83,7 @@ impl Native for FilesystemArgs {
             config.follow_symlinks = policy.parse()?;
         }
         if let Some(policy) = &self.roots {
-            config.roots = Some(policy.parse()?);
+            config.roots = Some(RootsPolicy::parse(policy, ROOTS)?);
         }
         Ok(config)
     }

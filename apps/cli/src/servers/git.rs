@@ -4,8 +4,8 @@ use super::{Main, Native};
 use crate::exit::Exit;
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
-use linchpin_git::{Config, Git, SERVICE};
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_git::{Config, Git, ROOTS, SERVICE};
+use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Native for GitArgs {
             *set |= given;
         }
         if let Some(policy) = &self.roots {
-            config.roots = Some(policy.parse()?);
+            config.roots = Some(RootsPolicy::parse(policy, ROOTS)?);
         }
         if let Some(seconds) = self.timeout {
             config.timeout = Duration::from_secs(seconds);

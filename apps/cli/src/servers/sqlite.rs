@@ -3,8 +3,8 @@
 use super::{Main, Native};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
-use linchpin_sqlite::{Config, SERVICE, Sqlite};
+use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
+use linchpin_sqlite::{Config, ROOTS, SERVICE, Sqlite};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl Native for SqliteArgs {
             config.import_dir = self.import_dir;
         }
         if let Some(policy) = &self.roots {
-            config.roots = Some(policy.parse()?);
+            config.roots = Some(RootsPolicy::parse(policy, ROOTS)?);
         }
         Ok(config)
     }
