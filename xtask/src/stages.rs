@@ -47,7 +47,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "interop-client", what: "our client against servers of others", run: interop::servers::check },
     Stage { name: "published", what: "our servers beside the published ones: the same texts", run: published::check },
     Stage { name: "postgres", what: "the PostgreSQL server against a real PostgreSQL", run: postgres::check },
-    Stage { name: "keyring", what: "tokens in a real keyring", run: keyring::check },
+    Stage { name: "keyring", what: "tokens and secrets in a real keyring", run: keyring::check },
     Stage {
         name: "fuzz-smoke",
         what: "every fuzz target for a few seconds",

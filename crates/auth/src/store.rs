@@ -2,7 +2,8 @@
 //!
 //! What is kept is keyed by who issued it and for which resource, so that a token can never be sent to a server it was
 //! not issued for. [`MemoryStore`] forgets when the program ends; [`FileStore`] is one file that only its owner can
-//! read; `KeyringStore` (feature `keyring`) is the keyring of the operating system.
+//! read; `KeyringStore` (feature `keyring`) is the keyring of the operating system. `keyring_password` reads what others
+//! keep there.
 
 mod file;
 #[cfg(feature = "keyring")]
@@ -12,7 +13,7 @@ mod private;
 
 pub use file::FileStore;
 #[cfg(feature = "keyring")]
-pub use keyring::KeyringStore;
+pub use keyring::{KeyringStore, keyring_password};
 pub use memory::MemoryStore;
 
 use crate::secret::Secret;

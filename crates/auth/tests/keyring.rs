@@ -20,10 +20,17 @@ fn value(token: &str) -> Stored {
     Stored { tokens: Some(tokens), ..Stored::default() }
 }
 
+fn wanted() -> bool {
+    let wanted = std::env::var_os("LINCHPIN_TEST_KEYRING").is_some();
+    if !wanted {
+        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the person's keyring");
+    }
+    wanted
+}
+
 #[tokio::test]
 async fn the_real_keyring_keeps_replaces_lists_and_forgets() {
-    if std::env::var_os("LINCHPIN_TEST_KEYRING").is_none() {
-        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the person's keyring");
+    if !wanted() {
         return;
     }
     let service = format!("linchpin-test-{}", std::process::id());
@@ -57,4 +64,40 @@ async fn the_real_keyring_keeps_replaces_lists_and_forgets() {
         assert_eq!(store.load(key).await.unwrap(), None);
     }
     assert_eq!(store.list().await.unwrap(), []);
+}
+
+#[cfg(target_os = "linux")]
+mod words_of_others {
+    use super::wanted;
+    use linchpin_auth::store::keyring_password;
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    /// The tool of the Secret Service, as the documentation has it.
+    fn secret_tool(words: &[&str], password: &str) {
+        let mut tool = Command::new("secret-tool").args(words).stdin(Stdio::piped()).spawn().expect("secret-tool");
+        tool.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+        assert!(tool.wait().unwrap().success(), "{words:?}");
+    }
+
+    #[test]
+    fn a_password_that_the_systems_own_tool_keeps_is_found() {
+        if !wanted() {
+            return;
+        }
+        let service = format!("linchpin-test-words-{}", std::process::id());
+        let entry = ["service", &service, "username", "reader"];
+        let find =
+            |account: &str| keyring_password(&service, account).map(|found| found.map(|one| one.expose().to_owned()));
+        assert_eq!(find("reader").unwrap(), None);
+        secret_tool(&[&["store", "--label=A test"][..], &entry].concat(), "geheim ü");
+        assert_eq!(find("reader").unwrap().as_deref(), Some("geheim ü"));
+        assert_eq!(find("writer").unwrap(), None);
+        // With more attributes it is another entry, and fits as well.
+        secret_tool(&[&["store", "--label=A test"][..], &entry, &["more", "1"]].concat(), "hunter2");
+        let error = find("reader").unwrap_err().to_string();
+        assert_eq!(error, "the keyring has several such entries");
+        secret_tool(&[&["clear"][..], &entry].concat(), "");
+        assert_eq!(find("reader").unwrap(), None);
+    }
 }

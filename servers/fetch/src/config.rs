@@ -38,7 +38,7 @@ pub struct Config {
     pub timeout_ms: u64,
     /// How long a page is kept, in milliseconds; 0 keeps nothing. Default 300,000 (`--cache-ttl`, in seconds).
     pub cache_ttl_ms: u64,
-    /// How often a busy server is asked again. Default 3 (`--retries`).
+    /// How often a busy server is asked again, at most 3. Default 3 (`--retries`).
     pub retries_max: u32,
     /// Headers for single hosts (`--header`).
     pub headers: Vec<HostHeader>,
@@ -75,8 +75,9 @@ impl Default for Config {
 
 impl Config {
     /// The configuration that the environment describes: `MCP_FETCH_` and the name of the flag in capitals. Lists are
-    /// separated by commas, headers by newlines; `MCP_FETCH_HEADERS_FILE` names a file of headers. The variables of proxies
-    /// (`HTTPS_PROXY`, …) are read when a request is made.
+    /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also lie in a file
+    /// (`MCP_FETCH_HEADERS_FILE`) or in the keyring (`MCP_FETCH_HEADERS_KEYRING`). The variables of proxies (`HTTPS_PROXY`, …)
+    /// are read when a request is made.
     ///
     /// # Errors
     /// When a variable cannot be understood. Errors hold no value of a header.
@@ -93,8 +94,8 @@ impl Config {
         ] {
             vars.switch(name, target)?;
         }
-        if let Some(proxy) = vars.text("MCP_FETCH_PROXY_URL").filter(|value| !value.is_empty()) {
-            config.proxy_url = Some(read_proxy(&proxy)?);
+        if let Some(proxy) = vars.secret("MCP_FETCH_PROXY_URL")? {
+            config.proxy_url = Some(read_proxy(proxy.reveal())?);
         }
         for (name, target) in [
             ("MCP_FETCH_ALLOW_PRIVATE_HOST", &mut config.allow_private_hosts),
@@ -112,13 +113,8 @@ impl Config {
             vars.number(name, &mut seconds)?;
             *target = seconds.saturating_mul(1_000);
         }
-        let mut headers = vars.list("MCP_FETCH_HEADERS", '\n').unwrap_or_default();
-        if let Some(path) = vars.text("MCP_FETCH_HEADERS_FILE").filter(|path| !path.is_empty()) {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|e| Fault::new(format!("MCP_FETCH_HEADERS_FILE cannot be read: {path}: {e}")))?;
-            headers.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
-        }
-        config.headers = headers.iter().map(|line| line.parse()).collect::<Result<_, _>>()?;
+        let headers = vars.secret_lines("MCP_FETCH_HEADERS")?;
+        config.headers = headers.iter().map(|line| line.reveal().parse()).collect::<Result<_, _>>()?;
         Ok(config)
     }
 
@@ -156,7 +152,7 @@ impl Config {
             deny_hosts: self.deny_hosts.clone(),
             trusted_hosts: self.allow_private_hosts.clone(),
             decompress: true,
-            retries_max: self.retries_max.min(10),
+            retries_max: self.retries_max,
             ..WebOptions::default()
         }
     }

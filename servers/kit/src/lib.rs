@@ -7,7 +7,7 @@
 //! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
 //! - [`RootsPolicy`], [`root_path`], [`settled`]: what a client's roots do, which paths they name, and where a path really leads;
 //! - [`near`]: what was probably meant by a name that there is not;
-//! - [`Vars`]: reading environment variables, with errors that name them.
+//! - [`Vars`]: reading environment variables, with errors that name them; [`Secret`]: what is never shown.
 //!
 //! The HTTP client that servers share is `linchpin::transport::web`. This crate must never know: transports, protocol eras,
 //! command lines, and any one server.
@@ -28,4 +28,4 @@ pub use near::near;
 pub use roots::{RootsPolicy, root_path, settled};
 pub use shown::{Shown, Told, from_outside};
 pub use toolbox::Toolbox;
-pub use vars::Vars;
+pub use vars::{Keyring, Secret, Vars};

@@ -1,18 +1,150 @@
-//! Reading environment variables, with errors that name them.
+//! Reading environment variables, with errors that name them, and secrets from where operators keep them.
 
 use crate::{Fault, ToolChoice};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::str::FromStr;
+
+/// Bytes of a file that holds a secret; a longer one is refused.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
+
+/// A text that is never shown: its `Debug` says nothing of it, and it has no `Display`.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps this text from being shown.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that sends it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn first_line(self, name: &str, source: &str) -> Result<Option<Self>, Fault> {
+        match self.0.lines().next() {
+            Some(line) if !line.is_empty() => Ok(Some(Self::new(line))),
+            _ => Err(Fault::new(format!("{name}_{source}: the first line there is empty"))),
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+/// Looks a secret up in the keyring of the operating system: its service, its account. An error says what is wrong and what
+/// to do, and holds nothing of a secret.
+pub type Keyring<'a> = dyn Fn(&str, &str) -> Result<Secret, Fault> + 'a;
 
 /// The environment, as a function, so that tests bring their own: `Vars::new(&|name| std::env::var(name).ok())`.
 #[derive(Clone, Copy)]
 pub struct Vars<'a> {
     get: &'a dyn Fn(&str) -> Option<String>,
+    keyring: Option<&'a Keyring<'a>>,
 }
 
 impl<'a> Vars<'a> {
-    /// Over this function.
+    /// Over this function, without a keyring.
     pub fn new(get: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { get }
+        Self { get, keyring: None }
+    }
+
+    /// With a keyring for the secrets that variables place there.
+    #[must_use]
+    pub fn keyring(self, look: &'a Keyring<'a>) -> Self {
+        Self { keyring: Some(look), ..self }
+    }
+
+    /// A secret of one line: the value of the variable; else the first line of the file that `<NAME>_FILE` names; else the
+    /// first line of what the keyring keeps at `<NAME>_KEYRING`, which is `SERVICE/ACCOUNT` (the account is what stands after
+    /// the last `/`). Empty variables do not count, and no source is asked after one that had the secret.
+    ///
+    /// # Errors
+    /// When the file or the keyring has no such secret to give. The error names the variable and the place, and holds nothing
+    /// of what is there.
+    pub fn secret(self, name: &str) -> Result<Option<Secret>, Fault> {
+        self.secret_of(&[name])
+    }
+
+    /// The same for a secret with several names: each kind of source is asked for all names before the next kind is.
+    ///
+    /// # Errors
+    /// As [`Vars::secret`].
+    pub fn secret_of(self, names: &[&str]) -> Result<Option<Secret>, Fault> {
+        if let Some(value) = names.iter().find_map(|name| self.filled(name)) {
+            return Ok(Some(Secret(value)));
+        }
+        for name in names {
+            if let Some(secret) = self.secret_in_file(name)? {
+                return secret.first_line(name, "FILE");
+            }
+        }
+        for name in names {
+            if let Some(secret) = self.secret_in_keyring(name)? {
+                return secret.first_line(name, "KEYRING");
+            }
+        }
+        Ok(None)
+    }
+
+    /// Secrets of a line each, from all three sources together, in the order of [`Vars::secret`]. Blanks around lines and
+    /// empty lines are dropped.
+    ///
+    /// # Errors
+    /// As [`Vars::secret`].
+    pub fn secret_lines(self, name: &str) -> Result<Vec<Secret>, Fault> {
+        let sources = [self.filled(name).map(Secret), self.secret_in_file(name)?, self.secret_in_keyring(name)?];
+        let lines = sources.iter().flatten().flat_map(|secret| secret.0.lines());
+        Ok(lines.map(str::trim).filter(|line| !line.is_empty()).map(Secret::new).collect())
+    }
+
+    fn filled(self, name: &str) -> Option<String> {
+        self.text(name).filter(|value| !value.is_empty())
+    }
+
+    fn secret_in_file(self, name: &str) -> Result<Option<Secret>, Fault> {
+        let name = format!("{name}_FILE");
+        let Some(path) = self.filled(&name) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes));
+        let why = match read {
+            Err(e) => e.to_string(),
+            Ok(_) if bytes.len() as u64 > SECRET_BYTES_MAX => format!("it is larger than {SECRET_BYTES_MAX} bytes"),
+            Ok(_) => match String::from_utf8(bytes) {
+                Ok(text) => return Ok(Some(Secret(text))),
+                // The error holds the bytes.
+                Err(_) => "it is not text in UTF-8".to_owned(),
+            },
+        };
+        Err(Fault::new(format!("{name} cannot be read: {path}: {why}")))
+    }
+
+    fn secret_in_keyring(self, name: &str) -> Result<Option<Secret>, Fault> {
+        let name = format!("{name}_KEYRING");
+        let Some(place) = self.filled(&name) else { return Ok(None) };
+        // Whoever put the secret itself there should not find it in a log.
+        let (service, account) = match place.rsplit_once('/') {
+            Some((service, account)) if !service.is_empty() && !account.is_empty() => (service, account),
+            _ => return Err(Fault::new(format!("{name} names no entry of a keyring")).hint("Write SERVICE/ACCOUNT.")),
+        };
+        let Some(look) = self.keyring else {
+            return Err(Fault::new(format!("{name}: this program reads no keyrings")));
+        };
+        look(service, account).map(Some).map_err(|fault| named(&name, &fault))
     }
 
     /// The variable as it is; `None` when it is not set.
@@ -67,10 +199,7 @@ impl<'a> Vars<'a> {
     /// When it cannot be read; the message names the variable.
     pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
         let Some(value) = self.text(name) else { return Ok(None) };
-        read(&value).map(Some).map_err(|fault: Fault| {
-            let named = Fault::new(format!("{name}: {}", fault.message()));
-            fault.advice().map_or(named.clone(), |advice| named.hint(advice))
-        })
+        read(&value).map(Some).map_err(|fault| named(name, &fault))
     }
 
     /// The choice of tools from `<PREFIX>_READ_ONLY`, `_ENABLE_TOOLS`, `_DISABLE_TOOLS`, `_TOOLSETS` (separated by `,`) and
@@ -89,5 +218,109 @@ impl<'a> Vars<'a> {
             choice.prefix = tool_prefix;
         }
         Ok(choice)
+    }
+}
+
+/// The fault with the variable's name before it.
+fn named(name: &str, fault: &Fault) -> Fault {
+    let named = Fault::new(format!("{name}: {}", fault.message()));
+    fault.advice().map_or(named.clone(), |advice| named.hint(advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    const HIDDEN: &str = "hunter2";
+
+    /// What the variables say, with a keyring that knows one entry and writes down what it is asked for.
+    fn ask<T>(
+        variables: &[(&str, &str)],
+        what: impl Fn(Vars<'_>) -> Result<T, Fault>,
+    ) -> (Result<T, Fault>, Vec<String>) {
+        let asked = RefCell::new(Vec::new());
+        let get = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        let look = |service: &str, account: &str| {
+            asked.borrow_mut().push(format!("{service}|{account}"));
+            match account {
+                "known" => Ok(Secret::new("from the keyring\nrest\n")),
+                _ => Err(Fault::new("nothing is kept there").hint("Keep it there.")),
+            }
+        };
+        let said = what(Vars::new(&get).keyring(&look));
+        (said, asked.into_inner())
+    }
+
+    fn file(name: &str, bytes: &[u8]) -> String {
+        let path = std::env::temp_dir().join(format!("linchpin-kit-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+
+    #[test]
+    fn a_secret_comes_from_the_variable_then_the_file_then_the_keyring() {
+        let path = file("order", b"from the file\r\nrest\n");
+        let (all, empty) = (("KEY", "said"), ("KEY", ""));
+        let (by_file, by_ring) = (("KEY_FILE", path.as_str()), ("KEY_KEYRING", "https://a.test/x/known"));
+        for (variables, want, asked) in [
+            (vec![], None, 0),
+            (vec![all, by_file, by_ring], Some("said"), 0),
+            (vec![empty, by_file, by_ring], Some("from the file"), 0),
+            (vec![empty, ("KEY_FILE", ""), by_ring], Some("from the keyring"), 1),
+            (vec![("OTHER", "x"), ("OTHER_FILE", "/nowhere")], None, 0),
+        ] {
+            let (said, places) = ask(&variables, |vars| vars.secret("KEY"));
+            assert_eq!(said.unwrap().as_ref().map(Secret::reveal), want, "{variables:?}");
+            assert_eq!(places, vec!["https://a.test/x|known"; asked]);
+        }
+        // The kind of source counts before the order of names.
+        let (said, _) = ask(&[by_file, ("ALIAS", "alias")], |vars| vars.secret_of(&["KEY", "ALIAS"]));
+        assert_eq!(said.unwrap().unwrap().reveal(), "alias");
+        let (said, _) = ask(&[("ALIAS_FILE", &path), by_ring], |vars| vars.secret_of(&["KEY", "ALIAS"]));
+        assert_eq!(said.unwrap().unwrap().reveal(), "from the file");
+        // Lines add up.
+        let (said, _) = ask(&[("KEY", " a \n\nb"), by_file, by_ring], |vars| vars.secret_lines("KEY"));
+        let lines: Vec<String> = said.unwrap().iter().map(|secret| secret.reveal().to_owned()).collect();
+        assert_eq!(lines, ["a", "b", "from the file", "rest", "from the keyring", "rest"]);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_nothing_of_it_is_shown() {
+        let binary = file("binary", b"hunter2 \xff");
+        let large = file("large", "hunter2 ".repeat(1 << 18).as_bytes());
+        for (variable, value, says) in [
+            ("KEY_FILE", "/nowhere/key", "KEY_FILE cannot be read: /nowhere/key: "),
+            ("KEY_FILE", &binary, "not text in UTF-8"),
+            ("KEY_FILE", &large, "larger than 1048576 bytes"),
+            ("KEY_KEYRING", HIDDEN, "KEY_KEYRING names no entry of a keyring\nHint: Write SERVICE/ACCOUNT."),
+            ("KEY_KEYRING", "hunter2/", "KEY_KEYRING names no entry of a keyring"),
+            ("KEY_KEYRING", "a/b", "KEY_KEYRING: nothing is kept there\nHint: Keep it there."),
+        ] {
+            for fault in [
+                ask(&[(variable, value)], |vars| vars.secret("KEY")).0.map(|_| ()).unwrap_err(),
+                ask(&[(variable, value)], |vars| vars.secret_lines("KEY")).0.map(|_| ()).unwrap_err(),
+            ] {
+                assert!(fault.to_string().contains(says), "{fault}");
+                assert!(!format!("{fault:?}").contains(HIDDEN), "{fault:?}");
+            }
+        }
+        let get = |name: &str| (name == "KEY_KEYRING").then(|| "a/b".to_owned());
+        let fault = Vars::new(&get).secret("KEY").unwrap_err();
+        assert_eq!(fault.message(), "KEY_KEYRING: this program reads no keyrings");
+        let blank = file("blank", b"\nhunter2");
+        let fault = ask(&[("KEY_FILE", &blank)], |vars| vars.secret("KEY")).0.unwrap_err();
+        assert_eq!(fault.message(), "KEY_FILE: the first line there is empty");
+        for path in [binary, large, blank] {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let secret: Secret = serde_json::from_str("\"hunter2\"").unwrap();
+        assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "*** Some(***)");
+        assert_eq!(secret.reveal(), HIDDEN);
     }
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::Access;
-use linchpin_kit::{Fault, ToolChoice, Vars};
+use linchpin_kit::{Fault, Secret, ToolChoice, Vars};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,29 +12,6 @@ use std::time::Duration;
 
 /// Bytes of a password, service or configuration file that are read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// A text that is never shown.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps this text from being shown.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// Whether and how a connection is encrypted, as libpq's `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,10 +106,8 @@ impl Default for Config {
 pub struct Environment {
     /// Connection parameters by their libpq names (`host`, `port`, `user`, `dbname`, `sslmode`, …).
     pub parameters: BTreeMap<String, String>,
-    /// `PGPASSWORD`.
+    /// `PGPASSWORD`, or what `PGPASSWORD_FILE` or `PGPASSWORD_KEYRING` lead to.
     pub password: Option<Secret>,
-    /// `PGPASSWORD_FILE`: a file whose first line is the password.
-    pub password_file: Option<PathBuf>,
     /// `PGPASSFILE`, or `~/.pgpass`.
     pub pass_file: Option<PathBuf>,
     /// `PGSERVICEFILE`, or `~/.pg_service.conf`.
@@ -176,7 +151,7 @@ const PARAMETERS: [(&str, &str); 27] = [
 ];
 
 impl Config {
-    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`), the `PG*` variables, and `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`,
+    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`, `…_KEYRING`), the `PG*` variables, and `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`,
     /// `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and `_LOCK_TIMEOUT` (milliseconds),
     /// `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every server.
     ///
@@ -185,12 +160,7 @@ impl Config {
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
         let text = |name: &str| vars.text(name).filter(|value| !value.is_empty());
-        config.url = text("DATABASE_URL").or_else(|| text("DATABASE_URI")).map(Secret::new);
-        for name in ["DATABASE_URL_FILE", "DATABASE_URI_FILE"] {
-            if let (None, Some(path)) = (&config.url, text(name)) {
-                config.url = Some(Secret::new(first_line(Path::new(&path))?));
-            }
-        }
+        config.url = vars.secret_of(&["DATABASE_URL", "DATABASE_URI"])?;
         config.file = text("MCP_POSTGRES_CONFIG").map(PathBuf::from);
         config.access = vars.parsed("MCP_POSTGRES_ACCESS_MODE")?.unwrap_or(config.access);
         config.schemas = vars.list("MCP_POSTGRES_SCHEMAS", ',').unwrap_or_default();
@@ -214,8 +184,7 @@ impl Config {
                 .iter()
                 .filter_map(|(name, parameter)| Some(((*parameter).to_owned(), text(name)?)))
                 .collect(),
-            password: text("PGPASSWORD").map(Secret::new),
-            password_file: text("PGPASSWORD_FILE").map(PathBuf::from),
+            password: vars.secret("PGPASSWORD")?,
             pass_file: text("PGPASSFILE").map(PathBuf::from).or_else(|| at_home(".pgpass")),
             service_file: text("PGSERVICEFILE").map(PathBuf::from).or_else(|| at_home(".pg_service.conf")),
             root_certificate: at_home(".postgresql/root.crt"),
@@ -292,12 +261,6 @@ struct Entry {
     url: Secret,
     password_file: Option<PathBuf>,
     schemas: Option<Vec<String>>,
-}
-
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Secret)
-    }
 }
 
 /// A place a server listens at.
@@ -496,10 +459,9 @@ impl Target {
         target.password = match (password_file, get("password")) {
             (Some(path), _) => Some(Secret::new(first_line(path)?)),
             (None, Some(password)) => Some(Secret::new(password)),
-            (None, None) => match (&environment.password, &environment.password_file) {
-                (Some(password), _) => Some(password.clone()),
-                (None, Some(path)) => Some(Secret::new(first_line(path)?)),
-                (None, None) => target.password_from_file(environment.pass_file.as_deref(), warnings),
+            (None, None) => match &environment.password {
+                Some(password) => Some(password.clone()),
+                None => target.password_from_file(environment.pass_file.as_deref(), warnings),
             },
         };
         Ok(target)
@@ -875,10 +837,24 @@ mod tests {
         assert_eq!(password("postgres://u@h/d:e", &config).as_deref(), Some("a:b\\c"));
         assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("any"));
         assert_eq!(password("postgres://v@h/other", &config), None);
-        config.environment.password_file = Some(file);
-        assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("from-file"));
-        config.environment.password = Some(Secret::new("from-env"));
-        assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("from-env"));
+        let from = |pairs: &[(&str, &str)]| {
+            let vars = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            let look = |service: &str, account: &str| Ok(Secret::new(format!("{account} of {service}")));
+            Config::from_env(Vars::new(&vars).keyring(&look)).unwrap().environment.password
+        };
+        let (file, ring) = (("PGPASSWORD_FILE", file.to_str().unwrap()), ("PGPASSWORD_KEYRING", "shop/u"));
+        for (pairs, expected) in [
+            (&[ring][..], "u of shop"),
+            (&[ring, file], "from-file"),
+            (&[ring, file, ("PGPASSWORD", "from-env")], "from-env"),
+        ] {
+            config.environment.password = from(pairs);
+            assert_eq!(
+                password("postgres://u@h/other", &config).as_deref(),
+                Some(expected),
+                "before the password file"
+            );
+        }
         assert_eq!(password("postgres://u:in-url@h/other", &config).as_deref(), Some("in-url"));
         let t = resolve("service=two", &config).unwrap();
         assert_eq!((t.hosts, t.user.as_str(), t.database.as_str()), (vec![Host::Tcp("other".into(), 9)], "u2", "d2"));

@@ -26,7 +26,8 @@ use std::time::Duration;
 
 pub use catalog::{Describe, Health, ListObjects, ListSchemas, Listed, Report, TopBy, TopQueries};
 pub use cell::Cell;
-pub use config::{Config, Environment, Secret, SslMode};
+pub use config::{Config, Environment, SslMode};
+pub use linchpin_kit::Secret;
 pub use tools::{Changed, Column, Execute, Explain, Plan, Query, Ran, Rows};
 
 /// Whether statements may change anything.

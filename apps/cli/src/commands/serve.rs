@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::place::{Card, PlaceArgs, without_alias};
-use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs};
+use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, keyring};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use linchpin::server::Server;
 use linchpin_kit::Vars;
@@ -56,7 +56,7 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
         Serve::One(entry, matches) => alone(entry, matches),
         Serve::Several(args) => {
             let read = Environment::default();
-            let together = args.open(Vars::new(&|name| read.get(name)))?;
+            let together = args.open(Vars::new(&|name| read.get(name)).keyring(&keyring))?;
             go(together.server, together.place, &together.name, together.words, read)
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
 /// Serves one server under its published names.
 pub(crate) fn alone(entry: &'static Entry, matches: ArgMatches) -> Result<(), Failure> {
     let read = Environment::default();
-    let Alone { server, place, words } = entry.alone(matches, Vars::new(&|name| read.get(name)))?;
+    let Alone { server, place, words } = entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring))?;
     go(server, place, entry.name, words, read)
 }
 

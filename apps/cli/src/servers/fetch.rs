@@ -67,7 +67,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "SECONDS")]
     cache_ttl: Option<u64>,
 
-    /// How often a busy site is asked again [default: 3].
+    /// How often a busy site is asked again, at most 3 [default: 3].
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
 
@@ -104,7 +104,9 @@ impl Native for FetchArgs {
   linchpin serve fetch --allow-private-host wiki.internal
 ";
     const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_FETCH_ and its name (headers: \
-                                 MCP_FETCH_HEADERS, or the file MCP_FETCH_HEADERS_FILE, a line each); the command line wins.";
+                                 MCP_FETCH_HEADERS, a line each); the command line wins. MCP_FETCH_HEADERS_FILE names a file \
+                                 of headers, MCP_FETCH_HEADERS_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs \
+                                 built with the feature keyring).";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Nothing;
     const SECRETS: &'static [&'static str] = &["header"];

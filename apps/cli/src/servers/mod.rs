@@ -14,6 +14,7 @@
 //! The server is then `linchpin serve NAME`, one of several (`NAME`, `NAME:VALUE`, `'NAME --flag'`), `mcp-server-NAME`, and
 //! in every help text; `tests/servers.rs` wants a row for it.
 
+mod keyring;
 mod several;
 mod tools;
 
@@ -36,6 +37,7 @@ mod sqlite;
 #[cfg(feature = "time")]
 mod time;
 
+pub(crate) use keyring::keyring;
 pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
 

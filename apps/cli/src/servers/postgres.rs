@@ -71,7 +71,9 @@ impl Native for PostgresArgs {
   PGPASSWORD_FILE=/run/secrets/db linchpin serve postgres 'postgres://reader@db/shop?sslmode=verify-full'
   linchpin serve postgres --config databases.toml --schemas app
 ";
-    const NOTES: &'static str = "PGHOST, PGUSER, PGPASSWORD, PGSERVICE, ~/.pgpass and the like work as in psql. Each flag has an \
+    const NOTES: &'static str = "PGHOST, PGUSER, PGPASSWORD, PGSERVICE, ~/.pgpass and the like work as in psql; \
+                                 PGPASSWORD_FILE names a file with the password, PGPASSWORD_KEYRING=SERVICE/ACCOUNT an entry \
+                                 of the keyring (in programs built with the feature keyring). Each flag has an \
                                  environment variable of the same meaning, MCP_POSTGRES_ and its name; the command line wins.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Word;

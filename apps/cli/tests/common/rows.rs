@@ -9,6 +9,7 @@ use std::process::Command;
 mod cluster;
 
 /// A server to try.
+#[allow(dead_code, reason = "each test uses its own part")]
 pub(crate) struct Row {
     /// The name after `linchpin serve` and `mcp-server-`.
     pub(crate) name: &'static str,
@@ -26,11 +27,11 @@ pub(crate) struct Row {
     /// Part of what the tool says.
     pub(crate) says: String,
     /// What it needs to live.
-    #[allow(dead_code, reason = "it only has to live")]
     pub(crate) keep: Vec<Box<dyn std::any::Any>>,
 }
 
 impl Row {
+    #[allow(dead_code, reason = "each test uses its own part")]
     pub(crate) fn words(&self) -> Vec<String> {
         self.original.iter().chain(&self.ours).cloned().collect()
     }

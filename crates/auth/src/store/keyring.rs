@@ -3,6 +3,7 @@
 use super::private::{self, Lock};
 use super::{StoreKey, Stored, TokenStore};
 use crate::jwt::fresh_id;
+use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring_core::{CredentialStore, Entry, Error};
@@ -14,12 +15,14 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use zeroize::Zeroizing;
 
 /// How long the keyring may take, which includes the person who is asked for its password.
 const WAIT: Duration = Duration::from_secs(120);
+const LATE: &str = "the keyring did not answer within two minutes; is it asking for its password?";
 
 /// What one entry of the keyring may hold, in bytes. Windows refuses more than 2560; the others have no such limit.
 const PART_BYTES_MAX: usize = if cfg!(windows) { 2048 } else { 1 << 20 };
@@ -83,10 +86,9 @@ impl KeyringStore {
             answered.await.unwrap_or_else(|_| Err(io::Error::other("the keyring's library panicked")))
         };
         Box::pin(async move {
-            let late = "the keyring did not answer within two minutes; is it asking for its password?";
             tokio::time::timeout(WAIT, done)
                 .await
-                .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
+                .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, LATE)))
         })
     }
 }
@@ -126,6 +128,48 @@ impl TokenStore for KeyringStore {
 
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>> {
         self.aside(|ring| Ok(ring.index()?.into_iter().collect()))
+    }
+}
+
+/// A password that the person or another program keeps in the keyring under a service and an account; `None` when there is
+/// none. It is only read.
+///
+/// The operating system's own tools write such entries so that this finds them:
+///
+/// - the Secret Service: `secret-tool store --label=… service SERVICE username ACCOUNT`;
+/// - macOS: `security add-generic-password -s SERVICE -a ACCOUNT -w`;
+/// - Windows: `cmdkey /generic:ACCOUNT.SERVICE /user:ACCOUNT /pass`.
+///
+/// This blocks: the keyring may ask the person for its password, and is given two minutes for that.
+///
+/// # Errors
+/// When the keyring cannot be asked, does not answer in time, or has several such entries. Errors hold nothing that was read.
+pub fn keyring_password(service: &str, account: &str) -> io::Result<Option<Secret>> {
+    let (service, account) = (service.to_owned(), account.to_owned());
+    let (answer, answered) = std::sync::mpsc::channel();
+    // As above: nobody can stop a keyring that waits for a password.
+    std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
+        let _ = answer.send(open().and_then(|keyring| password(&*keyring, &service, &account)));
+    })?;
+    let error = match answered.recv_timeout(WAIT) {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(Trouble::Keyring(Error::Ambiguous(_)))) => "the keyring has several such entries".to_owned(),
+        Ok(Err(Trouble::Keyring(Error::BadEncoding(_)))) => "what the keyring has there is no text".to_owned(),
+        Ok(Err(Trouble::Keyring(Error::NoStorageAccess(why)))) => format!("the keyring is locked ({why})"),
+        Ok(Err(Trouble::Keyring(why))) => format!("the keyring cannot be used; is one running? ({why})"),
+        Ok(Err(Trouble::Io(why))) => return Err(why),
+        Ok(Err(Trouble::Damaged(name))) => format!("the keyring's entry {name:?} is damaged"),
+        Err(RecvTimeoutError::Timeout) => return Err(io::Error::new(io::ErrorKind::TimedOut, LATE)),
+        Err(RecvTimeoutError::Disconnected) => "the keyring's library panicked".to_owned(),
+    };
+    Err(io::Error::other(error))
+}
+
+fn password(keyring: &CredentialStore, service: &str, account: &str) -> Result<Option<Secret>, Trouble> {
+    match keyring.build(service, account, None)?.get_password() {
+        Ok(text) => Ok(Some(Secret::new(text))),
+        Err(Error::NoEntry) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -353,7 +397,6 @@ impl From<Trouble> for io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
     use keyring_core::api::CredentialStoreApi;
     use keyring_core::mock;
 
@@ -434,6 +477,20 @@ mod tests {
         assert!(!format!("{error:?}").contains("104, 117"), "{error:?}");
         cred.set_error(Error::NoStorageAccess("closed".into()));
         assert_eq!(store.load(&key("a")).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_password_of_somebody_else_is_read_and_never_shown() {
+        let keyring = mock::Store::new().unwrap();
+        let opened: Arc<CredentialStore> = keyring.clone();
+        let read = || password(&*opened, "shop", "reader");
+        assert!(matches!(read(), Ok(None)));
+        let entry = keyring.build("shop", "reader", None).unwrap();
+        entry.set_password("geheim ü").unwrap();
+        assert!(matches!(read(), Ok(Some(secret)) if secret.expose() == "geheim ü"));
+        assert!(matches!(password(&*opened, "shop", "other"), Ok(None)));
+        entry.set_secret(b"hunter2 \xff").unwrap();
+        assert!(matches!(read(), Err(Trouble::Keyring(Error::BadEncoding(_)))));
     }
 
     #[test]
