@@ -24,9 +24,10 @@ mod text;
 pub use config::{Config, HostHeader, read_hosts, read_proxy};
 
 use html::Form;
-use linchpin::Server;
-use linchpin::transport::web::{Lookup, Web};
-use linchpin_kit::{Fault, Service, Shown, ToolSpec, Toolbox, chars_from};
+use linchpin::transport::web::{Lookup, RETRIES_MAX, Web};
+use linchpin::types::prompt::{GetPromptResult, PromptMessage};
+use linchpin::{Content, Server};
+use linchpin_kit::{Fault, Service, Shown, ToolSpec, Toolbox, chars_from, from_outside};
 use page::{Cache, Getter, Page, Rendered, Want, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,8 @@ const STACK_BYTES: usize = 16 << 20;
 const RENDERED_KEPT_MAX: usize = 64;
 const RENDERED_BYTES_MAX: usize = 32 << 20;
 const LENGTH_MAX: u32 = 999_999;
+/// A day: no clock ends before that.
+const TIMEOUT_MS_MAX: u64 = 24 * 3_600 * 1_000;
 
 impl Fetch {
     /// A server with this configuration, and what the operator should know about it. Nothing is fetched yet.
@@ -88,6 +91,10 @@ impl Fetch {
     }
 
     fn build(config: Config, web: Web) -> Result<(Self, Vec<String>), Fault> {
+        if config.retries_max > RETRIES_MAX {
+            let most = format!("A busy site is asked again at most {RETRIES_MAX} times, not {}", config.retries_max);
+            return Err(Fault::new(most).hint(format!("Use --retries 0 to {RETRIES_MAX} (MCP_FETCH_RETRIES).")));
+        }
         if config.timeout_ms == 0 || config.max_bytes == 0 {
             return Err(Fault::new("Neither the timeout nor the largest page may be 0"));
         }
@@ -128,48 +135,56 @@ impl Fetch {
         if want.selector.as_ref().is_some_and(|selector| selector.len() > SELECTOR_BYTES_MAX) {
             return Err(Fault::new(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")));
         }
-        let got = self.within(&url, self.read(&url, Who::Model, want, args.start_index == 0)).await?;
+        let got = self.within(&url, |by| self.read(&url, Who::Model, want, args.start_index == 0, by)).await?;
         Ok(answer(&url, &got, args.start_index, args.max_length))
     }
 
-    async fn prompt(&self, args: PromptArgs) -> String {
+    /// The words are those of the published server, which do not say where they come from: the description does, and the
+    /// mark as data.
+    async fn prompt(&self, args: PromptArgs) -> GetPromptResult {
         let read = async {
             let url = page::parse(&args.url)?;
             let want = Want { form: Form::Markdown, raw: false, selector: None };
-            self.within(&url, self.read(&url, Who::Person, want, true)).await
+            let got = self.within(&url, |by| self.read(&url, Who::Person, want, true, by)).await?;
+            Ok::<_, Fault>((url, got))
         };
-        match read.await {
-            Ok(got) => {
+        let (description, content) = match read.await {
+            Ok((url, got)) => {
                 let (text, total) = chars_from(&got.rendered.text, 0, LENGTH_MAX as usize);
                 let text = text.unwrap_or_default();
                 let more = if total > LENGTH_MAX as usize { truncated(LENGTH_MAX.into()) } else { String::new() };
-                format!("{}{text}{more}", got.rendered.prefix)
+                let text = Content::text(format!("{}{text}{more}", got.rendered.prefix));
+                (format!("Contents of {}", page::shown(&url)), from_outside(text))
             }
-            Err(fault) => fault.to_string(),
-        }
+            Err(fault) => ("No page was read".to_owned(), Content::text(fault.to_string())),
+        };
+        let messages = vec![PromptMessage::user(content)];
+        GetPromptResult { description: Some(description), messages, ..GetPromptResult::default() }
     }
 
     /// Waits for something as long as the operator allows.
-    async fn within<T>(&self, url: &url::Url, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let most = Duration::from_millis(self.inner.config.timeout_ms);
-        tokio::time::timeout(most, work).await.unwrap_or_else(|_| {
+    async fn within<T, W>(&self, url: &url::Url, work: impl FnOnce(Instant) -> W) -> Result<T, Fault>
+    where
+        W: Future<Output = Result<T, Fault>>,
+    {
+        let by = Instant::now() + Duration::from_millis(self.inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
+        tokio::time::timeout_at(by.into(), work(by)).await.unwrap_or_else(|_| {
             let seconds = self.inner.config.timeout_ms.div_ceil(1_000);
             Err(Fault::new(format!("Failed to fetch {}: it took longer than {seconds} s", page::shown(url)))
                 .hint("Try again later, or read something else; the operator can raise the limit with --timeout."))
         })
     }
 
-    async fn read(&self, url: &url::Url, who: Who, want: Want, beginning: bool) -> Result<Got, Fault> {
-        let (page, cached) = self.inner.getter.page(url, who, beginning).await?;
+    async fn read(&self, url: &url::Url, who: Who, want: Want, beginning: bool, by: Instant) -> Result<Got, Fault> {
+        let (page, cached) = self.inner.getter.page(url, who, beginning, by).await?;
         // What was made of this very download.
         let key = format!("{} {want:?}", page.id);
         let now = Instant::now();
         if let Some(rendered) = self.inner.rendered.get(&key, now) {
             return Ok(Got { page, rendered, cached });
         }
-        let deadline = now + Duration::from_millis(self.inner.config.timeout_ms);
         let (input, compat) = (page.clone(), self.inner.config.compat);
-        let rendered = self.in_thread(move || page::render(&input, &want, compat, deadline)).await??;
+        let rendered = self.in_thread(move || page::render(&input, &want, compat, by)).await??;
         let rendered = Arc::new(rendered);
         self.inner.rendered.put(key, rendered.clone(), rendered.text.len() + 1_024, now);
         Ok(Got { page, rendered, cached })

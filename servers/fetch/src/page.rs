@@ -80,26 +80,34 @@ impl Getter {
 
     /// A page, and whether it was kept from before. Where its beginning is wanted, a page that its site asked not to keep is
     /// fetched anew; its continuation comes from what was kept, so that slices belong together.
-    pub(crate) async fn page(&self, url: &Url, who: Who, beginning: bool) -> Result<(Arc<Page>, bool), Fault> {
+    /// All of it has to be over `by` then.
+    pub(crate) async fn page(
+        &self,
+        url: &Url,
+        who: Who,
+        beginning: bool,
+        by: Instant,
+    ) -> Result<(Arc<Page>, bool), Fault> {
         let mut asked = url.clone();
         asked.set_fragment(None);
         let key = format!("{who:?} {asked}");
         if let Some(kept) = self.pages.get(&key, Instant::now()).filter(|page| !(beginning && page.fleeting)) {
             return Ok((kept, true));
         }
-        let page = Arc::new(self.fetch(asked, who).await?);
+        let page = Arc::new(self.fetch(asked, who, by).await?);
         self.pages.put(key, page.clone(), page.body.len() + 1_024, Instant::now());
         Ok((page, false))
     }
 
-    async fn fetch(&self, url: Url, who: Who) -> Result<Page, Fault> {
+    async fn fetch(&self, url: Url, who: Who, by: Instant) -> Result<Page, Fault> {
         let mut here = url.clone();
         for _ in 0..=HOPS_MAX {
             if who == Who::Model && !self.ignore_robots {
-                self.may_fetch(&here).await?;
+                self.may_fetch(&here, by).await?;
             }
             let failed = |e: &WebError| failed(&shown(&here), e);
-            let answer = self.web.get(here.as_str(), self.headers_for(&here, who)).await.map_err(|e| failed(&e))?;
+            let headers = self.headers_for(&here, who);
+            let answer = self.web.get_by(here.as_str(), headers, by).await.map_err(|e| failed(&e))?;
             match answer.next().map_err(|e| failed(&e))? {
                 Some(next) => here = parse(&next)?,
                 None => return self.receive(&url, here, answer).await,
@@ -150,7 +158,7 @@ impl Getter {
     }
 
     /// Whether the site lets programs fetch this.
-    async fn may_fetch(&self, url: &Url) -> Result<(), Fault> {
+    async fn may_fetch(&self, url: &Url, by: Instant) -> Result<(), Fault> {
         let mut place = url.clone();
         place.set_path("/robots.txt");
         place.set_query(None);
@@ -159,7 +167,7 @@ impl Getter {
         let robots = match self.robots.get(&key, Instant::now()) {
             Some(robots) => robots,
             None => {
-                let (robots, bytes) = self.fetch_robots(url, place.clone()).await?;
+                let (robots, bytes) = self.fetch_robots(url, place.clone(), by).await?;
                 let robots = Arc::new(robots);
                 self.robots.put(key, robots.clone(), bytes + 256, Instant::now());
                 robots
@@ -178,15 +186,15 @@ impl Getter {
         .hint(ASK_A_PERSON))
     }
 
-    async fn fetch_robots(&self, url: &Url, place: Url) -> Result<(Robots, usize), Fault> {
+    async fn fetch_robots(&self, url: &Url, place: Url, by: Instant) -> Result<(Robots, usize), Fault> {
         let trouble = |e: &WebError| match e.kind() {
             WebErrorKind::Refused => failed(&shown(url), e),
             _ => Fault::new(format!("Failed to fetch robots.txt {} due to a connection issue: {e}", shown(&place))),
         };
         let mut here = place.clone();
         for _ in 0..=ROBOTS_HOPS_MAX {
-            let answer =
-                self.web.get(here.as_str(), self.headers_for(&here, Who::Model)).await.map_err(|e| trouble(&e))?;
+            let headers = self.headers_for(&here, Who::Model);
+            let answer = self.web.get_by(here.as_str(), headers, by).await.map_err(|e| trouble(&e))?;
             if let Some(next) = answer.next().map_err(|e| trouble(&e))? {
                 here = parse(&next)?;
                 continue;

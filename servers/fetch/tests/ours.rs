@@ -167,18 +167,107 @@ async fn busy_sites_are_asked_again_and_not_forever() {
         "/soon" if count.fetch_add(1, Ordering::Relaxed) < 2 => Does::Answers(answer(503, "retry-after: 0\r\n", b"")),
         "/never" => Does::Answers(answer(429, "retry-after: 0\r\n", b"")),
         "/tomorrow" => Does::Answers(answer(503, "retry-after: 86400\r\n", b"")),
+        "/past" => Does::Answers(answer(502, "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n", b"")),
+        "/next-year" => Does::Answers(answer(504, "retry-after: Wed, 21 Oct 2099 07:28:00 GMT\r\n", b"")),
         "/broken" => Does::Answers(answer(500, "", b"")),
         _ => html("<p>here</p>"),
     })
     .await;
     let caller = Caller::of(Config { retries_max: 3, ..open() }).await;
     assert!(caller.get(&site.url("/soon")).await.is_ok());
-    for (path, asked) in [("/soon", 3), ("/never", 4), ("/tomorrow", 1), ("/broken", 1)] {
+    for (path, asked) in
+        [("/soon", 3), ("/never", 4), ("/past", 4), ("/tomorrow", 1), ("/next-year", 1), ("/broken", 1)]
+    {
         if path != "/soon" {
             assert!(caller.error(&site.url(path)).await.contains("status code"));
         }
         assert_eq!(site.seen().iter().filter(|seen| seen.path == path).count(), asked, "{path}");
     }
+}
+
+/// The site says by its own clock, which is years behind, when it has time again.
+#[tokio::test]
+async fn a_date_to_come_back_at_is_waited_for_by_the_clock_of_the_site() {
+    let began = std::sync::OnceLock::new();
+    let site = Site::new(move |_| {
+        let began: &std::time::Instant = began.get_or_init(std::time::Instant::now);
+        let head = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
+        match began.elapsed() >= std::time::Duration::from_secs(1) {
+            false => Does::Answers(answer(503, head, b"")),
+            true => html("<p>open again</p>"),
+        }
+    })
+    .await;
+    // One retry: it finds the page only if it did not come before that time.
+    let caller = Caller::of(Config { retries_max: 1, ignore_robots_txt: true, ..open() }).await;
+    assert!(caller.text(json!({"url": site.url("/x")})).await.ends_with("open again"));
+    assert_eq!(site.paths(), "/x /x");
+}
+
+#[tokio::test]
+async fn no_wait_is_longer_than_the_time_that_is_left_allows() {
+    let site = Site::new(|_| Does::Answers(answer(503, "retry-after: 2\r\n", b""))).await;
+    let config = |timeout_ms| Config { retries_max: 1, ignore_robots_txt: true, timeout_ms, ..open() };
+    let caller = Caller::of(config(3_000)).await;
+    let error = caller.error(&site.url("/x")).await;
+    assert!(error.contains("status code 503"), "its answer is told, not that time ran out: {error}");
+    assert_eq!(site.paths(), "/x", "two seconds are more than half of three");
+}
+
+#[test]
+fn more_than_three_retries_are_refused_at_the_start() {
+    for retries_max in [4, 10, u32::MAX] {
+        let fault = Fetch::open(Config { retries_max, ..open() }).map(|_| ()).unwrap_err().to_string();
+        assert!(fault.contains(&format!("at most 3 times, not {retries_max}")) && fault.contains("Hint: "), "{fault}");
+    }
+    assert!(Fetch::open(Config { retries_max: 3, ..open() }).is_ok());
+}
+
+/// Every way a page is answered says where its words come from; the prompt says it beside them.
+#[tokio::test]
+async fn where_words_come_from_is_said_and_they_are_marked_as_data() {
+    let long = format!("<html><body><article>{}</article></body></html>", article(20));
+    let site = Site::of(vec![
+        ("/page", typed("text/html"), long.into_bytes()),
+        ("/text", typed("text/plain"), b"words".to_vec()),
+        ("/json", typed("application/json"), b"{\"a\":1}".to_vec()),
+        ("/empty", typed("text/html"), Vec::new()),
+    ])
+    .await;
+    let caller = Caller::of(open()).await;
+    for arguments in [
+        json!({"url": site.url("/page")}),
+        json!({"url": site.url("/page"), "max_length": 100}),
+        json!({"url": site.url("/page"), "start_index": 100, "max_length": 100}),
+        json!({"url": site.url("/page"), "start_index": 900_000}),
+        json!({"url": site.url("/page"), "raw": true}),
+        json!({"url": site.url("/page"), "format": "text"}),
+        json!({"url": site.url("/page"), "format": "html"}),
+        json!({"url": site.url("/page"), "format": "links"}),
+        json!({"url": site.url("/page"), "selector": "p"}),
+        json!({"url": site.url("/text")}),
+        json!({"url": site.url("/json")}),
+        json!({"url": site.url("/empty")}),
+    ] {
+        let result = caller.0.call("fetch", arguments.clone()).await.unwrap();
+        let blocks = serde_json::to_value(result.result().unwrap().content).unwrap();
+        assert_eq!(blocks.as_array().unwrap().len(), 1, "{arguments}");
+        assert_eq!(blocks[0]["annotations"], json!({"audience": ["assistant"]}), "{arguments}");
+        let text = blocks[0]["text"].as_str().unwrap();
+        let said = format!("Contents of {}:\n", arguments["url"].as_str().unwrap());
+        let before = text.split_once(&said).unwrap_or_else(|| panic!("{arguments}: {text}")).0;
+        assert!(before.is_empty() || before.starts_with("Content type "), "{arguments}: {before}");
+    }
+    let url = site.url("/text").replace("127", "me:hidden@127");
+    let prompt = caller.0.prompt("fetch", json!({ "url": url })).await.unwrap();
+    let description = prompt.description.as_deref().unwrap();
+    assert_eq!(description, format!("Contents of {}", url.replace("hidden", "***")));
+    let content = serde_json::to_value(&prompt.messages[0].content).unwrap();
+    assert_eq!(content["annotations"], json!({"audience": ["assistant"]}));
+    let failed = caller.0.prompt("fetch", json!({ "url": site.url("/none") })).await.unwrap();
+    assert_eq!(failed.description.as_deref(), Some("No page was read"));
+    let content = serde_json::to_value(&failed.messages[0].content).unwrap();
+    assert!(content.get("annotations").is_none(), "our own words: {content}");
 }
 
 #[tokio::test]

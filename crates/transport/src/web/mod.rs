@@ -25,6 +25,7 @@ pub use error::{WebError, WebErrorKind};
 pub use proxy::{NoProxy, Proxy};
 pub use reach::Reach;
 pub use resolve::Lookup;
+pub use retry::RETRIES_MAX;
 pub use rules::{HostRule, NoHost};
 
 #[cfg(feature = "remote")]
@@ -71,7 +72,7 @@ pub struct WebOptions {
     /// Whether compressed answers are asked for and unpacked (feature `decompress`). Limits of length then mean what was
     /// unpacked. Default `false`.
     pub decompress: bool,
-    /// How often [`Web::get`] asks again when a server is busy. Default 0.
+    /// How often [`Web::get`] asks again when a server is busy, at most [`RETRIES_MAX`] times. Default 0.
     pub retries_max: u32,
     /// Root certificates (DER) that are trusted beside those of the platform. Default none.
     pub extra_roots: Vec<Vec<u8>>,
@@ -189,10 +190,26 @@ impl Web {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<WebResponse, WebError> {
+        self.request_by(method, url, headers, body, self.deadline()).await
+    }
+
+    /// When a request that begins now has to be over.
+    fn deadline(&self) -> Option<Instant> {
+        let most = self.inner.options.request_ms_max?;
+        Instant::now().checked_add(Duration::from_millis(most))
+    }
+
+    async fn request_by(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Option<Instant>,
+    ) -> Result<WebResponse, WebError> {
         let options = &self.inner.options;
         self.check(url)?;
         let client = self.client(url)?;
-        let deadline = options.request_ms_max.map(|ms| Instant::now() + Duration::from_millis(ms));
         self.check_for_proxy(url, deadline).await?;
         let mut request = reqwest::Request::new(method, url.clone());
         *request.headers_mut() = headers;

@@ -2,10 +2,10 @@
 
 use super::{Web, WebError, WebResponse};
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, Method};
+use http::header::{DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, Method};
 use std::hash::{BuildHasher, Hasher};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 use url::Url;
 
 impl Web {
@@ -13,41 +13,68 @@ impl Web {
     /// (see [`WebResponse::next`]).
     ///
     /// An answer of status 429, 502, 503 or 504 is asked for again, at most [`retries_max`](super::WebOptions::retries_max)
-    /// times, after the time its `Retry-After` names or a growing one with chance in it. Where the server wants more than
-    /// five seconds, its answer is returned as it is.
+    /// times, after the time its `Retry-After` names (in seconds or as a date) or a growing one, with chance in it. All of that
+    /// has to be over after [`request_ms_max`](super::WebOptions::request_ms_max), the answer's body included. Where the
+    /// server wants more than half of the time that is left, or without such an end more than five seconds, its answer is
+    /// returned as it is.
     ///
     /// Cancel-safe: dropping the future drops the request.
     ///
     /// # Errors
     /// As [`Web::send`].
     pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<WebResponse, WebError> {
+        self.get_until(url, headers, self.deadline()).await
+    }
+
+    /// The same with an end of the caller's, which counts where it is the earlier one: for several requests that have to be
+    /// over together.
+    ///
+    /// # Errors
+    /// As [`Web::send`].
+    pub async fn get_by(&self, url: &str, headers: HeaderMap, by: Instant) -> Result<WebResponse, WebError> {
+        self.get_until(url, headers, Some(self.deadline().map_or(by, |own| own.min(by)))).await
+    }
+
+    async fn get_until(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        deadline: Option<Instant>,
+    ) -> Result<WebResponse, WebError> {
         let url = Url::parse(url).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
         for tried in 0.. {
-            let answer = self.request(Method::GET, &url, headers.clone(), Bytes::new()).await?;
+            let answer = self.request_by(Method::GET, &url, headers.clone(), Bytes::new(), deadline).await?;
             let busy = matches!(answer.parts.status.as_u16(), 429 | 502 | 503 | 504);
-            if !busy || tried >= self.options().retries_max {
+            if !busy || tried >= self.options().retries_max.min(RETRIES_MAX) {
                 return Ok(answer);
             }
-            let Some(pause) = pause(&answer.parts.headers, tried) else { return Ok(answer) };
+            let most = deadline.map_or(PAUSE_MAX, |at| at.saturating_duration_since(Instant::now()) / 2);
+            let pause = pause(&answer.parts.headers, tried, SystemTime::now()).filter(|pause| *pause <= most);
+            let Some(pause) = pause else { return Ok(answer) };
             drop(answer);
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause + Duration::from_millis(chance() % 100)).await;
         }
         unreachable!("the loop ends by returning")
     }
 }
 
-/// How long to wait before asking again; `None` when the server wants too much.
-fn pause(headers: &HeaderMap, tried: u32) -> Option<Duration> {
-    let named = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
-    let named = match named {
-        // A date is somewhere in the future; the client has no business waiting for it.
-        Some(text) => Duration::from_secs(text.parse().ok()?),
-        None => Duration::from_millis(200 << tried.min(4)),
+/// How often a server is asked again at most, whatever the options say.
+pub const RETRIES_MAX: u32 = 3;
+
+/// How long to wait before asking again; `None` when what the server says makes no sense.
+fn pause(headers: &HeaderMap, tried: u32, now: SystemTime) -> Option<Duration> {
+    let named = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    let Some(text) = named(RETRY_AFTER) else {
+        return Some(Duration::from_millis(200 << tried.min(4)));
     };
-    if named > PAUSE_MAX {
-        return None;
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
     }
-    Some(named + Duration::from_millis(chance() % 100))
+    let then = date(text)?;
+    // The server's clock may differ from ours; its date says what it means. One that lies behind us is now.
+    let now = named(DATE).and_then(date).unwrap_or(now);
+    Some(then.duration_since(now).unwrap_or_default())
 }
 
 /// Something that differs from client to client, so that those that were turned away together do not come back together.
@@ -62,20 +89,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_short_and_what_the_server_says_counts() {
-        let wait = |value: Option<&str>, tried| {
+    fn what_the_server_says_counts_in_both_of_its_forms() {
+        let at = |text: &str| httpdate::parse_http_date(text).unwrap();
+        let now = at("Sun, 06 Nov 1994 08:49:37 GMT");
+        let wait = |value: Option<&str>, date: Option<&str>, tried| {
             let mut headers = HeaderMap::new();
-            if let Some(value) = value {
-                headers.insert(RETRY_AFTER, value.parse().unwrap());
+            for (name, value) in [(RETRY_AFTER, value), (DATE, date)] {
+                if let Some(value) = value {
+                    headers.insert(name, value.parse().unwrap());
+                }
             }
-            pause(&headers, tried).map(|pause| pause.as_millis() / 100)
+            pause(&headers, tried, now).map(|pause| pause.as_millis())
         };
-        assert_eq!(wait(None, 0), Some(2));
-        assert_eq!(wait(None, 2), Some(8));
-        assert_eq!(wait(Some("1"), 2), Some(10));
-        assert_eq!(wait(Some("0"), 2), Some(0));
-        for long in ["6", "86400", "Wed, 21 Oct 2099 07:28:00 GMT", "-1", "x"] {
-            assert_eq!(wait(Some(long), 0), None, "{long}");
+        assert_eq!(wait(None, None, 0), Some(200));
+        assert_eq!(wait(None, None, 2), Some(800));
+        assert_eq!(wait(Some("1"), None, 2), Some(1_000));
+        assert_eq!(wait(Some("0"), None, 2), Some(0));
+        assert_eq!(wait(Some("86400"), None, 0), Some(86_400_000));
+        assert_eq!(wait(Some("18446744073709551615"), None, 0), Some(u128::from(u64::MAX) * 1_000));
+        // All three forms of dates, one in the past, and a server whose clock is an hour ahead.
+        assert_eq!(wait(Some("Sun, 06 Nov 1994 08:49:40 GMT"), None, 0), Some(3_000));
+        assert_eq!(wait(Some("Sunday, 06-Nov-94 08:49:40 GMT"), None, 0), Some(3_000));
+        assert_eq!(wait(Some("Sun Nov  6 08:49:40 1994"), None, 0), Some(3_000));
+        assert_eq!(wait(Some("Sun, 06 Nov 1994 08:49:30 GMT"), None, 0), Some(0));
+        let ahead = Some("Sun, 06 Nov 1994 09:49:37 GMT");
+        assert_eq!(wait(Some("Sun, 06 Nov 1994 09:49:40 GMT"), ahead, 0), Some(3_000));
+        assert_eq!(wait(Some("Sun, 06 Nov 1994 08:49:40 GMT"), Some("nonsense"), 0), Some(3_000));
+        for nonsense in ["-1", "x", "1.5", "", "Sun, 06 Nov 1994", "18446744073709551616"] {
+            assert_eq!(wait(Some(nonsense), None, 0), None, "{nonsense}");
         }
     }
 }

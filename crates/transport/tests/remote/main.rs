@@ -2,6 +2,7 @@
 #![cfg(feature = "remote")]
 
 mod answers;
+mod busy;
 mod hygiene;
 mod old;
 mod proxy;
