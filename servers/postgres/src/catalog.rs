@@ -2,6 +2,7 @@
 
 use crate::Postgres;
 use crate::cell::{Answer, Cell, Row, Shape, Type, pretty, texts};
+use crate::lex::ours;
 use crate::session::{Database, lock, quote_name};
 use crate::tools::objects_schema;
 use crate::wire::{Described, Value};
@@ -9,7 +10,7 @@ use linchpin_kit::{Fault, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Types whose names are kept.
 const TYPES_MAX: usize = 10_000;
@@ -230,7 +231,7 @@ impl Postgres {
     /// `pg_list_schemas`
     pub(crate) async fn list_schemas(&self, args: ListSchemas) -> Result<Shown<Listed>, Fault> {
         let database = self.database(args.database.as_deref())?;
-        let (rows, _) = database.own(SCHEMAS, &[schemas_of(database)]).await?;
+        let (rows, _) = database.own(&SCHEMAS, &[schemas_of(database)]).await?;
         Ok(listed(&rows, None))
     }
 
@@ -263,8 +264,8 @@ impl Postgres {
             Some(texts(kinds)),
         ];
         let (rows, _) = match kinds {
-            [] => database.own(FUNCTIONS, &parameters[..5]).await?,
-            _ => database.own(OBJECTS, &parameters).await?,
+            [] => database.own(&FUNCTIONS, &parameters[..5]).await?,
+            _ => database.own(&OBJECTS, &parameters).await?,
         };
         let more = rows.len() > PAGE_OBJECTS;
         Ok(listed(&rows[..rows.len().min(PAGE_OBJECTS)], more.then(|| (start + PAGE_OBJECTS).to_string())))
@@ -278,7 +279,7 @@ impl Postgres {
         let split = args.table.split_once('.').map(|(schema, table)| (Some(schema.to_owned()), table));
         for (schema, table) in std::iter::once(whole).chain(split) {
             let parameters = [schemas_of(database), schema, Some(table.to_owned())];
-            let (rows, _) = database.own(DESCRIPTION, &parameters).await?;
+            let (rows, _) = database.own(&DESCRIPTION, &parameters).await?;
             if let Some(row) = rows.first() {
                 return Ok(described(row));
             }
@@ -307,17 +308,8 @@ impl Postgres {
             TopBy::Calls => "calls",
             TopBy::Rows => "rows",
         };
-        // Its columns have had other names before version 13.
-        let sql = format!(
-            "SELECT json_build_object('query', left(query, 1000), 'calls', calls, 'total_ms', round(total::numeric, 2), \
-             'mean_ms', round(mean::numeric, 2), 'rows', rows, 'blocks_hit', hit, 'blocks_read', read)::text \
-             FROM (SELECT s.query, s.calls, s.rows, s.shared_blks_hit AS hit, s.shared_blks_read AS read, \
-             coalesce((to_jsonb(s)->>'total_exec_time')::float8, (to_jsonb(s)->>'total_time')::float8) AS total, \
-             coalesce((to_jsonb(s)->>'mean_exec_time')::float8, (to_jsonb(s)->>'mean_time')::float8) AS mean \
-             FROM {}.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
-             WHERE d.datname = current_database()) AS q ORDER BY {order} DESC LIMIT $1::int8",
-            quote_name(&schema)
-        );
+        let sql = TOP_QUERIES.replace("extension.", &format!("{}.", quote_name(&schema)));
+        let sql = format!("{sql} ORDER BY {order} DESC LIMIT $1");
         let limit = args.limit.unwrap_or(10).clamp(1, 100);
         let (rows, _) = database.own(&sql, &[Some(limit.to_string())]).await?;
         Ok(listed(&rows, None))
@@ -326,7 +318,7 @@ impl Postgres {
     /// `pg_health`
     pub(crate) async fn health(&self, args: Health) -> Result<Shown<Report>, Fault> {
         let database = self.database(args.database.as_deref())?;
-        let (rows, link) = database.own(HEALTH, &[schemas_of(database)]).await?;
+        let (rows, link) = database.own(&HEALTH, &[schemas_of(database)]).await?;
         let json = rows.first().map(|row| row.text(0)).unwrap_or_default();
         let body = json.strip_prefix('{').unwrap_or(&json);
         Ok(report(&format!("{{\"version\":{},\"encrypted\":{},{body}", link.version, link.encrypted)))
@@ -338,15 +330,13 @@ impl Postgres {
             Fault::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
                 .hint("Leave indexes out, or ask an administrator for CREATE EXTENSION hypopg.")
         })?;
-        Ok(format!("SELECT {}.hypopg_create_index($1::text)", quote_name(&schema)))
+        Ok(format!("SELECT {}.hypopg_create_index($1::pg_catalog.text)", quote_name(&schema)))
     }
 }
 
 /// The schema that an extension is installed in.
 async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String>, Fault> {
-    let sql = "SELECT n.nspname::text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
-               WHERE e.extname = $1::name";
-    let (rows, _) = database.own(sql, &[Some(name.to_owned())]).await?;
+    let (rows, _) = database.own(&EXTENSION, &[Some(name.to_owned())]).await?;
     Ok(rows.first().map(|row| row.text(0)))
 }
 
@@ -384,7 +374,7 @@ impl Database {
             list(missing.iter().map(|(oid, _)| oid.to_string()).collect()),
             list(missing.iter().map(|(_, modifier)| modifier.to_string()).collect()),
         ];
-        let (rows, _) = self.own(TYPES, &parameters).await?;
+        let (rows, _) = self.own(&TYPES, &parameters).await?;
         let mut known = lock(&self.types);
         if known.len() > TYPES_MAX {
             known.clear();
@@ -400,161 +390,228 @@ impl Database {
     }
 }
 
-/// $1: the schemas that may be read; empty means all but the system's.
-const SCHEMAS: &str = r"
-SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'owner', pg_catalog.pg_get_userbyid(n.nspowner),
-  'tables', count(*) FILTER (WHERE c.relkind IN ('r', 'p', 'f')), 'views', count(*) FILTER (WHERE c.relkind IN ('v', 'm')),
-  'comment', pg_catalog.obj_description(n.oid, 'pg_namespace')))::text
+/// The schema of an extension ($1).
+static EXTENSION: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
+SELECT n.nspname::text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = $1::name",
+    )
+});
+
+/// $1: the schemas that may be read; empty means all but the system's. PostgreSQL's functions for comments are written in SQL, and find
+/// operators on the search path before version 14.
+static SCHEMAS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
+SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('schema', n.nspname, 'owner', pg_catalog.pg_get_userbyid(n.nspowner),
+  'tables', pg_catalog.count(*) FILTER (WHERE c.relkind = ANY ('{r,p,f}')), 'views', pg_catalog.count(*) FILTER (WHERE c.relkind = ANY ('{v,m}')),
+  'comment', (SELECT about.description FROM pg_catalog.pg_description about
+    WHERE about.objoid = n.oid AND about.classoid = 'pg_catalog.pg_namespace'::regclass AND about.objsubid = 0)))::text
 FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid
-WHERE CASE WHEN $1::name[] = '{}' THEN left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+WHERE CASE WHEN $1::name[] = '{}' THEN pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
   ELSE n.nspname = ANY ($1::name[]) END AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-GROUP BY n.oid, n.nspname, n.nspowner ORDER BY n.nspname";
+GROUP BY n.oid, n.nspname, n.nspowner ORDER BY n.nspname",
+    )
+});
 
 /// $1 as above, $2 one schema, $3 part of the name, $4 how many, $5 from where, $6 kinds.
-const OBJECTS: &str = r"
-SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname, 'kind', CASE c.relkind
-    WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-    WHEN 'f' THEN 'foreign table' ELSE 'sequence' END,
-  'estimated_rows', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
-  'bytes', CASE WHEN c.relkind IN ('r', 'm') THEN pg_catalog.pg_total_relation_size(c.oid) END,
-  'comment', pg_catalog.obj_description(c.oid, 'pg_class')))::text
+static OBJECTS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r#"
+SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('schema', n.nspname, 'name', c.relname, 'kind', pg_catalog.jsonb_extract_path_text(
+    '{"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table", "S": "sequence"}',
+    c.relkind::text),
+  'estimated_rows', CASE WHEN c.relkind = ANY ('{r,p,m}') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
+  'bytes', CASE WHEN c.relkind = ANY ('{r,m}') THEN pg_catalog.pg_total_relation_size(c.oid) END,
+  'comment', (SELECT about.description FROM pg_catalog.pg_description about
+    WHERE about.objoid = c.oid AND about.classoid = 'pg_catalog.pg_class'::regclass AND about.objsubid = 0)))::text
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = ANY ($6::text[]::char[])
+WHERE c.relkind::text = ANY ($6::text[])
   AND CASE WHEN $1::name[] <> '{}' THEN n.nspname = ANY ($1::name[]) AND n.nspname = coalesce($2, n.nspname::text)
     WHEN $2 IS NOT NULL THEN n.nspname = $2::name
-    ELSE left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
-  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND strpos(lower(c.relname::text), lower(coalesce($3, ''))) > 0
-ORDER BY n.nspname, c.relname LIMIT $4::int8 OFFSET $5::int8";
+    ELSE pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.strpos(pg_catalog.lower(c.relname::text), pg_catalog.lower(coalesce($3, ''))) > 0
+ORDER BY n.nspname, c.relname LIMIT $4::int8 OFFSET $5::int8"#,
+    )
+});
 
 /// As above, without kinds.
-const FUNCTIONS: &str = r"
-SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', p.proname,
-  'kind', CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window function' ELSE 'function' END,
+static FUNCTIONS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r#"
+SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('schema', n.nspname, 'name', p.proname,
+  'kind', pg_catalog.jsonb_extract_path_text(
+    '{"f": "function", "p": "procedure", "a": "aggregate", "w": "window function"}', p.prokind::text),
   'arguments', pg_catalog.pg_get_function_identity_arguments(p.oid), 'returns', pg_catalog.pg_get_function_result(p.oid),
-  'volatility', CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END,
-  'comment', pg_catalog.obj_description(p.oid, 'pg_proc')))::text
+  'volatility', pg_catalog.jsonb_extract_path_text(
+    '{"i": "immutable", "s": "stable", "v": "volatile"}', p.provolatile::text),
+  'comment', (SELECT about.description FROM pg_catalog.pg_description about
+    WHERE about.objoid = p.oid AND about.classoid = 'pg_catalog.pg_proc'::regclass AND about.objsubid = 0)))::text
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 WHERE CASE WHEN $1::name[] <> '{}' THEN n.nspname = ANY ($1::name[]) AND n.nspname = coalesce($2, n.nspname::text)
     WHEN $2 IS NOT NULL THEN n.nspname = $2::name
-    ELSE left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
-  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND strpos(lower(p.proname::text), lower(coalesce($3, ''))) > 0
-ORDER BY n.nspname, p.proname, p.oid LIMIT $4::int8 OFFSET $5::int8";
+    ELSE pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema' END
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.strpos(pg_catalog.lower(p.proname::text), pg_catalog.lower(coalesce($3, ''))) > 0
+ORDER BY n.nspname, p.proname, p.oid LIMIT $4::int8 OFFSET $5::int8"#,
+    )
+});
 
 /// $1 as above, $2 a schema or nothing for the search path, $3 the name. An object, [`LISTS`], and the definition of a view.
-const DESCRIPTION: &str = r"
-SELECT json_strip_nulls(json_build_object('schema', n.nspname, 'name', c.relname, 'kind', CASE c.relkind
-    WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-    WHEN 'f' THEN 'foreign table' ELSE 'sequence' END,
-  'owner', pg_catalog.pg_get_userbyid(c.relowner), 'comment', pg_catalog.obj_description(c.oid, 'pg_class'),
-  'estimated_rows', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
-  'bytes', CASE WHEN c.relkind IN ('r', 'm') THEN pg_catalog.pg_total_relation_size(c.oid) END,
+static DESCRIPTION: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r#"
+SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('schema', n.nspname, 'name', c.relname, 'kind', pg_catalog.jsonb_extract_path_text(
+    '{"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table", "S": "sequence"}',
+    c.relkind::text),
+  'owner', pg_catalog.pg_get_userbyid(c.relowner), 'comment', (SELECT about.description FROM pg_catalog.pg_description about
+    WHERE about.objoid = c.oid AND about.classoid = 'pg_catalog.pg_class'::regclass AND about.objsubid = 0),
+  'estimated_rows', CASE WHEN c.relkind = ANY ('{r,p,m}') AND c.reltuples >= 0 THEN c.reltuples::int8 END,
+  'bytes', CASE WHEN c.relkind = ANY ('{r,m}') THEN pg_catalog.pg_total_relation_size(c.oid) END,
   'row_security', CASE WHEN c.relrowsecurity THEN true END,
   'partitioned_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END))::text,
-  (SELECT json_strip_nulls(json_agg(json_build_object('name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+  (SELECT pg_catalog.json_strip_nulls(pg_catalog.json_agg(pg_catalog.json_build_object('name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
       'nullable', NOT a.attnotnull, 'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
-      'identity', CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' END,
+      'identity', pg_catalog.jsonb_extract_path_text('{"a": "always", "d": "by default"}', a.attidentity::text),
       'generated', CASE WHEN a.attgenerated <> '' THEN true END,
-      'comment', pg_catalog.col_description(c.oid, a.attnum)) ORDER BY a.attnum))::text
+      'comment', (SELECT about.description FROM pg_catalog.pg_description about
+    WHERE about.objoid = c.oid AND about.classoid = 'pg_catalog.pg_class'::regclass AND about.objsubid = a.attnum)) ORDER BY a.attnum))::text
     FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
-  (SELECT json_agg(json_build_object('name', k.conname, 'kind', CASE k.contype WHEN 'p' THEN 'primary key'
-      WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign key' WHEN 'c' THEN 'check' WHEN 'x' THEN 'exclusion' ELSE 'not null' END,
+  (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('name', k.conname, 'kind', pg_catalog.jsonb_extract_path_text(
+      '{"p": "primary key", "u": "unique", "f": "foreign key", "c": "check", "x": "exclusion"}', k.contype::text),
       'definition', pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.contype DESC, k.conname)::text
-    FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x')),
-  (SELECT json_agg(json_build_object('name', i.relname, 'definition', pg_catalog.pg_get_indexdef(i.oid),
+    FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = ANY ('{p,u,f,c,x}')),
+  (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('name', i.relname, 'definition', pg_catalog.pg_get_indexdef(i.oid),
       'valid', x.indisvalid) ORDER BY i.relname)::text
     FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid),
-  (SELECT json_agg(json_build_object('table', k.conrelid::regclass::text, 'definition',
+  (SELECT pg_catalog.json_agg(pg_catalog.json_build_object('table', k.conrelid::regclass::text, 'definition',
       pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.conname)::text
     FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
-  (SELECT json_agg(pg_catalog.pg_get_triggerdef(t.oid) ORDER BY t.tgname)::text
+  (SELECT pg_catalog.json_agg(pg_catalog.pg_get_triggerdef(t.oid) ORDER BY t.tgname)::text
     FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
-  CASE WHEN c.relkind IN ('v', 'm') THEN to_json(pg_catalog.pg_get_viewdef(c.oid, true))::text END
+  CASE WHEN c.relkind = ANY ('{v,m}') THEN pg_catalog.to_json(pg_catalog.pg_get_viewdef(c.oid, true))::text END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = $3::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+WHERE c.relname = $3::name AND c.relkind = ANY ('{r,p,v,m,f,S}')
   AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::name END
   AND ($1::name[] = '{}' OR n.nspname = ANY ($1::name[]))
-LIMIT 1";
+LIMIT 1"#,
+    )
+});
 
 /// $1 as above.
-const HEALTH: &str = r"
+static HEALTH: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 WITH mine AS (
   SELECT s.*, pg_catalog.quote_ident(s.schemaname) || '.' || pg_catalog.quote_ident(s.relname) AS label
   FROM pg_catalog.pg_stat_user_tables s WHERE $1::name[] = '{}' OR s.schemaname = ANY ($1::name[])
 ), figures AS (
-  SELECT (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend') AS connections,
-    pg_catalog.current_setting('max_connections')::int AS connections_max,
-    (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE cardinality(pg_catalog.pg_blocking_pids(pid)) > 0) AS waiting,
-    (SELECT max(extract(epoch FROM now() - xact_start))::int8 FROM pg_catalog.pg_stat_activity
+  SELECT (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend') AS connections,
+    pg_catalog.current_setting('max_connections')::int4 AS connections_max,
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE pg_catalog.cardinality(pg_catalog.pg_blocking_pids(pid)) > 0) AS waiting,
+    (SELECT pg_catalog.max(extract(epoch FROM pg_catalog.now() - xact_start))::int8 FROM pg_catalog.pg_stat_activity
       WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()) AS oldest,
-    (SELECT round(100.0 * blks_hit / nullif(blks_hit + blks_read, 0), 1) FROM pg_catalog.pg_stat_database
+    (SELECT CASE WHEN blks_hit + blks_read > 0 THEN pg_catalog.round(100.0 * blks_hit / (blks_hit + blks_read), 1) END FROM pg_catalog.pg_stat_database
       WHERE datname = pg_catalog.current_database()) AS hit,
-    (SELECT max(pg_catalog.age(datfrozenxid)) FROM pg_catalog.pg_database) AS age,
-    (SELECT json_agg(x.indexrelid::regclass::text) FROM pg_catalog.pg_index x JOIN mine m ON m.relid = x.indrelid
+    (SELECT pg_catalog.max(pg_catalog.age(datfrozenxid)) FROM pg_catalog.pg_database) AS age,
+    (SELECT pg_catalog.json_agg(x.indexrelid::regclass::text) FROM pg_catalog.pg_index x JOIN mine m ON m.relid = x.indrelid
       WHERE NOT x.indisvalid) AS invalid,
-    (SELECT json_agg(u) FROM (SELECT i.indexrelid::regclass::text AS index, pg_catalog.pg_relation_size(i.indexrelid) AS bytes
+    (SELECT pg_catalog.json_agg(u) FROM (SELECT i.indexrelid::regclass::text AS index, pg_catalog.pg_relation_size(i.indexrelid) AS bytes
       FROM pg_catalog.pg_stat_user_indexes i JOIN mine m ON m.relid = i.relid
       JOIN pg_catalog.pg_index x ON x.indexrelid = i.indexrelid
       WHERE i.idx_scan = 0 AND NOT x.indisunique AND pg_catalog.pg_relation_size(i.indexrelid) > 1048576
       ORDER BY 2 DESC LIMIT 10) AS u) AS unused,
-    (SELECT json_agg(d) FROM (SELECT label AS table, n_dead_tup AS dead, n_live_tup AS live, last_autovacuum FROM mine
-      WHERE n_dead_tup > 10000 AND n_dead_tup > n_live_tup / 5 ORDER BY n_dead_tup DESC LIMIT 10) AS d) AS dead,
-    (SELECT json_agg(r) FROM (SELECT application_name AS name, state, sync_state,
+    (SELECT pg_catalog.json_agg(d) FROM (SELECT label AS table, n_dead_tup AS dead, n_live_tup AS live, last_autovacuum FROM mine
+      WHERE n_dead_tup > 10000 AND n_dead_tup > (n_live_tup / 5) ORDER BY n_dead_tup DESC LIMIT 10) AS d) AS dead,
+    (SELECT pg_catalog.json_agg(r) FROM (SELECT application_name AS name, state, sync_state,
       extract(epoch FROM replay_lag)::float8 AS lag_s FROM pg_catalog.pg_stat_replication LIMIT 20) AS r) AS replicas,
     pg_catalog.pg_is_in_recovery() AS replica
 )
-SELECT json_strip_nulls(json_build_object(
+SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object(
   'up_since', pg_catalog.pg_postmaster_start_time(), 'database', pg_catalog.current_database(),
   'bytes', pg_catalog.pg_database_size(pg_catalog.current_database()), 'is_replica', replica,
   'connections', connections, 'connections_max', connections_max, 'waiting_for_locks', waiting,
   'oldest_transaction_s', oldest, 'cache_hit_percent', hit, 'oldest_xid_age', age,
-  'tables', (SELECT count(*) FROM mine), 'invalid_indexes', invalid, 'unused_indexes', unused, 'tables_to_vacuum', dead,
+  'tables', (SELECT pg_catalog.count(*) FROM mine), 'invalid_indexes', invalid, 'unused_indexes', unused, 'tables_to_vacuum', dead,
   'replicas', replicas,
-  'warnings', array_remove(ARRAY[
-    CASE WHEN connections > 0.8 * connections_max THEN 'More than 80 % of the connections are in use.' END,
+  'warnings', pg_catalog.array_remove(ARRAY[
+    CASE WHEN connections > (0.8 * connections_max) THEN 'More than 80 % of the connections are in use.' END,
     CASE WHEN waiting > 0 THEN waiting || ' sessions wait for locks.' END,
     CASE WHEN oldest > 300 THEN 'A transaction is open for more than 5 minutes; it keeps vacuum from working.' END,
     CASE WHEN hit < 90 THEN 'The cache hit rate is below 90 %.' END,
     CASE WHEN age > 1000000000 THEN 'Transaction numbers are half used up; check that vacuum runs.' END,
     CASE WHEN invalid IS NOT NULL THEN 'Some indexes are invalid; rebuild them.' END,
     CASE WHEN dead IS NOT NULL THEN 'Some tables have many dead rows; check autovacuum.' END], NULL)))::text
-FROM figures";
+FROM figures",
+    )
+});
+
+/// Without an order and a limit, for which parameter 1 is; `extension` stands for the extension's schema. Its columns have had
+/// other names before version 13.
+static TOP_QUERIES: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
+SELECT pg_catalog.json_build_object('query', pg_catalog.left(query, 1000), 'calls', calls,
+  'total_ms', pg_catalog.round(total::numeric, 2), 'mean_ms', pg_catalog.round(mean::numeric, 2), 'rows', rows,
+  'blocks_hit', hit, 'blocks_read', read)::text
+FROM (SELECT s.query, s.calls, s.rows, s.shared_blks_hit AS hit, s.shared_blks_read AS read,
+  coalesce((pg_catalog.to_jsonb(s) ->> 'total_exec_time')::float8, (pg_catalog.to_jsonb(s) ->> 'total_time')::float8) AS total,
+  coalesce((pg_catalog.to_jsonb(s) ->> 'mean_exec_time')::float8, (pg_catalog.to_jsonb(s) ->> 'mean_time')::float8) AS mean
+  FROM extension.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
+  WHERE d.datname = pg_catalog.current_database()) AS q",
+    )
+});
 
 /// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read protected
 /// settings; the server's version, encoding and process. The role of the login counts too: it can be returned to.
-pub(crate) const WHO: &str = r"
-SELECT bool_or(r.rolsuper),
-  coalesce((SELECT min(g.rolname::text) FROM pg_catalog.pg_roles g
-    WHERE g.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
+pub(crate) static WHO: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
+SELECT pg_catalog.bool_or(r.rolsuper),
+  coalesce((SELECT pg_catalog.min(g.rolname::text) FROM pg_catalog.pg_roles g
+    WHERE g.rolname = ANY ('{pg_execute_server_program,pg_read_server_files,pg_write_server_files}')
     AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))), ''),
   EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+    WHERE c.relkind = ANY ('{r,p,v,m,S,f}') AND pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
     AND (pg_catalog.pg_has_role(session_user, c.relowner, 'MEMBER') OR pg_catalog.pg_has_role(current_user, c.relowner, 'MEMBER')))
   OR EXISTS (SELECT FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
     AND (pg_catalog.pg_has_role(session_user, d.datdba, 'MEMBER') OR pg_catalog.pg_has_role(current_user, d.datdba, 'MEMBER'))),
-  bool_or(r.rolsuper) OR EXISTS (SELECT FROM pg_catalog.pg_roles g WHERE g.rolname = 'pg_read_all_settings'
+  pg_catalog.bool_or(r.rolsuper) OR EXISTS (SELECT FROM pg_catalog.pg_roles g WHERE g.rolname = 'pg_read_all_settings'
     AND (pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER') OR pg_catalog.pg_has_role(current_user, g.oid, 'MEMBER'))),
   pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
   pg_catalog.pg_backend_pid()
-FROM pg_catalog.pg_roles r WHERE r.rolname IN (session_user, current_user)";
+FROM pg_catalog.pg_roles r WHERE r.rolname = ANY (ARRAY[session_user, current_user])",
+    )
+});
 
 /// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our
-/// own questions would take longer than answering them; what callers ask is compiled as the server is set.
-pub(crate) const SETTINGS: &str = r"
+/// own questions would take longer than answering them; what callers ask is compiled as the server is set. $4 is the search path,
+/// or nothing for the role's, and $5 a schema before it, or nothing.
+pub(crate) static SETTINGS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
   pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
-  pg_catalog.set_config('search_path', coalesce($4, pg_catalog.current_setting('search_path')), true),
+  pg_catalog.set_config('search_path', pg_catalog.concat_ws(', ', $5::text, CASE WHEN path <> '' THEN path END), true),
   pg_catalog.set_config('standard_conforming_strings', 'on', true), pg_catalog.set_config('bytea_output', 'hex', true),
   pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true),
-  pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('jit', 'off', true)";
+  pg_catalog.set_config('extra_float_digits', '1', true), pg_catalog.set_config('jit', 'off', true)
+FROM coalesce($4, pg_catalog.current_setting('search_path')) AS path",
+    )
+});
 
 /// Number, modifier, name, what separates elements (of arrays), and the elements' type, of types.
-pub(crate) const TYPES: &str = r"
+pub(crate) static TYPES: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 SELECT c.oid, c.modifier, pg_catalog.format_type(c.oid, c.modifier),
   CASE WHEN t.typinput = 'pg_catalog.array_in'::regproc THEN e.typdelim END,
-  CASE e.typtype WHEN 'd' THEN e.typbasetype ELSE e.oid END
+  CASE WHEN e.typtype = 'd' THEN e.typbasetype ELSE e.oid END
 FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::int4[])) AS c(oid, modifier)
-LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem";
+LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem",
+    )
+});
 #[cfg(test)]
 mod tests {
     use super::*;

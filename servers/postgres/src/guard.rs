@@ -31,9 +31,10 @@
 //! row and byte limits, reset of the session) hold regardless.
 
 use crate::cell::{Row, texts};
-use crate::lex::{Kind, Token, tokens};
+use crate::lex::{Kind, Token, implied, ours, tokens};
 use crate::wire::Value;
 use linchpin_kit::Fault;
+use std::sync::LazyLock;
 
 /// What a statement is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -450,19 +451,6 @@ fn locking() -> Fault {
         .hint("Leave the locking clause out.")
 }
 
-/// The operators that a keyword stands for.
-fn implied(word: &str) -> &'static [&'static str] {
-    match word {
-        "like" => &["~~", "!~~"],
-        "ilike" => &["~~*", "!~~*"],
-        "similar" => &["~", "!~"],
-        "between" => &["<", "<=", ">", ">="],
-        "in" => &["=", "<>"],
-        "case" | "nullif" | "using" | "natural" | "distinct" | "any" | "some" | "all" => &["="],
-        _ => &[],
-    }
-}
-
 fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
     let mut seen = Seen {
         statement,
@@ -558,23 +546,30 @@ macro_rules! mark {
 }
 
 /// Asks both, with the parameters of `suspect!`.
-pub(crate) const SUSPECT: &str = concat!("SELECT ", suspect!(), ", ", mark!());
+pub(crate) static SUSPECT: LazyLock<String> = LazyLock::new(|| ours(concat!("SELECT ", suspect!(), ", ", mark!())));
 
 /// Fails where the statement is suspect, so that the server skips what was sent behind it; the mark else. Parameters: those of
 /// `suspect!`, and the mark under which the statement was not suspect.
-pub(crate) const GATE: &str =
-    concat!("SELECT ", mark!(), ", 1 / (CASE WHEN ", mark!(), " = $7 OR NOT ", suspect!(), " THEN 1 ELSE 0 END)");
+pub(crate) static GATE: LazyLock<String> = LazyLock::new(|| {
+    ours(concat!("SELECT ", mark!(), ", 1 / (CASE WHEN ", mark!(), " = $7 OR NOT ", suspect!(), " THEN 1 ELSE 0 END)"))
+});
 
 /// Which of the names ($1) are schemas that are not allowed ($2).
-pub(crate) const FOREIGN_SCHEMAS: &str = r"
+pub(crate) static FOREIGN_SCHEMAS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 SELECT n.nspname::text FROM pg_catalog.pg_namespace n
-WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_catalog,information_schema}'::name[])";
+WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_catalog,information_schema}'::name[])",
+    )
+});
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
 /// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
 /// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges, which are in the
 /// database's schemas and have casts, are its own too.
-pub(crate) const CHECK: &str = r"
+pub(crate) static CHECK: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 WITH RECURSIVE rel(oid, via) AS (
   SELECT c.oid, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relname = ANY ($6::name[]) AND (pg_catalog.pg_table_is_visible(c.oid) OR n.nspname = ANY ($6::name[]))
@@ -602,7 +597,7 @@ WITH RECURSIVE rel(oid, via) AS (
 ), used(oid, why) AS (
   SELECT p.oid, '' FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS c(schema, name)
   JOIN pg_catalog.pg_proc p ON p.proname = c.name::name
-  WHERE CASE c.schema WHEN '' THEN pg_catalog.pg_function_is_visible(p.oid)
+  WHERE CASE WHEN c.schema = '' THEN pg_catalog.pg_function_is_visible(p.oid)
     ELSE p.pronamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = c.schema::name) END
   UNION
   SELECT p.oid, 'a name after a dot' FROM pg_catalog.pg_proc p
@@ -614,7 +609,7 @@ WITH RECURSIVE rel(oid, via) AS (
   UNION
   SELECT k.castfunc, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
   FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384
-    AND (k.castcontext = 'i' OR $7::bool OR k.casttarget IN (SELECT typ.oid FROM typ))
+    AND (k.castcontext = 'i' OR $7::bool OR k.casttarget = ANY (SELECT typ.oid FROM typ))
   UNION
   SELECT m.x[1]::oid, tree.why FROM tree
   CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
@@ -646,7 +641,9 @@ JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 WHERE p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($8::name[])
-ORDER BY 1, 2, 3";
+ORDER BY 1, 2, 3",
+    )
+});
 
 impl Seen {
     /// The parameters of [`SUSPECT`], where only these schemas are allowed; none means all.

@@ -3,6 +3,7 @@
 use crate::Postgres;
 use crate::cell::{Cell, Shape, Type, objects};
 use crate::config::percent_encode;
+use crate::lex::ours;
 use crate::session::Database;
 use linchpin::server::Handle;
 use linchpin::types::content::{Annotations, Role};
@@ -11,7 +12,7 @@ use linchpin_kit::Fault;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -177,7 +178,7 @@ impl Postgres {
 
 async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, Fault> {
     let schemas = Some(crate::cell::texts(&database.target.schemas));
-    let (rows, _) = database.own(TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
+    let (rows, _) = database.own(&TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
     Ok(rows.iter().map(|row| Table { schema: row.text(0), name: row.text(1) }).collect())
 }
 
@@ -203,7 +204,7 @@ async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<Strin
         return Ok(None);
     }
     let parameters = [Some(table.schema.clone()), Some(table.name.clone())];
-    let (rows, _) = database.own(COLUMNS, &parameters).await.map_err(Fault::for_resource)?;
+    let (rows, _) = database.own(&COLUMNS, &parameters).await.map_err(Fault::for_resource)?;
     let text = Type { name: String::new(), shape: Shape::Text, array: None };
     let rows: Vec<Vec<Cell>> =
         rows.iter().map(|row| (0..row.len()).map(|at| Cell::new(row.cell(at).as_deref(), &text)).collect()).collect();
@@ -211,26 +212,34 @@ async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<Strin
 }
 
 /// $1 the schemas that may be read (empty: all but the system's), $2 how many. Those of `public` come first.
-const TABLES: &str = r"
+static TABLES: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
-  AND CASE WHEN $1::name[] = '{}' THEN left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
+WHERE c.relkind = ANY ('{r,p,v,m,f}')
+  AND CASE WHEN $1::name[] = '{}' THEN pg_catalog.left(n.nspname::text, 3) <> 'pg_' AND n.nspname <> 'information_schema'
     ELSE n.nspname = ANY ($1::name[]) END
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
   AND (pg_catalog.has_table_privilege(c.oid, 'SELECT') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT'))
-ORDER BY n.nspname <> 'public', n.nspname, c.relname LIMIT $2::int8";
+ORDER BY n.nspname <> 'public', n.nspname, c.relname LIMIT $2::int8",
+    )
+});
 
 /// $1 schema, $2 table. Types are named as information_schema names them, which does not have materialized views.
-const COLUMNS: &str = r"
+static COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    ours(
+        r"
 SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN
-    CASE WHEN b.typelem <> 0 AND b.typlen = -1 THEN 'ARRAY'
+    CASE WHEN b.typelem <> 0 AND b.typlen = '-1' THEN 'ARRAY'
       WHEN bn.nspname = 'pg_catalog' THEN pg_catalog.format_type(t.typbasetype, NULL) ELSE 'USER-DEFINED' END
-  ELSE CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
+  ELSE CASE WHEN t.typelem <> 0 AND t.typlen = '-1' THEN 'ARRAY'
     WHEN tn.nspname = 'pg_catalog' THEN pg_catalog.format_type(a.atttypid, NULL) ELSE 'USER-DEFINED' END END
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_catalog.pg_namespace bn ON bn.oid = b.typnamespace
-WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind = ANY ('{r,p,v,m,f}')
   AND a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
-ORDER BY a.attnum";
+ORDER BY a.attnum",
+    )
+});

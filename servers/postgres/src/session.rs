@@ -273,7 +273,7 @@ impl Database {
 
     async fn connect(&self) -> Result<(Connection, Role), Fault> {
         let mut connection = Connection::open(&self.target).await?;
-        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::once(WHO, &[])])).await;
+        let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::once(&WHO, &[])])).await;
         let answer = asked.map_err(|_| Fault::new("The server did not answer in time."))?.map_err(|e| self.fault(e))?;
         let row = answer.first().and_then(|rows| rows.first());
         let row = row.ok_or_else(|| Fault::new("The server did not say what the role is."))?;
@@ -351,10 +351,10 @@ impl Database {
             seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
         }
         lease.ended = false;
-        let settings = self.settings();
+        let settings = self.settings(mode == Mode::Read && seen.is_none());
         let begin = lease.kept("linchpin_begin", "BEGIN READ ONLY", &[]);
         let begin = if mode == Mode::Read { begin } else { Step::once("BEGIN READ WRITE", &[]) };
-        let mut steps = vec![begin, lease.kept("linchpin_settings", SETTINGS, &settings)];
+        let mut steps = vec![begin, lease.kept("linchpin_settings", &SETTINGS, &settings)];
         let Some(seen) = seen else {
             if mode != Mode::Read {
                 steps.push(Step::once("SET LOCAL jit TO DEFAULT", &[]));
@@ -368,7 +368,7 @@ impl Database {
         let mut functions = Vec::new();
         let mut suspicious = guessed == Some(Verdict::Suspect);
         if !suspicious {
-            let asked = planned(lease, &mut steps, lease.kept("linchpin_suspect", SUSPECT, &names));
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_suspect", &SUSPECT, &names));
             let answers = Self::run_on(lease, &steps).await?;
             let row = answers[asked].first();
             // Anything but a plain no is looked at.
@@ -380,8 +380,8 @@ impl Database {
         if suspicious {
             let schemas = [names[4].clone(), names[5].clone()];
             let foreign = steps.len();
-            steps.push(lease.kept("linchpin_schemas", FOREIGN_SCHEMAS, &schemas));
-            let asked = planned(lease, &mut steps, lease.kept("linchpin_check", CHECK, &check));
+            steps.push(lease.kept("linchpin_schemas", &FOREIGN_SCHEMAS, &schemas));
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_check", &CHECK, &check));
             let answers = Self::run_on(lease, &steps).await?;
             functions.extend(answers[asked].iter().map(Function::new));
             self.vet_schemas(&answers[foreign])?;
@@ -422,12 +422,12 @@ impl Database {
         if let (Some(Verdict::Clean(mark)), true, false) = (guessed, lease.role.direct, lease.rested) {
             let known = names.clone();
             names.push(mark);
-            let settings = self.settings();
+            let settings = self.settings(false);
             let mut steps = vec![
                 lease.kept("linchpin_begin", "BEGIN READ ONLY", &[]),
-                lease.kept("linchpin_settings", SETTINGS, &settings),
+                lease.kept("linchpin_settings", &SETTINGS, &settings),
             ];
-            let asked = planned(lease, &mut steps, lease.kept("linchpin_gate", GATE, &names));
+            let asked = planned(lease, &mut steps, lease.kept("linchpin_gate", &GATE, &names));
             // Nothing of the caller runs unless the gate says so.
             (lease.clean, lease.ended) = (true, false);
             match self.fetch(lease, &steps, request).await {
@@ -516,12 +516,21 @@ impl Database {
         ended
     }
 
-    fn settings(&self) -> Vec<Value> {
+    /// The parameters of [`SETTINGS`]; for a question of our own, where PostgreSQL's own functions must find PostgreSQL's own too: some
+    /// look for what they need on the path.
+    fn settings(&self, own: bool) -> Vec<Value> {
         let milliseconds = |time: Duration| Some(time.as_millis().max(1).to_string());
         let statement = self.config.statement_timeout;
         let path: Vec<String> = self.target.schemas.iter().map(|schema| quote_name(schema)).collect();
         let path = (!path.is_empty()).then(|| path.join(", "));
-        vec![milliseconds(statement), milliseconds(self.config.lock_timeout), milliseconds(statement + GRACE), path]
+        let first = own.then(|| "pg_catalog".to_owned());
+        vec![
+            milliseconds(statement),
+            milliseconds(self.config.lock_timeout),
+            milliseconds(statement + GRACE),
+            path,
+            first,
+        ]
     }
 
     fn vet_schemas(&self, foreign: &[Row]) -> Result<(), Stop> {

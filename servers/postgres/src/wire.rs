@@ -5,6 +5,7 @@
 
 use crate::cell::{Row, cleaned};
 use crate::config::{Host, SslMode, Target};
+use crate::lex::shadowed;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use linchpin_kit::Fault;
@@ -38,14 +39,7 @@ pub(crate) const DISCARD: &str = "DISCARD ALL";
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 /// How long each cancel request is given to work before the next one.
-const CANCEL_WAITS: [Duration; 6] = [
-    Duration::from_millis(100),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-];
+const CANCEL_WAITS_MS: [u64; 6] = [100, 250, 500, 1_000, 2_000, 4_000];
 
 /// An error that the server reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -205,7 +199,7 @@ impl Connection {
     /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is lost, so
     /// it is repeated until the server has answered everything. Best effort.
     pub(crate) async fn abandon(mut self, target: Arc<Target>) {
-        for wait in CANCEL_WAITS {
+        for wait in CANCEL_WAITS_MS.map(Duration::from_millis) {
             let _ = tokio::time::timeout(CANCEL_TIME, self.cancel(&target)).await;
             if tokio::time::timeout(wait, self.quiet()).await.is_ok() {
                 break;
@@ -293,6 +287,7 @@ impl Connection {
     /// Writes statements of our own; the names, or nothing, of those that are to be parsed.
     fn write_steps(&mut self, steps: &[Step<'_>], parsed: &mut Vec<&'static str>) -> Result<(), WireError> {
         for step in steps {
+            debug_assert_eq!(shadowed(step.sql), None, "is not that of pg_catalog in {}", step.sql);
             if step.name.is_empty() || self.kept.insert(step.name) {
                 frontend::parse(step.name, step.sql, None, &mut self.output)?;
                 parsed.push(step.name);
