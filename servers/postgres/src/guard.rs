@@ -20,14 +20,14 @@
 //!    The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog` that the grammar
 //!    names; they are harmless.
 //! 4. [`CHECK`] asks the server, in the statement's own transaction and with its `search_path`, which functions all of these
-//!    can mean; views, policies and domains are followed through the trees that the catalogue stores, which name functions by
-//!    number, aggregates to the functions they consist of, and functions to those that their arguments default to. [`judge`] allows a function by what it is, not by what it is
+//!    can mean; views, policies, domains and defaults of arguments are followed through the trees that the catalogue stores, which
+//!    name by number, aggregates to the functions they consist of, and functions to the types they take and give. [`judge`] allows a function by what it is, not by what it is
 //!    not: one of PostgreSQL's own that is immutable or stable, or on the list of harmless volatile ones; one of an extension
 //!    known to be harmless; one in a trusted language that its author declared immutable or stable and that does not run with
 //!    its owner's rights. Everything else is refused with a message that names it and `--allow-functions`.
 //!
 //! Where in doubt, more is refused than must be. What this cannot see is what the database's owner vouches for: a function
-//! declared STABLE that is not, a foreign table, the checks of a domain that only the result of a function names. The other layers (READ ONLY transaction, unprivileged role, timeouts,
+//! declared STABLE that is not, a foreign table. The other layers (READ ONLY transaction, unprivileged role, timeouts,
 //! row and byte limits, reset of the session) hold regardless.
 
 use crate::cell::{Row, texts};
@@ -565,71 +565,83 @@ WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_c
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
 /// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
-/// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges, which are in the
-/// database's schemas and have casts, are its own too.
+/// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges are its own too,
+/// and so is the cast that it makes (12 is the language of what is built in). Before version 14 ranges have no types of several.
+///
+/// What is found leads on: relations, types and functions to the trees that are stored of them (views, policies, the checks of
+/// domains, what arguments default to), and these to what they name by number; types to their parts, and to casts where the
+/// statement names them; functions to
+/// what aggregates consist of, and to the types that they take and give, of which a domain is checked on the way. In a tree, an
+/// operator counts by its own number: that of its function, beside it, is not what the server goes by.
 pub(crate) static CHECK: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
-WITH RECURSIVE rel(oid, via) AS (
-  SELECT c.oid, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relname = ANY ($6::name[]) AND (pg_catalog.pg_table_is_visible(c.oid) OR n.nspname = ANY ($6::name[]))
+WITH RECURSIVE found(class, oid, why) AS (
+  SELECT named.class, named.oid, named.why FROM (
+    SELECT 'relation', c.oid, '' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relname = ANY ($6::name[]) AND (pg_catalog.pg_table_is_visible(c.oid) OR n.nspname = ANY ($6::name[]))
+    UNION ALL
+    SELECT 'type', t.oid, '' FROM pg_catalog.pg_type t WHERE t.typname = ANY ($6::name[])
+    UNION ALL
+    SELECT 'function', p.oid, '' FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS c(schema, name)
+    JOIN pg_catalog.pg_proc p ON p.proname = c.name::name
+    WHERE CASE WHEN c.schema = '' THEN pg_catalog.pg_function_is_visible(p.oid)
+      ELSE p.pronamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = c.schema::name) END
+    UNION ALL
+    SELECT 'function', p.oid, 'a name after a dot' FROM pg_catalog.pg_proc p
+    WHERE p.proname = ANY ($3::name[]) AND p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1
+      AND pg_catalog.pg_function_is_visible(p.oid)
+    UNION ALL
+    SELECT 'operator', o.oid, 'operator ' || o.oprname FROM pg_catalog.pg_operator o
+    WHERE o.oprname = ANY ($4::name[]) AND ($5::bool OR pg_catalog.pg_operator_is_visible(o.oid))
+    UNION ALL
+    SELECT 'cast', k.oid, '' FROM pg_catalog.pg_cast k WHERE k.oid >= 16384 AND (k.castcontext = 'i' OR $7::bool)
+  ) AS named(class, oid, why)
   UNION
-  SELECT sub.oid, rel.via FROM rel
-  JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid AND r.ev_type = '1'
-  CROSS JOIN LATERAL pg_catalog.regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g') AS m(x)
-  JOIN pg_catalog.pg_class sub ON sub.oid = m.x[1]::oid
-), typ(oid, via) AS (
-  SELECT t.oid, t.typname::text FROM pg_catalog.pg_type t WHERE t.typname = ANY ($6::name[])
-  UNION
-  SELECT part.oid, typ.via FROM typ JOIN pg_catalog.pg_type t ON t.oid = typ.oid
-  CROSS JOIN LATERAL (
-    SELECT t.typbasetype UNION ALL SELECT t.typelem
-    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
-      WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-    UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = t.oid
-  ) AS part(oid) WHERE part.oid <> 0
-), tree(text, why) AS (
-  SELECT r.ev_action::text, 'view ' || rel.via FROM rel JOIN pg_catalog.pg_rewrite r ON r.ev_class = rel.oid AND r.ev_type = '1'
-  UNION ALL
-  SELECT p.polqual::text, 'row security of ' || rel.via FROM rel JOIN pg_catalog.pg_policy p ON p.polrelid = rel.oid
-  UNION ALL
-  SELECT k.conbin::text, 'a domain in ' || typ.via FROM typ JOIN pg_catalog.pg_constraint k ON k.contypid = typ.oid
-), used(oid, why) AS (
-  SELECT p.oid, '' FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS c(schema, name)
-  JOIN pg_catalog.pg_proc p ON p.proname = c.name::name
-  WHERE CASE WHEN c.schema = '' THEN pg_catalog.pg_function_is_visible(p.oid)
-    ELSE p.pronamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = c.schema::name) END
-  UNION
-  SELECT p.oid, 'a name after a dot' FROM pg_catalog.pg_proc p
-  WHERE p.proname = ANY ($3::name[]) AND p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1
-    AND pg_catalog.pg_function_is_visible(p.oid)
-  UNION
-  SELECT o.oprcode, 'operator ' || o.oprname FROM pg_catalog.pg_operator o
-  WHERE o.oprname = ANY ($4::name[]) AND ($5::bool OR pg_catalog.pg_operator_is_visible(o.oid))
-  UNION
-  SELECT k.castfunc, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
-  FROM pg_catalog.pg_cast k WHERE k.castfunc <> 0 AND k.oid >= 16384
-    AND (k.castcontext = 'i' OR $7::bool OR k.casttarget = ANY (SELECT typ.oid FROM typ))
-  UNION
-  SELECT m.x[1]::oid, tree.why FROM tree
-  CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
-  UNION
-  SELECT o.oprcode, tree.why FROM tree
-  CROSS JOIN LATERAL pg_catalog.regexp_matches(tree.text, ':opno ([0-9]+)', 'g') AS m(x)
-  JOIN pg_catalog.pg_operator o ON o.oid = m.x[1]::oid
+  SELECT part.class, part.oid, CASE WHEN found.why = '' THEN part.why ELSE found.why END FROM found CROSS JOIN LATERAL (
+    SELECT CASE WHEN m.x[1] = 'relid' THEN 'relation' WHEN m.x[1] = 'resulttype' THEN 'value' WHEN m.x[1] = 'opno' THEN 'operator'
+      ELSE 'function' END, m.x[2]::oid, tree.why
+    FROM (
+      SELECT r.ev_action::text, 'view ' || c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
+      WHERE found.class = 'relation' AND r.ev_class = found.oid AND r.ev_type = '1'
+      UNION ALL
+      SELECT p.polqual::text, 'row security of ' || c.relname FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid
+      WHERE found.class = 'relation' AND p.polrelid = found.oid
+      UNION ALL
+      SELECT k.conbin::text, 'the domain ' || t.typname FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_type t ON t.oid = k.contypid
+      WHERE found.class = ANY ('{type,value}') AND k.contypid = found.oid
+      UNION ALL
+      SELECT p.proargdefaults::text, '' FROM pg_catalog.pg_proc p WHERE found.class = 'function' AND p.oid = found.oid
+    ) AS tree(text, why)
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(
+      tree.text, ':(relid|resulttype|opno|funcid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
+    UNION ALL
+    SELECT found.class, pg_catalog.unnest(ARRAY[t.typbasetype, t.typelem]), '' FROM pg_catalog.pg_type t
+    WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid
+    UNION ALL
+    SELECT found.class, a.atttypid, '' FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid
+    WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid AND t.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT found.class, g.rngsubtype, '' FROM pg_catalog.pg_range g WHERE found.class = ANY ('{type,value}')
+      AND (g.rngtypid = found.oid OR pg_catalog.to_jsonb(g) ->> 'rngmultitypid' = found.oid::text)
+    UNION ALL
+    SELECT 'cast', k.oid, '' FROM pg_catalog.pg_cast k WHERE found.class = 'type' AND k.casttarget = found.oid AND k.oid >= 16384
+    UNION ALL
+    SELECT 'function', p.oid, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
+    FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
+    WHERE found.class = 'cast' AND k.oid = found.oid AND NOT (p.prolang = 12 AND p.prosrc = 'multirange_constructor1')
+    UNION ALL
+    SELECT 'function', o.oprcode, '' FROM pg_catalog.pg_operator o WHERE found.class = 'operator' AND o.oid = found.oid
+    UNION ALL
+    SELECT 'value', pg_catalog.unnest(p.proargtypes::oid[] || p.prorettype || p.proallargtypes), '' FROM pg_catalog.pg_proc p
+    WHERE found.class = 'function' AND p.oid = found.oid AND p.oid >= 16384
+    UNION ALL
+    SELECT 'function', pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
+      a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]), '' FROM pg_catalog.pg_aggregate a
+    WHERE found.class = 'function' AND a.aggfnoid = found.oid AND found.oid >= 16384
+  ) AS part(class, oid, why)
 ), every(oid, why) AS (
-  SELECT oid, why FROM used
-  UNION
-  SELECT part.oid, every.why FROM every JOIN pg_catalog.pg_proc p ON p.oid = every.oid
-  CROSS JOIN LATERAL (
-    SELECT pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
-      a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]) FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid
-    UNION ALL SELECT m.x[1]::oid FROM pg_catalog.regexp_matches(
-      p.proargdefaults::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS m(x)
-    UNION ALL SELECT o.oprcode FROM pg_catalog.regexp_matches(p.proargdefaults::text, ':opno ([0-9]+)', 'g') AS m(x)
-      JOIN pg_catalog.pg_operator o ON o.oid = m.x[1]::oid
-  ) AS part(oid)
-  WHERE p.oid >= 16384 AND part.oid <> 0
+  SELECT DISTINCT found.oid, found.why FROM found WHERE found.class = 'function'
 )
 SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted OR p.prokind = 'a'
     OR l.lanname = 'internal' AND p.prosrc ~ '^(multirange_constructor[0-2]|range_constructor[23])$', p.prosecdef,

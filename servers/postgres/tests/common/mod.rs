@@ -92,6 +92,36 @@ impl Cluster {
         panic!("PostgreSQL does not start: {}", cluster.log());
     }
 
+    /// A second server that follows this one, which is stopped for a moment.
+    pub fn standby(&mut self) -> Cluster {
+        self.stop();
+        let dir = tempfile::Builder::new().prefix("lpg").tempdir().expect("a directory");
+        let copied = Command::new("cp").arg("-a").arg(self.dir.path().join("data")).arg(dir.path()).status();
+        assert!(copied.expect("cp runs").success());
+        if let Some((user, group)) = servant() {
+            std::os::unix::fs::chown(dir.path(), Some(user), Some(group)).expect("its owner changes");
+        }
+        let data = dir.path().join("data");
+        std::fs::write(data.join("standby.signal"), "").expect("a file");
+        let mut conf = std::fs::read_to_string(data.join("postgresql.conf")).expect("a file");
+        conf.push_str(&format!(
+            "unix_socket_directories='{}'\nprimary_conninfo='host={} port={} user=postgres'\n",
+            dir.path().display(),
+            self.dir.path().display(),
+            self.port
+        ));
+        std::fs::write(data.join("postgresql.conf"), conf).expect("a file");
+        assert!(self.run(), "it starts again: {}", self.log());
+        let mut standby = Cluster { dir, port: 0, keeper: None };
+        for _ in 0..5 {
+            standby.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+            if standby.run() {
+                return standby;
+            }
+        }
+        panic!("the standby does not start: {}", standby.log());
+    }
+
     /// Starts the server on the port it has.
     pub fn run(&mut self) -> bool {
         let script = "\"$1\" -D \"$2\" -p \"$3\" >\"$4\" 2>&1 & pid=$!; read _; kill -INT $pid; wait $pid";
