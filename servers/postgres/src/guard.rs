@@ -620,7 +620,7 @@ WITH RECURSIVE found(class, oid, why) AS (
     WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid
     UNION ALL
     SELECT found.class, a.atttypid, '' FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid
-    WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid AND t.typrelid <> 0 AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid
     UNION ALL
     SELECT found.class, g.rngsubtype, '' FROM pg_catalog.pg_range g WHERE found.class = ANY ('{type,value}')
       AND (g.rngtypid = found.oid OR pg_catalog.to_jsonb(g) ->> 'rngmultitypid' = found.oid::text)

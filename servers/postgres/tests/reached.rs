@@ -196,6 +196,12 @@ async fn what_the_catalogue_leads_to_is_found_by_name() {
         let text = error(&client, "query", json!({ "sql": sql })).await;
         assert!(text.contains("public.bad_cast (through the cast from text to pair)"), "{sql}: {text}");
     }
+    // Also to a type that has another name in the grammar.
+    cluster.sql(&bad("number", "p pair", "int").replace("RETURN $1", "RETURN 1"));
+    cluster.sql("CREATE CAST (pair AS int) WITH FUNCTION bad_number(pair); DROP CAST (text AS pair)");
+    let text = error(&client, "query", json!({ "sql": "SELECT ROW(1, 'x')::pair::int" })).await;
+    assert!(text.contains("public.bad_number (through the cast from pair to integer)"), "{text}");
+    cluster.sql("DROP CAST (pair AS int); CREATE CAST (text AS pair) WITH FUNCTION bad_cast(text)");
     // Where a type is named without one of these words, too.
     cluster.sql(
         &bad("json", "j json", "json")

@@ -146,6 +146,27 @@ async fn a_schema_that_is_not_allowed_is_found_by_the_gate_too() {
     }
 }
 
+/// A statement with parameters goes out before they do: the gate shuts in the middle of it, and its transaction must end.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn the_gate_shuts_before_parameters_are_sent() {
+    let cluster = cluster();
+    cluster.sql("\\c base\nCREATE TABLE seen (i int)");
+    let client = to(&cluster, "base", Config::default()).await;
+    let call = json!({ "sql": "SELECT i FROM seen WHERE i = $1", "params": [1] });
+    for _ in 0..3 {
+        common::ok(&client, "query", call.clone()).await;
+    }
+    cluster.sql("\\c base\nDROP TABLE seen; CREATE VIEW seen AS SELECT length(mark('view')) AS i");
+    for _ in 0..2 {
+        let text = error(&client, "query", call.clone()).await;
+        assert!(text.contains("is not allowed in read-only mode"), "{text}");
+    }
+    cluster.sql("\\c base\nDROP VIEW seen; CREATE TABLE seen (i int)");
+    common::ok(&client, "query", call).await;
+    assert_eq!(marks(&cluster), "");
+}
+
 /// A setting changes without a transaction: the same names mean something else then.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
