@@ -572,6 +572,8 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("hook", Sub::Any, "command", "true"),
     ("gc", Sub::None, "recentobjectshook", ""),
     ("interactive", Sub::None, "difffilter", "cat"),
+    // Of these two git heeds the first value, which is the repository's: the flags of fetch and push decide, and that nothing is
+    // fetched by the way (`GIT_NO_LAZY_FETCH`). Here they are named, for advice.
     ("remote", Sub::Any, "uploadpack", "git-upload-pack"),
     ("remote", Sub::Any, "receivepack", "git-receive-pack"),
     ("remote", Sub::Any, "vcs", ""),

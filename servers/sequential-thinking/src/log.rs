@@ -6,15 +6,34 @@
 use crate::input::Step;
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Thoughts that wait for a slow reader; more are left out.
 const WAITING_MAX: usize = 64;
 
+/// How long the end of the last [`ThoughtLog`] waits for what is still to be written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Where thoughts are shown as they come.
 #[derive(Clone)]
-pub struct ThoughtLog(Option<Arc<SyncSender<String>>>);
+pub struct ThoughtLog(Option<Arc<Writer>>);
+
+struct Writer {
+    thoughts: Option<SyncSender<String>>,
+    /// Closed when everything is written.
+    done: Mutex<Receiver<()>>,
+}
+
+impl Drop for Writer {
+    /// The process may end right after: what was thought is written first, unless nobody reads.
+    fn drop(&mut self) {
+        self.thoughts = None;
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = done.recv_timeout(LAST_WORDS);
+    }
+}
 
 impl ThoughtLog {
     /// Nowhere.
@@ -33,18 +52,21 @@ impl ThoughtLog {
     /// faster than they are read are left out.
     pub fn to(mut place: impl Write + Send + 'static) -> Self {
         let (sender, lines) = sync_channel::<String>(WAITING_MAX);
+        let (at_end, done) = sync_channel::<()>(0);
         let writer = std::thread::Builder::new().name("thoughts".to_owned()).spawn(move || {
+            // Its drop is the word that all is done.
+            let _at_end = at_end;
             for line in lines {
                 if place.write_all(line.as_bytes()).and_then(|()| place.flush()).is_err() {
                     return;
                 }
             }
         });
-        Self(writer.is_ok().then(|| sender.into()))
+        Self(writer.is_ok().then(|| Writer { thoughts: Some(sender), done: done.into() }.into()))
     }
 
     pub(crate) fn show(&self, step: &Step) {
-        if let Some(sender) = &self.0 {
+        if let Some(sender) = self.0.as_ref().and_then(|writer| writer.thoughts.as_ref()) {
             // Full or closed: this one is left out.
             let _ = sender.try_send(entry(step));
         }
@@ -114,5 +136,42 @@ mod tests {
         assert_eq!(text.lines().count(), 4, "no line but ours: {text:?}");
         assert!(text.starts_with("┌ Branch 2/3 x\\u{1b}[31m\\u{a}y (from thought 1)\n"), "{text:?}");
         assert!(!text.contains('\u{202e}'), "{text:?}");
+    }
+
+    /// Somewhere that takes its time.
+    struct Slow(Arc<Mutex<String>>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(5));
+            self.0.lock().unwrap().push_str(std::str::from_utf8(bytes).unwrap());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_last_thoughts_are_written_before_the_end() {
+        let written = Arc::new(Mutex::new(String::new()));
+        let log = ThoughtLog::to(Slow(written.clone()));
+        let step = |number| Step {
+            thought: "x".into(),
+            next_thought_needed: true,
+            number,
+            total: 9,
+            is_revision: false,
+            revises: None,
+            branch_from: None,
+            branch_id: None,
+        };
+        let other = log.clone();
+        for number in 1..=9 {
+            log.show(&step(number));
+        }
+        drop((log, other));
+        assert_eq!(written.lock().unwrap().matches("Thought").count(), 9);
     }
 }
