@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::pool;
+use crate::{functions, pool};
 
 /// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
@@ -25,8 +25,8 @@ pub(crate) const VALUE_BYTES_MAX: i32 = 64 << 20;
 /// Bytes of SQL text in one call.
 pub(crate) const SQL_BYTES_MAX: i32 = 1_000_000;
 
-/// Bytes of a LIKE or GLOB pattern. Matching is the one loop that cannot be interrupted, and it takes text × pattern.
-const LIKE_BYTES_MAX: i32 = 1_000;
+/// Bytes of a LIKE or GLOB pattern.
+pub(crate) const LIKE_BYTES_MAX: usize = 1_000;
 
 /// Levels of triggers that set off triggers.
 const TRIGGERS_MAX: i32 = 200;
@@ -512,7 +512,6 @@ impl Opener {
         for (limit, most) in [
             (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
-            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_BYTES_MAX),
             (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
             (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
@@ -531,6 +530,7 @@ impl Opener {
         conn.progress_handler(PROGRESS_STEPS, Some(pool::is_over))?;
         // What nobody waits for any more is not committed, even where it could not be interrupted.
         conn.commit_hook(Some(pool::is_over))?;
+        functions::add(conn)?;
         let gate = Arc::clone(gate);
         conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
     }

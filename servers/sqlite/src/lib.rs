@@ -9,6 +9,7 @@
 //! command lines. [`Sqlite`] is the state; threads of its own own the connections, so a slow query blocks no other task.
 
 mod config;
+mod functions;
 mod guard;
 mod import;
 mod memo;
