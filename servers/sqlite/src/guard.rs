@@ -8,12 +8,14 @@ use linchpin_kit::{Fault, clip, root_path, settled};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Statement, StatementStatus};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::query::Look;
 use crate::{functions, pool};
 
 /// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
@@ -21,6 +23,16 @@ pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
 /// Bytes a single value or row may have, also while it is computed.
 pub(crate) const VALUE_BYTES_MAX: i32 = 64 << 20;
+
+/// Bytes that the steps of a statement may go through in all, if each is done once and has values of the greatest length:
+/// SQLite does not look up before it jumps back. This is some seconds.
+const STEPS_BYTES_MAX: i64 = 4 << 30;
+
+/// Bytes that a value may have in any statement, however many steps it has.
+const STEP_BYTES_MIN: i32 = 1 << 20;
+
+/// Bytes of a compiled statement that is too small for its steps to be counted.
+const PROGRAM_BYTES_MIN: i32 = 8 << 10;
 
 /// Bytes of SQL text in one call.
 pub(crate) const SQL_BYTES_MAX: i32 = 1_000_000;
@@ -54,7 +66,7 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, Policy::Write | Policy::WritePragma | Policy::Vacuum | Policy::Transaction)
     }
 }
@@ -117,6 +129,14 @@ pub(crate) struct Gate(Mutex<State>);
 struct State {
     policy: Policy,
     refused: Option<Refusal>,
+    /// Whether the statement uses a function that takes long, see [`slowness`].
+    slow: bool,
+}
+
+impl State {
+    fn new(policy: Policy) -> State {
+        State { policy, refused: None, slow: false }
+    }
 }
 
 impl Gate {
@@ -126,7 +146,16 @@ impl Gate {
 
     /// Puts a policy in force.
     pub(crate) fn set(&self, policy: Policy) {
-        *self.lock() = State { policy, refused: None };
+        *self.lock() = State::new(policy);
+    }
+
+    /// The policy in force.
+    pub(crate) fn policy(&self) -> Policy {
+        self.lock().policy
+    }
+
+    fn slow(&self) -> bool {
+        self.lock().slow
     }
 
     /// Why the last statement was refused, if it was.
@@ -136,6 +165,9 @@ impl Gate {
 
     fn decide(&self, asked: &AuthContext<'_>) -> Authorization {
         let mut state = self.lock();
+        if let AuthAction::Function { function_name } = asked.action {
+            state.slow |= slowness(function_name).is_some();
+        }
         match decide(state.policy, asked) {
             Ok(()) => Authorization::Allow,
             Err(refusal) => {
@@ -267,8 +299,24 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
 ];
 
 /// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
-#[cfg(test)]
 const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
+
+/// As how many steps a function counts that takes long for each byte; see [`Desk::fit`].
+fn slowness(function: &str) -> Option<i32> {
+    match function.to_ascii_lowercase().as_str() {
+        "strftime" => Some(300),
+        "printf" | "format" => Some(50),
+        name if name.starts_with("json") || name.starts_with("->") => Some(20),
+        _ => None,
+    }
+}
+
+/// Whether a name is that of a function or module of SQLite itself, and so not the database's.
+pub(crate) fn is_of_sqlite(name: &str) -> bool {
+    [FUNCTIONS_ALLOWED, FUNCTIONS_REFUSED, MODULES_ALLOWED, MODULES_UNREADABLE]
+        .iter()
+        .any(|names| names.iter().any(|own| own.eq_ignore_ascii_case(name)))
+}
 
 /// Virtual tables that may be created.
 const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
@@ -452,6 +500,8 @@ pub(crate) struct Opener {
 pub(crate) struct Desk {
     pub(crate) conn: Connection,
     pub(crate) gate: Arc<Gate>,
+    /// What the caller wrote: its SQL, or the names it gave. Everything else in a message is the database's.
+    pub(crate) said: RefCell<String>,
     /// Which file is open, to notice when another one takes its place.
     identity: Option<(u64, u64)>,
 }
@@ -474,10 +524,10 @@ impl Opener {
             Place::File(path) => Connection::open_with_flags(path, flags),
         };
         let conn = opened.map_err(|_| unopened())?;
-        let gate = Arc::new(Gate(Mutex::new(State { policy: Policy::Nothing, refused: None })));
+        let gate = Arc::new(Gate(Mutex::new(State::new(Policy::Nothing))));
         self.secure(&conn, &gate)
             .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(Desk { conn, gate, identity: self.identity() })
+        Ok(Desk { conn, gate, said: RefCell::default(), identity: self.identity() })
     }
 
     /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
@@ -554,6 +604,31 @@ impl Opener {
 }
 
 impl Desk {
+    /// Bounds the values of a statement: the more steps it has, the shorter they are. Without that, a thousand columns that
+    /// each join two long texts would take minutes in which nothing can stop them.
+    pub(crate) fn fit(&self, statement: &Statement<'_>, sql: &str) -> rusqlite::Result<()> {
+        let bytes = statement.get_status(StatementStatus::MemUsed);
+        let small = bytes < PROGRAM_BYTES_MIN && !self.gate.slow();
+        let steps = if small { 1 } else { self.steps(sql).unwrap_or(bytes / 64).max(1) };
+        let most = i32::try_from(STEPS_BYTES_MAX / i64::from(steps)).unwrap_or(i32::MAX);
+        let most = most.clamp(STEP_BYTES_MIN, VALUE_BYTES_MAX);
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+
+    /// How many steps the program of a statement has, with those of the triggers it sets off.
+    fn steps(&self, sql: &str) -> Option<i32> {
+        let look = Look::at(sql).filter(|look| !matches!(look.verb(), "EXPLAIN" | "PRAGMA"))?;
+        let mut program = self.conn.prepare(&format!("EXPLAIN {}", &sql[look.start..])).ok()?;
+        let (mut rows, mut steps) = (program.raw_query(), 0_i32);
+        while let Some(row) = rows.next().ok()? {
+            // A call is shown as `name(arguments)`.
+            let detail = row.get::<_, Option<String>>(5).ok()?;
+            let called = detail.as_deref().and_then(|detail| detail.split_once('('));
+            steps = steps.saturating_add(called.and_then(|(name, _)| slowness(name)).unwrap_or(1));
+        }
+        Some(steps)
+    }
+
     /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
     pub(crate) fn vacuum<T>(&self, work: impl FnOnce(&Desk) -> Result<T, Fault>) -> Result<T, Fault> {
         let set = |places: i32, store: &str| -> rusqlite::Result<()> {

@@ -14,9 +14,9 @@ use std::io::{Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::guard::{Desk, Policy};
+use crate::query::quote;
 use crate::rows::{Bounds, Cell, Form};
 use crate::schema::{SCHEMA_URI, about};
-use crate::sql::quote;
 use crate::{Sqlite, config, pool};
 
 /// Bytes of a file.
@@ -299,6 +299,8 @@ fn unreadable(error: &csv::Error) -> Fault {
 
 impl Desk {
     fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, Fault> {
+        // What the file says is not the caller's.
+        args.table.clone_into(&mut self.said.borrow_mut());
         let reading = Reading::of(args)?;
         let found = reading.look(&mut source)?;
         self.execute("BEGIN IMMEDIATE")?;
@@ -355,9 +357,10 @@ impl Desk {
 
 fn check_names(names: &[String]) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
-    for name in names {
+    for (number, name) in (1..).zip(names) {
         if name.is_empty() || name.contains('\0') || !seen.insert(name.to_ascii_lowercase()) {
-            return Err(Fault::new(format!("Error: the header has an empty or repeated name: {:?}", shown(name)))
+            // The words of a file are not repeated in errors of a tool that writes.
+            return Err(Fault::new(format!("Error: the header has an empty or repeated name in column {number}"))
                 .hint("Correct the first line, or pass header=false if it holds values."));
         }
     }
@@ -368,10 +371,13 @@ fn check_names(names: &[String]) -> Result<(), Fault> {
 fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, Fault> {
     match &found.names {
         Some(names) => {
-            let missing = names.iter().find(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
+            let missing = names.iter().position(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
             match missing {
-                Some(name) => Err(Fault::new(format!("Error: the table has no column named {}", shown(name)))
-                    .hint("describe_table shows the columns.")),
+                Some(at) => Err(Fault::new(format!(
+                    "Error: the table has no column of the name that column {} of the CSV text has in its header",
+                    at + 1
+                ))
+                .hint("describe_table shows the columns. Correct the first line of the CSV text.")),
                 None => Ok(names.clone()),
             }
         }

@@ -17,7 +17,6 @@ mod pool;
 mod query;
 mod rows;
 mod schema;
-mod sql;
 
 pub use config::{Config, IMPORT_DIR, ROOTS};
 pub use import::{ImportCsv, Imported};
@@ -294,9 +293,9 @@ impl Sqlite {
         &self,
         cx: &Cx,
         work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> Result<Result<T, Fault>, Error> {
         let pass = self.pass(cx).await?;
-        Ok(self.read_as(pass, work).await?)
+        Ok(self.read_as(pass, work).await)
     }
 
     /// The same with a pass that was asked for already.

@@ -1,9 +1,10 @@
 //! Threads that own connections, and calls that wait for them.
 //!
 //! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
-//! and dropping the call interrupts its statement. A loop inside of SQLite that cannot be interrupted (text functions on
-//! very long values) holds up its thread only: the call is answered in time, and another thread takes over. Whether a call
-//! may reach the database at all is decided where it is handed the connection, so that no tool can leave that out.
+//! and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long (sorting all that
+//! memory holds) holds up its thread only: the call is answered in time, and another thread takes over. How long one step
+//! can take has a bound, see `functions` and [`Desk::fit`]. Whether a call may reach the database at all is decided where
+//! it is handed the connection, so that no tool can leave that out.
 
 use linchpin_kit::Fault;
 use rusqlite::InterruptHandle;
@@ -170,7 +171,9 @@ impl Lane {
         })?;
         let mut cancel = Cancel { shared: &self.shared, ticket: &ticket, armed: true };
         loop {
-            match tokio::time::timeout(TICK, &mut answered).await {
+            let left = ticket.deadline.saturating_duration_since(Instant::now());
+            let wait = if left.is_zero() { TICK } else { TICK.min(left) };
+            match tokio::time::timeout(wait, &mut answered).await {
                 Ok(answer) => {
                     cancel.armed = false;
                     return answer.unwrap_or_else(|_| {
@@ -179,6 +182,8 @@ impl Lane {
                     });
                 }
                 Err(_) if ticket.is_late() => return Err(stuck(&ticket)),
+                // SQLite looks at this at every jump, and at the clock only now and then.
+                Err(_) if ticket.is_over() => self.shared.interrupt(&ticket),
                 Err(_) if !ticket.started.load(Ordering::Acquire) => self.shared.heal(),
                 Err(_) => {}
             }
@@ -212,14 +217,7 @@ impl Drop for Cancel<'_> {
             return;
         }
         self.ticket.cancelled.get_or_init(Instant::now);
-        for slot in lock(&self.shared.slots).iter() {
-            // The lock is held meanwhile, so that the thread cannot have gone on to another call.
-            if let Some((running, handle)) = &*lock(&slot.running)
-                && Arc::ptr_eq(running, self.ticket)
-            {
-                handle.interrupt();
-            }
-        }
+        self.shared.interrupt(self.ticket);
     }
 }
 
@@ -234,6 +232,18 @@ impl Shared {
             .map_err(|error| Fault::new(format!("Error: no thread for the database: {error}")))?;
         lock(&self.slots).push(slot);
         Ok(())
+    }
+
+    /// Interrupts the statement of a call, if it has one.
+    fn interrupt(&self, ticket: &Arc<Ticket>) {
+        for slot in lock(&self.slots).iter() {
+            // The lock is held meanwhile, so that the thread cannot have gone on to another call.
+            if let Some((running, handle)) = &*lock(&slot.running)
+                && Arc::ptr_eq(running, ticket)
+            {
+                handle.interrupt();
+            }
+        }
     }
 
     /// Leaves threads alone that do not come back, and puts others in their place.
@@ -303,5 +313,89 @@ impl Shared {
             Some(desk) => Ok(desk),
             None => Ok(desk.insert(self.opener.open()?)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const PATIENCE: Patience = Patience { call: Duration::from_millis(50), lock: Duration::from_millis(50) };
+
+    fn lane(dir: &tempfile::TempDir) -> Lane {
+        let file = dir.path().join("x.db");
+        rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE t(a)").unwrap();
+        let opener = Opener {
+            place: Place::File(file),
+            read_only: false,
+            only_reads: false,
+            create: false,
+            made: Arc::default(),
+            foreign_keys: false,
+        };
+        Lane::open(opener, None, 2).unwrap()
+    }
+
+    fn view() -> crate::View {
+        crate::View { bounds: crate::rows::Bounds { rows: 10, bytes: 1_000 }, form: crate::rows::Form::Json }
+    }
+
+    /// A call whose work is one long step: it is over when the sender is dropped.
+    async fn stuck_call(lane: &Lane, after: &'static str) -> (Fault, mpsc::Sender<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let work = move |desk: &mut Desk| {
+            let _ = released.recv();
+            if after.is_empty() { Ok(()) } else { desk.write(after, None, view()).map(drop) }
+        };
+        (lane.run(PATIENCE, Pass::as_configured(), work).await.unwrap_err(), release)
+    }
+
+    async fn call(lane: &Lane, sql: &'static str) -> Result<String, Fault> {
+        let patience = Patience { call: Duration::from_secs(30), ..PATIENCE };
+        let work = move |desk: &mut Desk| match sql.starts_with("SELECT") {
+            true => desk.read(sql, None, view()).map(|table| table.text),
+            false => desk.write(sql, None, view()).map(|_| String::new()),
+        };
+        lane.run(patience, Pass::as_configured(), work).await
+    }
+
+    const COUNT: &str = "SELECT count(*) AS n FROM t";
+
+    #[tokio::test]
+    async fn a_step_that_takes_long_is_left_behind_and_others_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let lane = lane(&dir);
+        let mut held = Vec::new();
+        for _ in 0..STUCK_MAX {
+            let (fault, release) = stuck_call(&lane, "").await;
+            assert_eq!(fault.message(), "Database error: no answer within 0.05 s");
+            held.push(release);
+        }
+        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#);
+        // No more threads are given up than that: those that are left may be held too.
+        for _ in 0..2 {
+            held.push(stuck_call(&lane, "").await.1);
+        }
+        let refused = lane.run(PATIENCE, Pass::as_configured(), |_| Ok(())).await.unwrap_err();
+        assert!(refused.advice().unwrap().contains("Other calls keep the database busy"), "{refused}");
+        drop(held);
+        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_is_late_is_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let lane = lane(&dir);
+        let (_, release) = stuck_call(&lane, "INSERT INTO t VALUES (1)").await;
+        drop(release);
+        // Both threads have done something else when these are answered, so the slow one has ended.
+        let (first, second) = tokio::join!(call(&lane, "INSERT INTO t VALUES (2)"), call(&lane, COUNT));
+        first.unwrap();
+        second.unwrap();
+        while lock(&lane.shared.slots).iter().any(|slot| lock(&slot.running).is_some()) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":1}]"#);
     }
 }

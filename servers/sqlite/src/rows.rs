@@ -126,22 +126,30 @@ pub enum Params {
     Positional(Vec<Cell>),
     /// By name, with or without the sign before it (`:`, `@`, `$`).
     Named(Vec<(String, Cell)>),
+    /// Something else. Says what to change; the call is told so, and nothing is run.
+    Wrong(String),
 }
 
 impl<'de> serde::Deserialize<'de> for Params {
+    /// Fails only for what is no JSON: a reader of JSON would put its line and column behind what is said here.
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        match Json::deserialize(from)? {
+        let params = match Json::deserialize(from)? {
             Json::Array(items) => {
-                let items = items.into_iter().map(value).collect::<Result<_, _>>();
-                items.map(Params::Positional).map_err(D::Error::custom)
+                let items = (1..)
+                    .zip(items)
+                    .map(|(number, item)| value(item).map_err(|why| format!("Error: item {number} of params {why}")));
+                items.collect::<Result<_, _>>().map(Params::Positional)
             }
             Json::Object(items) => {
-                let items = items.into_iter().map(|(name, item)| Ok((name, value(item)?))).collect::<Result<_, _>>();
-                items.map(Params::Named).map_err(|why: String| D::Error::custom(why))
+                let items = items.into_iter().map(|(name, item)| match value(item) {
+                    Ok(cell) => Ok((name, cell)),
+                    Err(why) => Err(format!("Error: {name:?} in params {why}")),
+                });
+                items.collect::<Result<_, _>>().map(Params::Named)
             }
-            _ => Err(D::Error::custom("params must be an array, or an object with a value for each name")),
-        }
+            _ => Err("Error: params must be an array, or an object with a value for each name".into()),
+        };
+        Ok(params.unwrap_or_else(Params::Wrong))
     }
 }
 
@@ -166,14 +174,16 @@ fn value(json: Json) -> Result<Cell, String> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => Ok(Cell::Integer(integer)),
             (None, Some(real)) if !number.is_u64() => Ok(Cell::Real(real)),
-            _ => Err(format!("the number {number} does not fit into 64 bits; pass it as a string")),
+            _ => Err(format!("is a number that does not fit into 64 bits ({number}); pass it as a string")),
         },
         Json::String(text) => Ok(Cell::Text(text)),
         Json::Object(map) => match (map.len(), map.get("base64").and_then(Json::as_str)) {
-            (1, Some(text)) => BASE64.decode(text).map(Cell::Blob).map_err(|_| "not valid base64".into()),
-            _ => Err("a parameter that is an object must be {\"base64\": …}; pass JSON as a string".into()),
+            (1, Some(text)) => BASE64.decode(text).map(Cell::Blob).map_err(|_| {
+                "is not valid base64: only A-Z a-z 0-9 + / are used, and = at the end to make its length a multiple of 4".into()
+            }),
+            _ => Err("is an object other than {\"base64\": …}; pass JSON as a string".into()),
         },
-        Json::Array(_) => Err("a parameter cannot be an array; pass JSON as a string".into()),
+        Json::Array(_) => Err("is an array; pass JSON as a string".into()),
     }
 }
 
@@ -183,6 +193,10 @@ pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Re
     let wanted = statement.parameter_count();
     let nothing = Params::Positional(Vec::new());
     match params.unwrap_or(&nothing) {
+        Params::Wrong(why) => {
+            return Err(Fault::new(why)
+                .hint("Each value is null, true, false, a number, a string, or {\"base64\": …} for binary data."));
+        }
         Params::Positional(values) => {
             if values.len() != wanted {
                 let given = values.len();
@@ -564,7 +578,7 @@ mod tests {
         );
         assert_eq!(read(r#"{"a":1}"#), Ok(Params::Named(vec![("a".into(), Cell::Integer(1))])));
         for wrong in ["7", "[[1]]", r#"[{"x":1}]"#, "[18446744073709551615]", r#"[{"base64":"?"}]"#] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(matches!(read(wrong), Ok(Params::Wrong(_))), "{wrong}");
         }
     }
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::guard::{Desk, Policy};
+use crate::query::{Outcome, quote};
 use crate::rows::{self, Bounds, Cell, End, Form, Params, Table};
-use crate::sql::quote;
 use crate::{Sqlite, View};
 
 /// The whole schema as a resource.
@@ -165,7 +165,7 @@ pub struct Trigger {
 }
 
 /// `list_tables`.
-pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Shown<Tables>, Error> {
+pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Outcome<Tables>, Error> {
     let view = db.view();
     let views = args.include_views.unwrap_or(false);
     let sql = if views {
@@ -173,18 +173,21 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table'"
     };
-    let table = db.read(cx, move |desk| desk.rows(sql, &[], view.bounds, view.form)).await?;
+    let table = match db.read(cx, move |desk| desk.rows(sql, &[], view.bounds, view.form)).await? {
+        Ok(table) => table,
+        Err(fault) => return Ok(Outcome(Err(fault))),
+    };
     let tables = table.rows.iter().filter_map(|row| {
         let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
         Some(TableName { name: row.first()?.text()?.to_owned(), kind })
     });
     let value = Tables { tables: tables.collect(), paging: table.paging() };
     let notice = table.notice();
-    Ok(Shown::outside(table.text, value).notice(notice))
+    Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
 }
 
 /// `describe_table`.
-pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Shown<Columns>, Error> {
+pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Outcome<Columns>, Error> {
     let view = db.view();
     let table = db
         .read(cx, move |desk| {
@@ -192,6 +195,10 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
             if table.rows.is_empty() { Err(no_such(&args.table_name)) } else { Ok(table) }
         })
         .await?;
+    let table = match table {
+        Ok(table) => table,
+        Err(fault) => return Ok(Outcome(Err(fault))),
+    };
     let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
     let number = |cell: Option<&Cell>| cell.and_then(Cell::integer).unwrap_or_default();
     let columns = table.rows.iter().map(|row| Column {
@@ -204,16 +211,17 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
     });
     let value = Columns { columns: columns.collect() };
     let notice = table.notice();
-    Ok(Shown::outside(table.text, value).notice(notice))
+    Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
 }
 
 /// `sqlite_schema`.
-pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Shown<Schema>, Error> {
+pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Outcome<Schema>, Error> {
     let view = db.view();
-    let (text, schema) =
-        db.read(cx, move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
-    let notice = schema.paging.notice();
-    Ok(Shown::outside(text, schema).notice(notice))
+    let schema = db.read(cx, move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
+    Ok(Outcome(schema.map(|(text, schema)| {
+        let notice = schema.paging.notice();
+        Shown::outside(text, schema).notice(notice)
+    })))
 }
 
 impl Desk {
@@ -403,7 +411,11 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
     let view = db.view();
     let pass = db.pass(cx).await?;
     let schema = db.read_as(pass, move |desk| desk.schema(table.as_deref(), None, view)).await;
-    let (text, schema) = schema.map_err(Fault::for_resource)?;
+    let (text, schema) = schema.map_err(|fault| match fault.is_outside() {
+        // An error of a request cannot be marked as the words of others.
+        true => Fault::new("Database error: the schema cannot be read").for_resource(),
+        false => fault.for_resource(),
+    })?;
     let more =
         if schema.paging.truncated { "-- Cut: there is more. The tool sqlite_schema shows the rest.\n" } else { "" };
     Ok(format!("{text}{more}"))

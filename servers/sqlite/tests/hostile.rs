@@ -396,7 +396,11 @@ async fn triggers_and_views_of_a_hostile_file_cannot_call_what_is_dangerous() {
         assert!(error.contains("not authorized") || error.contains("unsafe use"), "{insert}: {error}");
     }
     let error = w.error("write_query", sql("INSERT INTO log VALUES (3)")).await;
-    assert!(error.contains("These are the words of a trigger in the database, not of the server."), "{error}");
+    assert!(
+        error.starts_with("Database error: a trigger of the database refused it\nHint: Nothing was changed."),
+        "{error}"
+    );
+    assert!(!error.contains("Ignore"), "{error}");
     assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":1}]"#, "all of it was rolled back, and the rest is usable");
     assert_eq!(w.text("list_tables", json!({})).await.matches("name").count(), 3);
 }
@@ -417,7 +421,11 @@ async fn a_generated_column_that_calls_what_is_dangerous_makes_the_file_unusable
     let client = common::host().connect(linchpin::transport::memory::in_process(server)).await.unwrap();
     for (tool, query) in [("read_query", "SELECT * FROM gen"), ("write_query", "INSERT INTO gen(a) VALUES (1)")] {
         let result = client.call(tool, sql(query)).await.unwrap();
-        assert!(result.is_error() && result.text().contains("unsafe use of load_extension()"), "{}", result.text());
+        assert!(result.is_error(), "{tool}");
+        // The message names the table: a tool that writes does not say it.
+        let says =
+            if tool == "read_query" { "unsafe use of load_extension()" } else { "database disk image is malformed" };
+        assert!(result.text().contains(says), "{tool}: {}", result.text());
     }
 }
 

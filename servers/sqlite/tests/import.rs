@@ -66,7 +66,10 @@ async fn all_rows_are_imported_or_none() {
     for (args, says) in [
         (json!({"table": "t", "csv": "a,b\n1,x\n2\n"}), "the record at line 3 has 1 fields instead of 2"),
         (json!({"table": "t", "csv": "a,b\n1,x\n1,y\n"}), "UNIQUE constraint failed: t.a"),
-        (json!({"table": "t", "csv": "a,c\n1,x\n"}), "the table has no column named c"),
+        (
+            json!({"table": "t", "csv": "a,c\n1,x\n"}),
+            "the table has no column of the name that column 2 of the CSV text has in its header",
+        ),
         (
             json!({"table": "t", "csv": "1,2,3\n", "header": false}),
             "the table has 2 columns, and the records have 3 fields",
