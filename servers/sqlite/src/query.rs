@@ -448,7 +448,7 @@ const MESSAGES: &[&str] = &[
     "no such view: *", "no such window: *", "no tables specified", "not authorized",
     "not authorized to use function: *", "object name reserved for internal use: *", "out of memory",
     "parser stack overflow", "query aborted", "recursive aggregate queries not supported", "row value misused",
-    "string or blob too big", "sub-select returns * columns - expected *", "table * already exists",
+    "string or blob too big", "sub-select returns * columns - expected *", "table * already exists", "table \"*\" has more than one primary key",
     "table * has * columns but * values were supplied", "table * has * values for * columns",
     "table * has no column named *", "table * may not be altered", "table * may not be dropped",
     "table * may not be indexed", "table * may not be modified", "there is already a table named *",
