@@ -54,6 +54,28 @@ pub(crate) fn portable(schema: &mut Value) {
     }
 }
 
+/// Puts other words into descriptions: each is given to `words`, which answers the one that takes its place, if any.
+pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members.iter_mut() {
+                match (key.as_str(), &mut *value) {
+                    ("description", Value::String(text)) => {
+                        if let Some(said) = words(text) {
+                            *text = said;
+                        }
+                    }
+                    // These hold instances, not schemas.
+                    ("default" | "examples" | "const" | "enum", _) => {}
+                    _ => reword(value, words),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| reword(item, words)),
+        _ => {}
+    }
+}
+
 /// Leaves `null` out of what a schema lists for members that may be absent: some models take one type only, and leaving a
 /// member out says the same. Calls are checked against the schema as it was before, so that a `null` is still taken wherever
 /// the Rust type takes it.
@@ -245,6 +267,26 @@ mod tests {
         let mut plain = of::<Plain>();
         portable(&mut plain);
         assert!(!plain.to_string().contains("format"), "{plain}");
+    }
+
+    #[test]
+    fn only_descriptions_get_other_words() {
+        let mut schema = json!({
+            "description": "old",
+            "properties": {
+                "description": { "type": "string", "description": "an old one", "default": { "description": "old" } },
+                "other": { "anyOf": [{ "description": "old", "enum": [{ "description": "old" }] }, { "title": "old" }] },
+            },
+        });
+        reword(&mut schema, &|text| (text != "an old one").then(|| text.replace("old", "new")));
+        let wanted = json!({
+            "description": "new",
+            "properties": {
+                "description": { "type": "string", "description": "an old one", "default": { "description": "old" } },
+                "other": { "anyOf": [{ "description": "new", "enum": [{ "description": "old" }] }, { "title": "old" }] },
+            },
+        });
+        assert_eq!(schema, wanted);
     }
 
     #[derive(JsonSchema)]

@@ -34,7 +34,11 @@ pub struct Tool {
     pub(crate) layers: Vec<Layer>,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    pub(crate) words: Option<Words>,
 }
+
+/// What becomes of a text; `None` when it stays as it is.
+type Words = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl Tool {
     /// A tool of this name: 1 to 128 letters, digits, `_`, `-` and `.`, which are all that every client accepts.
@@ -43,7 +47,15 @@ impl Tool {
         let description = description.into();
         let description = (!description.is_empty()).then_some(description);
         let def = Definition { name: name.into(), description, ..Definition::default() };
-        Tool { def, input: None, output: None, layers: Vec::new(), place: Location::caller(), hidden: Vec::new() }
+        Tool {
+            def,
+            input: None,
+            output: None,
+            layers: Vec::new(),
+            place: Location::caller(),
+            hidden: Vec::new(),
+            words: None,
+        }
     }
 
     fn hints(mut self, set: impl FnOnce(&mut ToolAnnotations)) -> Tool {
@@ -137,6 +149,13 @@ impl Tool {
         self
     }
 
+    /// Changes what it says about itself once everything is known: its description and the descriptions in its schemas, those
+    /// of the handler's types too. `words` is given each of these texts, and answers the one that takes its place, if any.
+    pub fn reword(mut self, words: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Tool {
+        self.words = Some(Arc::new(words));
+        self
+    }
+
     /// Wraps the tool in middleware; the last one added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Tool
     where
@@ -189,7 +208,7 @@ where
     S: Send + Sync + 'static,
     H: Shape<S, M> + ToolHandler<S, M>,
 {
-    let Tool { mut def, input, output, layers, place, hidden } = tool;
+    let Tool { mut def, input, output, layers, place, hidden, words } = tool;
     let given = input.is_some();
     let mut input = input.unwrap_or_else(H::input);
     let checks = given || schema::beyond_serde(&input);
@@ -224,6 +243,12 @@ where
     } else {
         Arc::new(move |call| handler.run(&state, call))
     };
+    if let Some(words) = &words {
+        schema::reword(&mut input, &**words);
+        if let Some(said) = def.description.as_deref().and_then(&**words) {
+            def.description = Some(said);
+        }
+    }
     def.input_schema = schema::raw(&input);
     if let Some(output) = &output {
         explain::checker(&def.name, output, true, problems_max).map_err(|why| at(&format!("output schema: {why}")))?;
@@ -233,7 +258,11 @@ where
         schema::portable(&mut output);
         Some(output)
     };
-    def.output_schema = output.or_else(derived).as_ref().map(schema::raw);
+    let mut output = output.or_else(derived);
+    if let (Some(output), Some(words)) = (&mut output, &words) {
+        schema::reword(output, &**words);
+    }
+    def.output_schema = output.as_ref().map(schema::raw);
     let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
     Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
 }

@@ -132,7 +132,7 @@ impl Everything {
         let mut choice = self.options.tools.clone();
         choice.grant(EXPOSE_ENV, self.options.expose_env);
         let handle = server.handle();
-        let tools = Toolbox::open(server.instructions(INSTRUCTIONS).state(self), &SERVICE, &choice)?;
+        let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let tools = session::add(gzip::add(content::add(tools)), handle);
         let server = offers::prompts(ask::add(tools)).close();
         Ok(offers::resources(gzip::links(server)))
@@ -160,7 +160,7 @@ pub(crate) const INSTRUCTIONS: &str = "\
 This server is for trying out MCP clients. Nothing it says is true and nothing it does lasts.\n\
 - Start with `echo` and `get-sum` to see whether calls work at all.\n\
 - `trigger-long-running-operation` reports progress when the request carries a progress token, and can be cancelled.\n\
-- Tools named `trigger-…-request` and `get-roots-list` ask the client something before they answer; they need a client \
+- Tools with `trigger-` and `-request` in their names and `get-roots-list` ask the client something before they answer; they need a client \
 that declared the capability.\n\
 - `toggle-simulated-logging` and `toggle-subscriber-updates` start something that goes on after the call, for this \
 session only; call them again to stop it.\n\

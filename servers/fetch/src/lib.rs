@@ -119,8 +119,8 @@ impl Fetch {
     /// When the choice of tools names one that does not exist.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         let choice = self.inner.config.tools.clone();
-        let server = server.instructions(INSTRUCTIONS).state(self);
-        let toolbox = Toolbox::open(server, &SERVICE, &choice)?.tool(&FETCH, Self::fetch);
+        let toolbox = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
+        let toolbox = toolbox.tool(&FETCH, Self::fetch);
         let about = "Reads a page that you name, and puts it into the conversation as Markdown.";
         Ok(toolbox.prompt("fetch", about, |prompt| prompt.title("Fetch a web page"), Self::prompt).close())
     }

@@ -388,8 +388,8 @@ impl Filesystem {
             RootsPolicy::Narrow | RootsPolicy::Replace => true,
         };
         let resources = config.resources;
-        let server = server.instructions(self.instructions()).state(self);
-        let tools = Toolbox::open(server, &SERVICE, &choice)?;
+        let instructions = self.instructions();
+        let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(instructions);
         let mut server = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted)).close();
         if resources {
             let uri = match choice.scope {

@@ -301,8 +301,9 @@ impl Git {
     /// When the configuration names tools or tool sets that do not exist.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         let choice = self.config().tools.clone();
-        let server = server.instructions(self.instructions()).state(self);
-        Ok(Toolbox::open(server, &SERVICE, &choice)?
+        let instructions = self.instructions();
+        Ok(Toolbox::open(server.state(self), &SERVICE, &choice)?
+            .instructions(instructions)
             .tool(&STATUS, read::status)
             .tool(&DIFF_UNSTAGED, read::diff_unstaged)
             .tool(&DIFF_STAGED, read::diff_staged)

@@ -1,5 +1,6 @@
 //! Why a tool could not do what was asked.
 
+use crate::names::as_listed;
 use crate::shown::from_outside;
 use linchpin::{Answer, Content, Error};
 use std::fmt;
@@ -27,7 +28,7 @@ impl Fault {
         Self { missing: true, ..Self::new(message) }
     }
 
-    /// What to do next, in whole sentences.
+    /// What to do next, in whole sentences. Tools that it names are shown under the names that they are listed under.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -92,7 +93,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.hint {
-            Some(hint) => write!(f, "\nHint: {hint}"),
+            Some(hint) => write!(f, "\nHint: {}", as_listed(hint)),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! What all native servers share, so that no server has its own copy.
 //!
 //! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`Toolbox`]: which tools are offered and under which names, old ones included,
-//!   by one set of flags;
+//!   by one set of flags; [`as_listed`]: our own words name them as they are listed;
 //! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
 //! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
 //! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
@@ -15,6 +15,7 @@
 mod choice;
 mod cut;
 mod fault;
+mod names;
 mod near;
 mod roots;
 mod shown;
@@ -24,6 +25,7 @@ mod vars;
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip};
 pub use fault::Fault;
+pub use names::as_listed;
 pub use near::near;
 pub use roots::{RootsPolicy, root_path, settled};
 pub use shown::{Shown, Told, from_outside};

@@ -1,12 +1,14 @@
 //! Answers: a text for clients that only read text, structured content for the others.
 
 use crate::Fault;
+use crate::names::as_listed;
 use linchpin::proto::{Reply, ResultWriter};
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Answer, Content, IntoReply, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Whose words an answer is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,8 @@ pub struct Shown<T> {
     pub value: T,
     /// Whose words `text` is.
     pub told: Told,
-    /// A second text block in our own words: says that something was cut, and how to go on.
+    /// A second text block in our own words: says that something was cut, and how to go on. Tools that it names are shown under
+    /// the names that they are listed under.
     pub notice: Option<String>,
     /// Further blocks (pictures, embedded resources), as they are.
     pub blocks: Vec<Content>,
@@ -78,7 +81,11 @@ impl<T: Serialize> Shown<T> {
             Told::Outside => from_outside(text),
             Told::ByUs => text,
         });
-        let content = text.into_iter().chain(self.blocks).chain(self.notice.map(Content::text)).collect();
+        let notice = self.notice.map(|notice| match as_listed(&notice) {
+            Cow::Owned(said) => Content::text(said),
+            Cow::Borrowed(_) => Content::text(notice),
+        });
+        let content = text.into_iter().chain(self.blocks).chain(notice).collect();
         Ok(Answer { structured_content: Some(structured), ..Answer::new(content) })
     }
 }

@@ -1,5 +1,6 @@
 //! Putting the chosen tools on a server.
 
+use crate::names::Names;
 use crate::{Fault, Service, ToolChoice, ToolPrefix, ToolSpec};
 use linchpin::server::{Call, Next, PromptHandler, Shape, ToolHandler};
 use linchpin::{Prompt, Server, Tool};
@@ -8,10 +9,12 @@ use serde::ser::Serializer;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Puts the chosen ones of a service's tools on a server, under the chosen names. A tool that is exposed under another name
 /// than its own answers to its own name too, unlisted, as long as no other server of the process has one of that name. Its
-/// old names ([`ToolSpec::aliases`]) work likewise, with and without the prefix.
+/// old names ([`ToolSpec::aliases`]) work likewise, with and without the prefix. What the server says about its tools in
+/// instructions, descriptions, hints and notices names them as they are listed.
 ///
 /// ```
 /// # use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Shown};
@@ -37,6 +40,7 @@ pub struct Toolbox<S> {
     service: &'static str,
     prefix: ToolPrefix,
     chosen: BTreeMap<&'static str, String>,
+    names: Arc<Names>,
 }
 
 impl<S: Send + Sync + 'static> Toolbox<S> {
@@ -45,8 +49,21 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
     /// # Errors
     /// As [`ToolChoice::choose`].
     pub fn open(server: Server<S>, service: &Service, choice: &ToolChoice) -> Result<Self, Fault> {
-        let chosen = choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
-        Ok(Self { server, service: service.name, prefix: choice.prefix.clone(), chosen })
+        let chosen: BTreeMap<_, _> =
+            choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
+        let mut names = Names::default();
+        for (own, name) in &chosen {
+            names.add(own, name);
+        }
+        Ok(Self { server, service: service.name, prefix: choice.prefix.clone(), chosen, names: names.into() })
+    }
+
+    /// Adds a paragraph to what models are told about the server.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.server = self.server.instructions(self.names.in_words(&text).unwrap_or(text));
+        self
     }
 
     /// Whether this tool was chosen.
@@ -74,10 +91,19 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
         H: Shape<S, M> + ToolHandler<S, M>,
     {
         if let Some(name) = self.chosen.get(spec.name) {
-            let tool = self.aliased(spec.listed(name), name, spec);
-            self.server = self.server.tool(change(tool), handler);
+            let tool = self.named(change(self.aliased(spec.listed(name), name, spec)));
+            self.server = self.server.tool(tool, handler);
         }
         self
+    }
+
+    /// The tool with words that name others as they are listed.
+    fn named(&self, tool: Tool) -> Tool {
+        if self.names.is_empty() {
+            return tool;
+        }
+        let (said, names) = (self.names.clone(), self.names.clone());
+        tool.reword(move |text| said.in_words(text)).layer(move |call, next| names.clone().around(call, next))
     }
 
     /// The tool with all names it answers to beside `name`, arguments of old names mapped.
@@ -122,11 +148,17 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
         H: Shape<S, M> + PromptHandler<S, M>,
     {
         let exposed = self.prefix.apply(self.service, name);
-        let mut prompt = Prompt::new(exposed.as_str(), description);
+        Arc::make_mut(&mut self.names).add(name, &exposed);
+        let description = self.names.in_words(description).unwrap_or_else(|| description.to_owned());
+        let mut prompt = change(Prompt::new(exposed.as_str(), description));
         if exposed != name {
             prompt = prompt.alias(name);
         }
-        self.server = self.server.prompt(change(prompt), handler);
+        if !self.names.is_empty() {
+            let names = self.names.clone();
+            prompt = prompt.layer(move |call, next| names.clone().around(call, next));
+        }
+        self.server = self.server.prompt(prompt, handler);
         self
     }
 

@@ -608,8 +608,8 @@ impl Memory {
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         self.attach(server.handle());
         let choice = self.inner.config.tools.clone();
-        let server = server.instructions(INSTRUCTIONS).state(self);
-        let server = Toolbox::open(server, &SERVICE, &choice)?
+        let server = Toolbox::open(server.state(self), &SERVICE, &choice)?
+            .instructions(INSTRUCTIONS)
             .tool(&CREATE_ENTITIES, create_entities)
             .tool(&CREATE_RELATIONS, create_relations)
             .tool(&ADD_OBSERVATIONS, add_observations)

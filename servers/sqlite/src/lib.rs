@@ -197,8 +197,7 @@ impl Sqlite {
     /// When the configuration names tools or tool sets that do not exist.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         let choice = self.inner.config.tools.clone();
-        let server = server.instructions(self.instructions()).state(self.clone());
-        let toolbox = Toolbox::open(server, &SERVICE, &choice)?;
+        let toolbox = Toolbox::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
         let (writes, insights) =
             (toolbox.has(&WRITE_QUERY) && toolbox.has(&CREATE_TABLE), toolbox.has(&APPEND_INSIGHT));
         let toolbox = toolbox
@@ -237,6 +236,11 @@ impl Sqlite {
     /// The URI of a resource: with the name of this server, where it was given one.
     pub(crate) fn uri(&self, uri: &str) -> String {
         self.inner.config.tools.uri(uri)
+    }
+
+    /// The name under which a tool is listed, for words outside of its calls.
+    pub(crate) fn listed(&self, tool: &str) -> String {
+        self.inner.config.tools.prefix.apply(SERVICE.name, tool)
     }
 
     pub(crate) fn view(&self) -> View {

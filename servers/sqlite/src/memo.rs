@@ -2,7 +2,7 @@
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Cx, NoArgs, Resource, Server};
-use linchpin_kit::{Fault, Shown};
+use linchpin_kit::{Fault, Shown, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -149,7 +149,7 @@ async fn read_memo(db: &Sqlite, _: NoArgs) -> String {
 pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
     let memo = Resource::new(db.uri(MEMO_URI))
         .name("Business Insights Memo")
-        .description("The insights that append_insight has collected, as one document.")
+        .description("The insights collected so far, as one document.")
         .mime_type("text/plain")
         .annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() });
     server.resource(memo, read_memo)
@@ -165,6 +165,8 @@ pub(crate) struct Demo {
 /// The prompt for a database that may be written to.
 pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
     let (topic, memo) = (demo.topic, db.uri(MEMO_URI));
+    let [list, create, write, read, append] =
+        ["list_tables", "create_table", "write_query", "read_query", "append_insight"].map(as_listed);
     format!(
         "Show me what you can do with a SQLite database, in a short and lively session. The topic is: {topic}\n\
          \n\
@@ -172,13 +174,13 @@ pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
          \n\
          1. Make up a situation. In a few sentences: who I am in it, what I have to decide about {topic}, why the data was \
          never put in order, and until when I need an answer.\n\
-         2. Build the data. Call list_tables first and do not touch tables that are there already. Create two or three tables \
-         with create_table, with fitting types and keys, and fill each with 10 to 15 varied rows by write_query. Several rows \
+         2. Build the data. Call {list} first and do not touch tables that are there already. Create two or three tables \
+         with {create}, with fitting types and keys, and fill each with 10 to 15 varied rows by {write}. Several rows \
          fit into one INSERT. Tell me that you are setting up the data while you do it.\n\
          3. Tell me what is there now, in plain words, and offer me three or four questions that this data can answer, as a \
          numbered list. Wait for my choice.\n\
-         4. Answer it with read_query. Show me the result as a table, and say what it means for my decision. Keep what is \
-         worth keeping with append_insight. Then offer one more question, and do the same once more.\n\
+         4. Answer it with {read}. Show me the result as a table, and say what it means for my decision. Keep what is \
+         worth keeping with {append}. Then offer one more question, and do the same once more.\n\
          5. Sum up in one view, with charts if you can draw them: the numbers that matter, each with a sentence on why.\n\
          6. End with a recommendation. Tell me that the insights are in the resource {memo}, that it grew while we \
          worked, and how I can attach it to a conversation.\n\
@@ -189,17 +191,17 @@ pub(crate) async fn demo(db: &Sqlite, demo: Demo) -> String {
 
 /// The prompt for a database that may only be read.
 pub(crate) async fn demo_reading(_: &Sqlite, demo: Demo) -> String {
-    let topic = demo.topic;
+    let (topic, schema, read) = (demo.topic, as_listed("sqlite_schema"), as_listed("read_query"));
     format!(
         "Show me what you can find out from this SQLite database, in a short and lively session. What interests me is: \
          {topic}\n\
          \n\
          The database can only be read. Go through these steps, and stop after each one that asks me something.\n\
          \n\
-         1. Look at what is there with sqlite_schema, and tell me in plain words what the tables hold and how they hang \
+         1. Look at what is there with {schema}, and tell me in plain words what the tables hold and how they hang \
          together. Say so if nothing in them is about {topic}.\n\
          2. Offer me three or four questions about {topic} that this data can answer, as a numbered list. Wait for my choice.\n\
-         3. Answer it with read_query. Show me the result as a table, and say what it means. Then offer one more question, and \
+         3. Answer it with {read}. Show me the result as a table, and say what it means. Then offer one more question, and \
          do the same once more.\n\
          4. Sum up in one view, with charts if you can draw them: the numbers that matter, each with a sentence on why.\n\
          \n\

@@ -416,7 +416,10 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
         true => Fault::new("Database error: the schema cannot be read").for_resource(),
         false => fault.for_resource(),
     })?;
-    let more =
-        if schema.paging.truncated { "-- Cut: there is more. The tool sqlite_schema shows the rest.\n" } else { "" };
-    Ok(format!("{text}{more}"))
+    if !schema.paging.truncated {
+        return Ok(text);
+    }
+    let tool = db.listed("sqlite_schema");
+    Ok(format!("{text}-- Cut: there is more. The tool {tool} shows the rest.
+"))
 }

@@ -191,8 +191,8 @@ impl Time {
             self.tzdb()
         );
         let (choice, local) = (self.tools.clone(), self.local.clone());
-        let server = server.instructions(instructions).state(self);
-        let server = Toolbox::open(server, &SERVICE, &choice)?
+        let server = Toolbox::open(server.state(self), &SERVICE, &choice)?
+            .instructions(instructions)
             .tool_as(&GET_CURRENT_TIME, |tool| tool.input_schema(schema::current(&local)), Self::get_current_time)
             .tool_as(&CONVERT_TIME, |tool| tool.input_schema(schema::convert(&local)), Self::convert_time)
             .tool_as(&TIME_ADD, |tool| tool.input_schema(schema::add(&local)), Self::time_add)
