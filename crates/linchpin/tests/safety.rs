@@ -244,7 +244,8 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
         peer.send_line("x".repeat(bytes).as_bytes()).await;
         let answer = peer.message().await;
         assert_eq!(code(&answer), -32600);
-        assert!(answer["error"]["message"].as_str().unwrap().contains("1000 bytes"), "{answer}");
+        let wanted = "the message is longer than the limit of 1000 bytes; send less at once, in several messages";
+        assert_eq!(answer["error"]["message"], wanted);
         peer.alive().await;
     }
     // Blank lines are nothing, and a carriage return before the break is no part of the message.
@@ -300,6 +301,7 @@ async fn an_answer_that_is_too_long_ends_the_call_that_waits_for_it() {
         peer.send_line(line.as_bytes()).await;
         let answer = peer.answer(call).await;
         assert!(answer.to_string().contains("longer than the limit of 1000 bytes"), "{answer}");
+        assert!(!answer.to_string().contains("send less"), "who reads this did not send it: {answer}");
         peer.alive().await;
     }
 }

@@ -204,17 +204,17 @@ impl Peer {
 
     async fn refuse_long(&mut self, head: &Head, id: Option<Id>) {
         let limit = self.service.limits().frame_bytes_max;
-        let why = format!("the message is longer than the limit of {limit} bytes");
+        // The answer to a request of ours: whoever waits for it is told, and is not who could send less.
+        let ours = id.is_some() && head.result && !head.request;
+        let advice = if ours { "" } else { "; send less at once, in several messages" };
+        let why = format!("the message is longer than the limit of {limit} bytes{advice}");
         let reply = Reply::error(id.as_ref(), linchpin_types::error::code::INVALID_REQUEST, &why, None);
-        match id {
-            // The answer to a request of ours: whoever waits for it is told.
-            Some(_) if head.result && !head.request => {
-                let mut frame = Vec::new();
-                reply.write_to(&mut frame);
-                self.receive(frame.into()).await;
-            }
-            _ => self.reply(&reply),
+        if !ours {
+            return self.reply(&reply);
         }
+        let mut frame = Vec::new();
+        reply.write_to(&mut frame);
+        self.receive(frame.into()).await;
     }
 
     async fn receive(&mut self, frame: Bytes) {

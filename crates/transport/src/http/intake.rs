@@ -155,7 +155,10 @@ impl Intake {
     }
 }
 
-const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than this server takes");
+const TOO_LARGE: Refusal = (
+    StatusCode::PAYLOAD_TOO_LARGE,
+    "the message is longer than this server takes; send less at once, in several messages",
+);
 const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive");
 
 #[cfg(test)]
