@@ -246,3 +246,86 @@ async fn every_server_understands_the_shared_flags() {
         }
     }
 }
+
+/// A server of which nothing is left starts, and says why; one that was left out by naming others' tools does not.
+#[cfg(all(feature = "git", feature = "sqlite", feature = "sequential-thinking", feature = "filesystem"))]
+#[test]
+fn a_server_without_any_tool_says_so_at_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let said = |words: &[&str]| {
+        let mut raw = common::Raw::start(command(program(), home.path()).arg("serve").args(words));
+        let listed = raw.ask("tools/list", serde_json::json!({}))["result"]["tools"].as_array().map_or(0, Vec::len);
+        (listed, raw.ended())
+    };
+    let git = ["git", "--allow-any"];
+    // What is typed, and what is said of it.
+    let cases: [(&[&str], &str); 8] = [
+        (
+            &["sequential-thinking", "--read-only"],
+            "Sequential thinking offers no tool: --read-only leaves out sequentialthinking; leave it out, or name with \
+             --enable-tools what changes nothing: sequentialthinking_export",
+        ),
+        (
+            &["sequential-thinking", "--disable-tools", "sequentialthinking"],
+            "Sequential thinking offers no tool: --enable-tools, --disable-tools and --toolsets leave none",
+        ),
+        (
+            &[&git[..], &["--allow-remote", "--read-only", "--enable-tools", "git_push"]].concat(),
+            "Git offers no tool: --read-only leaves out git_push; leave it out",
+        ),
+        (
+            &[&git[..], &["--read-only", "--enable-tools", "git_push"]].concat(),
+            "Git offers no tool: --read-only leaves out git_push; leave it out",
+        ),
+        (&[&git[..], &["--toolsets", "remote"]].concat(), "Git offers no tool: the chosen ones need --allow-remote"),
+        (
+            &["sqlite", ":memory:", "--read-only", "--enable-tools", "write_query"],
+            "SQLite offers no tool: --read-only leaves out write_query; leave it out, or name with --enable-tools what \
+             changes nothing: read_query, ",
+        ),
+        (
+            &["one=sqlite::memory:", "git --allow-any", "--read-only", "--enable-tools", "one_write_query,git_log"],
+            "SQLite (one) offers no tool: --read-only leaves out write_query",
+        ),
+        (&["sqlite :memory: --disable-tools read_query", "--toolsets", "read", "--disable-tools", "list_tables"], ""),
+    ];
+    for (words, wanted) in cases {
+        let (listed, err) = said(words);
+        if wanted.is_empty() {
+            assert!(listed > 0 && !err.contains("offers no tool"), "{words:?}: {err}");
+            continue;
+        }
+        assert!(err.contains(&format!("warning: {wanted}")), "{words:?}: {err}");
+        assert_eq!(err.matches("offers no tool").count(), 1, "{words:?}: {err}");
+        assert_eq!(listed == 0, words[0] != "one=sqlite::memory:", "{words:?}");
+    }
+    for words in [
+        &["sequential-thinking"][..],
+        &["sequential-thinking", "--read-only", "--toolsets", "all"],
+        // What is named is the other one's.
+        &["sqlite::memory:", "sequential-thinking", "--enable-tools", "read_query"],
+        &["sqlite::memory:", "sequential-thinking", "--toolsets", "sqlite"],
+    ] {
+        let (listed, err) = said(words);
+        assert!(listed > 0 && !err.contains("offers no tool"), "{words:?}: {err}");
+    }
+}
+
+/// What is too long for one message never reaches a server; the answer says what to do, and the next call works.
+#[cfg(feature = "memory")]
+#[test]
+fn a_message_that_is_too_long_is_answered_with_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let mut raw = common::Raw::start(command(program(), home.path()).args(["serve", "memory", "--file", "m.jsonl"]));
+    let with = |observation: &str| {
+        let entity = serde_json::json!({ "name": "Ann", "entityType": "person", "observations": [observation] });
+        serde_json::json!({ "entities": [entity] })
+    };
+    let error = raw.call("create_entities", with(&"x".repeat(17 << 20)))["error"].clone();
+    assert_eq!(error["code"], -32600, "{error}");
+    let wanted = "the message is longer than the limit of 16777216 bytes; send less at once, in several messages";
+    assert_eq!(error["message"], wanted);
+    let result = raw.call("create_entities", with("sings"))["result"].clone();
+    assert!(result["isError"] != true && result.to_string().contains("sings"), "{result}");
+    raw.ended();
+}

@@ -286,6 +286,12 @@ impl ToolChoice {
         self.enable.is_empty() && self.disable.is_empty() && self.toolsets.is_empty() && !self.elsewhere
     }
 
+    /// Whether tools or tool sets were named, and all of them are those of other servers in the same process.
+    #[must_use]
+    pub fn leaves_all_to_others(&self) -> bool {
+        self.elsewhere && self.enable.is_empty() && self.toolsets.is_empty()
+    }
+
     /// The tool that an operator's word names: by its own name, by one with a prefix (the chosen one, or the service's name
     /// and `_` or `.`), or by an old name, likewise. What is a name now wins over what was one.
     fn find(&self, service: &Service, wanted: &str) -> Option<&'static ToolSpec> {

@@ -137,9 +137,10 @@ impl Number {
             }
             _ => None,
         };
-        found
-            .filter(|number| (1..=NUMBER_MAX).contains(number))
-            .ok_or_else(|| Fault::new(format!("{name}: expected a whole number from 1 on, got {}", shown(&self.0))))
+        found.filter(|number| (1..=NUMBER_MAX).contains(number)).ok_or_else(|| {
+            let got = shown(&self.0);
+            Fault::new(format!("{name}: expected a whole number from 1 to {NUMBER_MAX}, got {got}"))
+        })
     }
 }
 

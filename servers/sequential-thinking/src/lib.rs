@@ -145,24 +145,15 @@ pub struct SequentialThinking {
 }
 
 impl SequentialThinking {
-    /// Opens it. It warns when no tool is left to offer, as with `--read-only` alone.
+    /// Opens it. There are no warnings today.
     ///
     /// # Errors
     /// When the choice of tools names one that does not exist.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
         // What nobody can ask for is not kept: without the export, a thought is only counted.
-        let chosen = config.tools.choose(&SERVICE)?;
-        let keeps_text = chosen.iter().any(|(spec, _)| spec.name == EXPORT.name);
-        // No error: in a process of several servers the others may be what is wanted.
-        let warnings = match (chosen.is_empty(), config.tools.read_only) {
-            (false, _) => Vec::new(),
-            (true, true) => vec![NOTHING_TO_READ.to_owned()],
-            (true, false) => {
-                vec!["sequential-thinking offers no tool: the chosen tools and tool sets leave none.".to_owned()]
-            }
-        };
+        let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
         let store = Store::new(config.limits, keeps_text);
-        Ok((Self { store: store.into(), config: config.into() }, warnings))
+        Ok((Self { store: store.into(), config: config.into() }, Vec::new()))
     }
 
     /// Puts the chosen tools on a server.
@@ -171,8 +162,8 @@ impl SequentialThinking {
     /// When the choice of tools names one that does not exist.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
         let config = self.config.clone();
-        let server = server.instructions(INSTRUCTIONS).state(self);
-        let server = Toolbox::open(server, &SERVICE, &config.tools)?
+        let server = Toolbox::open(server.state(self), &SERVICE, &config.tools)?
+            .instructions(INSTRUCTIONS)
             .tool(&SEQUENTIALTHINKING, Self::think)
             .tool(&RESET, Self::reset)
             .tool(&EXPORT, Self::export)
@@ -180,9 +171,6 @@ impl SequentialThinking {
         Ok(server)
     }
 }
-
-const NOTHING_TO_READ: &str = "sequential-thinking offers no tool: --read-only leaves out those that write thoughts down. Leave \
-                               out --read-only, or add --toolsets all for sequentialthinking_export alone.";
 
 /// What models are told.
 const INSTRUCTIONS: &str = "\

@@ -46,7 +46,8 @@ use crate::fail::Failure;
 use crate::place::{PlaceArgs, without_alias};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Vars};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -194,10 +195,15 @@ type Adding = dyn FnOnce(Server, ToolChoice, bool) -> Result<(Server, Vec<String
 impl Part {
     /// Opens it, and puts it on a server with these tools. Warnings go to standard error.
     pub(crate) fn add_to(self, server: Server, tools: ToolChoice) -> Result<Server, Failure> {
+        let before = server.tools().names().len();
+        let nothing = no_tool(self.title, &self.service, &tools);
         let (server, warnings) =
             (self.add)(server, tools, self.shared).map_err(|fault| failed(&fault).exit(self.refused))?;
         for warning in warnings {
             eprintln!("{}", crate::shown::clean(&warning));
+        }
+        if let Some(nothing) = nothing.filter(|_| server.tools().names().len() == before) {
+            eprintln!("{}", crate::shown::clean(&nothing));
         }
         Ok(server)
     }
@@ -440,6 +446,36 @@ fn tell_long_name<'a>(all: impl IntoIterator<Item = (&'a Service, &'a ToolChoice
         );
     }
     Ok(())
+}
+
+/// What to say about a server of which no tool is left. No error: in a process of several servers the others may be what is
+/// wanted. `None` where that was said: the tools that were named are others'.
+fn no_tool(title: &str, service: &Service, tools: &ToolChoice) -> Option<String> {
+    if tools.leaves_all_to_others() {
+        return None;
+    }
+    let chosen = |tools: &ToolChoice| tools.choose(service).unwrap_or_default();
+    let names = |specs: Vec<&ToolSpec>| specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+    let allowed = tools.with_every_flag(service);
+    let mut writing = allowed.clone();
+    writing.read_only = false;
+    let writing = chosen(&writing);
+    let name = tools.scope.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let why = if tools.read_only && chosen(&allowed).is_empty() && !writing.is_empty() {
+        let reading = service.tools.iter().filter(|spec| !spec.writes && spec.needs.is_none()).collect();
+        format!(
+            "--read-only leaves out {}; leave it out, or name with --enable-tools what changes nothing: {}",
+            names(writing.into_iter().map(|(spec, _)| spec).collect()),
+            names(reading)
+        )
+    } else {
+        let flags: BTreeSet<&str> = chosen(&allowed).iter().filter_map(|(spec, _)| spec.needs).collect();
+        match flags.is_empty() {
+            true => "--enable-tools, --disable-tools and --toolsets leave none".to_owned(),
+            false => format!("the chosen ones need {}", flags.into_iter().collect::<Vec<_>>().join(", ")),
+        }
+    };
+    Some(format!("warning: {title}{name} offers no tool: {why}"))
 }
 
 /// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
