@@ -74,9 +74,10 @@ impl TimeResult {
     }
 }
 
-/// The error about years that have no four digits.
+/// The error about times that cannot be told: years that have no four digits, and the last hours of the year 9999, which are in
+/// the year 10000 somewhere.
 pub(crate) fn out_of_range() -> Fault {
-    Fault::new("The date is out of range").hint("Years 1 to 9999 can be told.")
+    Fault::new("The date is out of range").hint("Times from the year 1 to 9999-12-30T22:00:00Z can be told.")
 }
 
 /// `+01:00`; with seconds where an offset has some, as before time was standardised.

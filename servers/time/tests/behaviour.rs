@@ -209,13 +209,25 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "convert_time",
         r#"{"source_timezone":"America/New_York","time":"23:00","target_timezone":"UTC","date":"9999-12-31"}"#,
         "The date is out of range",
-        "Years 1 to 9999",
+        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
     ),
     (
         "convert_time",
         r#"{"source_timezone":"Asia/Tokyo","time":"1:00","target_timezone":"UTC","date":"0001-01-01"}"#,
         "The date is out of range",
-        "Years 1 to 9999",
+        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+    ),
+    (
+        "time_diff",
+        r#"{"start_timezone":"UTC","start":"9999-12-31T23:59","end":"0001-01-01T00:00"}"#,
+        "The date is out of range",
+        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+    ),
+    (
+        "time_diff",
+        r#"{"start_timezone":"UTC","start":"9999-12-30T22:00:01","end":"0001-01-01T00:00"}"#,
+        "The date is out of range",
+        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
     ),
     ("time_add", r#"{"timezone":"UTC","years":99999999}"#, "The date is out of range", ""),
     ("time_add", r#"{"timezone":"UTC","hours":9223372036854775807}"#, "The date is out of range", ""),
@@ -633,6 +645,12 @@ const BETWEEN: &[(&str, i64, &str)] = &[
         r#"{"start_timezone":"UTC","start":"2024-02-29T00:00","end":"2026-03-01T01:02:03"}"#,
         731 * 86_400 + 3_723,
         "P2Y1DT1H2M3S",
+    ),
+    // From the last time that can be told to the first.
+    (
+        r#"{"start_timezone":"UTC","start":"9999-12-30T22:00","end":"0001-01-01T00:00"}"#,
+        -315_537_804_000,
+        "-P9998Y11M29DT22H",
     ),
 ];
 
