@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::dir::{self, Flow, Kind, NAMES_MAX, Patterns, Scan};
-use crate::read::whole_number;
 use crate::resolve::{Last, Place};
 use crate::{Answer, Inner, io_fault, text};
 use linchpin_kit::{Fault, Paging};
@@ -109,7 +108,7 @@ pub struct FsGlob {
     #[serde(default)]
     pub respect_gitignore: bool,
     /// How many paths to return at most (default 1000)
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub limit: Option<u64>,
     /// Continue where an earlier page ended (its next_cursor)
     #[serde(default)]
@@ -139,10 +138,10 @@ pub struct FsSearchContent {
     #[serde(default)]
     pub respect_gitignore: bool,
     /// Lines to show before and after each match (default 0, at most 20)
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub context: Option<u64>,
     /// How many matching lines to return at most (default 200)
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub max_results: Option<u64>,
     /// Continue where an earlier, cut search ended (its next_cursor)
     #[serde(default)]

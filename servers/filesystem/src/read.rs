@@ -7,7 +7,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::dir::{self, Kind, Meta, OpenError};
 use crate::resolve::{self, Last, Place};
@@ -24,10 +24,10 @@ pub struct ReadFile {
     /// The file to read.
     pub path: String,
     /// If provided, returns only the last N lines of the file
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub tail: Option<u64>,
     /// If provided, returns only the first N lines of the file
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub head: Option<u64>,
 }
 
@@ -52,10 +52,10 @@ pub struct FsReadRange {
     /// The file to read.
     pub path: String,
     /// The first line to return, counted from 1 (default 1)
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub offset: Option<u64>,
     /// How many lines to return at most (default 2000)
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default)]
     pub limit: Option<u64>,
     /// Put the line number and a tab before each line
     #[serde(default)]
@@ -488,27 +488,6 @@ fn js_date(seconds: i64) -> String {
         second / 60 % 60,
         second % 60,
     )
-}
-
-/// A whole number that may be written `2.0`, as JSON Schema allows; anything else is refused with words.
-pub(crate) fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Number {
-        Whole(u64),
-        Float(f64),
-    }
-    match Option::<Number>::deserialize(from) {
-        Ok(None) => Ok(None),
-        Ok(Some(Number::Whole(number))) => Ok(Some(number)),
-        // 2^53: up to here every whole float is exact.
-        Ok(Some(Number::Float(float))) if float.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&float) => {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let whole = float as u64;
-            Ok(Some(whole))
-        }
-        _ => Err(serde::de::Error::custom("expected a whole number that is not negative")),
-    }
 }
 
 #[cfg(test)]

@@ -268,8 +268,9 @@ async fn failures_are_results_and_unknown_tools_are_errors() {
         ("read_text_file", json!({"path": "/etc/passwd"}), "Access denied"),
         ("read_text_file", json!({}), "path"),
         ("read_text_file", json!({"path": 5}), "path"),
-        ("read_text_file", json!({"path": "n.txt", "head": -1}), "head"),
-        ("read_text_file", json!({"path": "n.txt", "head": 1.5}), "head"),
+        ("read_text_file", json!({"path": "n.txt", "head": -1}), "/head: expected at least 0, got -1"),
+        ("read_text_file", json!({"path": "n.txt", "head": 1.5}), "/head: expected an integer, got the number 1.5"),
+        ("fs_read_range", json!({"path": "n.txt", "limit": 0.5}), "/limit: expected an integer, got the number 0.5"),
         ("read_multiple_files", json!({"paths": []}), "paths"),
         ("list_directory_with_sizes", json!({"path": ".", "sortBy": "age"}), "sortBy"),
         ("edit_file", json!({"path": "n.txt", "edits": [{"oldText": "x"}]}), "newText"),
@@ -282,6 +283,16 @@ async fn failures_are_results_and_unknown_tools_are_errors() {
             assert!(!text.contains(leak), "{tool} {arguments}: {text}");
         }
     }
+    // For JSON Schema 2.0 is an integer.
+    w.put("lines.txt", "1\n2\n3\n");
+    let result = client.call("read_text_file", json!({"path": w.at("lines.txt"), "head": 2.0})).await;
+    assert_eq!(result["structuredContent"]["content"], "1\n2");
+    let range = json!({"path": w.at("lines.txt"), "offset": 2.0, "limit": 1e0});
+    let result = client.call("fs_read_range", range).await;
+    assert!(
+        result["isError"] != true && result["content"][0]["text"].as_str().is_some_and(|text| text.starts_with('2')),
+        "{result}"
+    );
     for name in ["nosuch", "fs_delete"] {
         let answer = client.ask("tools/call", json!({"name": name, "arguments": {"path": "x"}})).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
