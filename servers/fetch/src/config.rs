@@ -158,11 +158,16 @@ impl Config {
     }
 }
 
-/// Reads the address of a proxy.
+/// Reads the address of a proxy: with a scheme, or as `host:port`. A word alone is more likely a mistake.
 ///
 /// # Errors
 /// When it is none; the error holds no password.
 pub fn read_proxy(text: &str) -> Result<Proxy, Fault> {
+    let host = text.trim().rsplit('@').next().unwrap_or_default();
+    let port = host.trim_end_matches('/').rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if !text.contains("://") && port.is_none() {
+        return Err(Fault::new(format!("not a usable proxy: {host} (write http://host:port or socks5://host:port)")));
+    }
     text.parse::<Proxy>().map_err(|e| Fault::new(e.to_string()))
 }
 
@@ -241,6 +246,21 @@ mod tests {
         assert!(config.headers[1].host.matches("https://b.test:8443/"));
         assert_eq!(config.headers[1].value, "Bearer hid=den");
         assert!(!format!("{config:?}").contains("hid"), "{config:?}");
+    }
+
+    #[test]
+    fn a_proxy_is_an_address_and_not_a_word() {
+        for good in
+            ["http://proxy", "socks5h://me:hid@proxy:1080", "proxy:3128", "me:hid@proxy:3128/", "HTTPS://[::1]:1"]
+        {
+            assert!(read_proxy(good).is_ok(), "{good}");
+        }
+        for bad in ["nope", "", "me:hid@nope", "proxy.test", "proxy:", "proxy:port", "ftp://me:hid@proxy:21", "http://"]
+        {
+            let error = read_proxy(bad).unwrap_err().to_string();
+            assert!(error.contains("(write http://host:port or socks5://host:port)"), "{bad}: {error}");
+            assert!(!error.contains("hid"), "{bad}: {error}");
+        }
     }
 
     #[test]

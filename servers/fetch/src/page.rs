@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
 use linchpin_kit::Fault;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -236,23 +237,38 @@ pub(crate) fn parse(text: &str) -> Result<Url, Fault> {
         return Err(Fault::new(format!("The address is longer than {URL_BYTES_MAX} bytes")));
     }
     let url = Url::parse(text.trim()).map_err(|e| {
-        Fault::new(format!("Not an address: {}: {e}", text.trim()))
+        Fault::new(format!("Not an address: {}: {e}", without_user(text.trim())))
             .hint("Pass a whole address, for example https://example.com/page.")
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
+        // Without `//`, what looks like a scheme may be a name before a password.
+        _ if url.cannot_be_a_base() && text.contains('@') => {
+            Err(Fault::new(format!("Failed to fetch {}: that is not fetched", without_user(text.trim())))
+                .hint("Only http and https addresses are."))
+        }
         other => Err(Fault::new(format!("Failed to fetch {}: {other} is not fetched", shown(&url)))
             .hint("Only http and https addresses are.")),
     }
 }
 
-/// An address as it is shown: without a password.
+/// An address as it is shown: without a name and a password, either of which may be a token.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
+    if !url.username().is_empty() {
+        let _ = url.set_username("***");
+    }
     if url.password().is_some() {
         let _ = url.set_password(Some("***"));
     }
     url.to_string()
+}
+
+/// The same of a text that is no address.
+fn without_user(text: &str) -> Cow<'_, str> {
+    let Some(host) = text.rfind('@') else { return text.into() };
+    let user = text.find("//").map_or(0, |slashes| slashes + 2);
+    if user < host { format!("{}***{}", &text[..user], &text[host..]).into() } else { text.into() }
 }
 
 /// Whether an address is about this machine, so that nothing of it is heard on the way.
@@ -279,7 +295,7 @@ fn failed(url: &str, error: &WebError) -> Fault {
 
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,*/*;q=0.8");
-const ASK_A_PERSON: &str = "Tell the user that the page was not read. They may fetch it themselves with the prompt fetch; the \
+const ASK_A_PERSON: &str = "Tell the user that the page was not read. They may fetch it themselves with the prompt `fetch`; the \
     operator may start the server with --ignore-robots-txt.";
 
 /// What is wanted of a page.
@@ -302,6 +318,8 @@ pub(crate) struct Rendered {
 
 /// Stands in place of a page of which nothing was left.
 pub(crate) const FAILED: &str = "<error>Page failed to be simplified from HTML</error>";
+const NO_LINKS: &str = "<error>The page has no links</error>";
+const NO_LINKS_THERE: &str = "<error>There are no links in what the selector fits</error>";
 
 /// Brings a page into a form. Takes time and stack; belongs on a thread of its own.
 ///
@@ -346,7 +364,7 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
 
 /// Nobody but us says `<error>`.
 fn harmless(rendered: Rendered) -> Rendered {
-    if rendered.text == FAILED {
+    if [FAILED, NO_LINKS, NO_LINKS_THERE].contains(&rendered.text.as_str()) {
         return rendered;
     }
     let text = text::without_marks(&rendered.text).into_owned();
@@ -367,7 +385,12 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, deadline: Ins
         Failed::Complex => Fault::new("The page is too large or too deeply nested for that")
             .hint("Fetch it without selector and format for its bare text, or with raw=true."),
     })?;
-    let text = if converted.text.trim().is_empty() { FAILED.to_owned() } else { converted.text };
+    let text = match (converted.text.trim().is_empty(), want.form, &want.selector) {
+        (false, ..) => converted.text,
+        (true, Form::Links, None) => NO_LINKS.to_owned(),
+        (true, Form::Links, Some(_)) => NO_LINKS_THERE.to_owned(),
+        (true, ..) => FAILED.to_owned(),
+    };
     Ok(Rendered { prefix: String::new(), text, title: converted.title, note: converted.note.map(str::to_owned) })
 }
 

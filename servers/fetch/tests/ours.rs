@@ -261,13 +261,92 @@ async fn where_words_come_from_is_said_and_they_are_marked_as_data() {
     let url = site.url("/text").replace("127", "me:hidden@127");
     let prompt = caller.0.prompt("fetch", json!({ "url": url })).await.unwrap();
     let description = prompt.description.as_deref().unwrap();
-    assert_eq!(description, format!("Contents of {}", url.replace("hidden", "***")));
+    assert_eq!(description, format!("Contents of {}", url.replace("me:hidden", "***:***")));
     let content = serde_json::to_value(&prompt.messages[0].content).unwrap();
     assert_eq!(content["annotations"], json!({"audience": ["assistant"]}));
     let failed = caller.0.prompt("fetch", json!({ "url": site.url("/none") })).await.unwrap();
     assert_eq!(failed.description.as_deref(), Some("No page was read"));
     let content = serde_json::to_value(&failed.messages[0].content).unwrap();
     assert!(content.get("annotations").is_none(), "our own words: {content}");
+}
+
+#[tokio::test]
+async fn a_page_without_links_is_said_to_have_none() {
+    let html = |body: &str| format!("<html><body>{body}</body></html>").into_bytes();
+    let site = Site::of(vec![
+        (
+            "/none",
+            typed("text/html"),
+            html("<p>Words, and <a name='x'>a place</a>, and <a href='#x'>a way to it</a>.</p>"),
+        ),
+        ("/some", typed("text/html"), html("<p>Words</p><div><a href='/more'>more</a></div>")),
+        ("/empty", typed("text/html"), Vec::new()),
+    ])
+    .await;
+    let caller = Caller::of(open()).await;
+    for (path, selector, form, said) in [
+        ("/none", None, "links", "<error>The page has no links</error>"),
+        ("/empty", None, "links", "<error>The page has no links</error>"),
+        ("/none", Some("p"), "links", "<error>There are no links in what the selector fits</error>"),
+        ("/some", Some("p"), "links", "<error>There are no links in what the selector fits</error>"),
+        ("/some", None, "links", "* [more]("),
+        ("/some", Some("div"), "links", "* [more]("),
+        ("/empty", None, "markdown", "<error>Page failed to be simplified from HTML</error>"),
+    ] {
+        let url = site.url(path);
+        let mut arguments = json!({ "url": url, "format": form });
+        if let Some(selector) = selector {
+            arguments["selector"] = selector.into();
+        }
+        let text = caller.text(arguments).await;
+        assert!(text.starts_with(&format!("Contents of {url}:\n{said}")), "{path} {selector:?}: {text}");
+    }
+}
+
+/// A token may stand in either place.
+#[tokio::test]
+async fn a_name_and_a_password_in_an_address_are_shown_nowhere() {
+    let site = Site::of(vec![
+        ("/page", typed("text/plain"), b"words".to_vec()),
+        ("/png", typed("image/png"), b"\x89PNG\r\n\x1a\n".to_vec()),
+    ])
+    .await;
+    let caller = Caller::of(open()).await;
+    for (user, shown) in
+        [("ghp_TOKEN", "***"), ("me:ghp_TOKEN", "***:***"), ("ghp_TOKEN:me", "***:***"), (":ghp_TOKEN", ":***")]
+    {
+        let with = |path: &str| site.url(path).replace("//", &format!("//{user}@"));
+        let result = caller.0.call("fetch", json!({ "url": with("/page") })).await.unwrap();
+        let answer = serde_json::to_value(result.result().unwrap()).unwrap();
+        let said = site.url("/page").replace("//", &format!("//{shown}@"));
+        assert_eq!(answer["structuredContent"]["url"], json!(said));
+        assert_eq!(answer["structuredContent"]["final_url"], json!(site.url("/page")));
+        assert!(
+            answer["content"][0]["text"].as_str().unwrap().ends_with(&format!("Contents of {said}:\nwords")),
+            "{answer}"
+        );
+        assert!(!answer.to_string().contains("TOKEN"), "{answer}");
+        for url in [
+            with("/none"),
+            with("/png"),
+            format!("http://{user}@127.0.0.1:1/"),
+            format!("http://{user}@no.such.host.invalid/"),
+            format!("ftp://{user}@127.0.0.1/"),
+            format!("http://{user}@127.0.0.1:99999/"),
+            format!("http://{user}@[::1/"),
+            format!("{user}@127.0.0.1"),
+            format!("{}@127.0.0.1", user.replace('_', "")),
+        ] {
+            let error = caller.error(&url).await;
+            assert!(!error.contains("TOKEN"), "{url}: {error}");
+            let prompt = caller.0.prompt("fetch", json!({ "url": url })).await.unwrap();
+            let said = serde_json::to_string(&prompt.messages).unwrap();
+            assert!(!said.contains("TOKEN"), "{url}: {said}");
+        }
+    }
+    // What has an @ elsewhere is shown as it is.
+    assert!(caller.error("no address@example.com").await.contains("***@example.com"));
+    assert!(caller.error("http://[::1/").await.contains("http://[::1/"));
 }
 
 #[tokio::test]
