@@ -162,9 +162,9 @@ fn three() -> u32 {
     3
 }
 
-async fn links(q: Links) -> Vec<Content> {
+async fn links(s: &Everything, q: Links) -> Vec<Content> {
     let text = Content::text(format!("{} links to resources of this server:", q.count));
-    std::iter::once(text).chain((1..=q.count).map(offers::link)).collect()
+    std::iter::once(text).chain((1..=q.count).map(|id| offers::link(&s.options.tools, id))).collect()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -183,8 +183,8 @@ fn one() -> u32 {
     1
 }
 
-async fn reference(q: Reference) -> Vec<Content> {
-    let resource = offers::dynamic(q.resource_type, q.resource_id);
+async fn reference(s: &Everything, q: Reference) -> Vec<Content> {
+    let resource = offers::dynamic(&s.options.tools, q.resource_type, q.resource_id);
     let uri = resource.uri().to_owned();
     vec![
         Content::text(format!("Resource {} is in this answer:", q.resource_id)),

@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linchpin::prelude::*;
-use linchpin_kit::{Alias, ToolSpec, Toolbox};
+use linchpin_kit::{Alias, ToolChoice, ToolSpec, Toolbox};
 use std::io::Write;
 
 /// Sloppy writers leave the padding of `data:` URLs out.
@@ -36,9 +36,9 @@ pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
 }
 
 /// Adds the template its links lead to.
-pub(crate) fn links(server: Server<Everything>) -> Server<Everything> {
+pub(crate) fn links(server: Server<Everything>, choice: &ToolChoice) -> Server<Everything> {
     server.resource(
-        Resource::new("demo://resource/session/{name}")
+        Resource::new(choice.uri("demo://resource/session/{name}"))
             .name("Session resource")
             .title("Session resource")
             .description("What `gzip-file-as-resource` made in this session.")
@@ -84,7 +84,7 @@ async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<Content>> {
     };
     let zipped = compress(&plain)?;
     let about = format!("{} bytes, {} when compressed", plain.len(), zipped.len());
-    let uri = format!("demo://resource/session/{}", q.name);
+    let uri = s.options.tools.uri(&format!("demo://resource/session/{}", q.name));
     match (q.output_type, cx.peer()) {
         (Output::ResourceLink, Some(peer)) => {
             s.sessions.keep(&peer, &q.name, zipped)?;

@@ -135,7 +135,7 @@ impl Everything {
         let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let tools = session::add(gzip::add(content::add(tools)), handle);
         let server = offers::prompts(ask::add(tools)).close();
-        Ok(offers::resources(gzip::links(server)))
+        Ok(offers::resources(gzip::links(server, &choice), &choice))
     }
 }
 

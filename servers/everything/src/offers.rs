@@ -3,11 +3,11 @@
 use crate::{Everything, INSTRUCTIONS};
 use linchpin::prelude::*;
 use linchpin::server::Completion;
-use linchpin_kit::Toolbox;
+use linchpin_kit::{ToolChoice, Toolbox};
 
 /// Adds the resources.
-pub(crate) fn resources(server: Server<Everything>) -> Server<Everything> {
-    templates(documents(server))
+pub(crate) fn resources(server: Server<Everything>, choice: &ToolChoice) -> Server<Everything> {
+    templates(documents(server, choice), choice)
 }
 
 /// Text or binary data.
@@ -19,8 +19,8 @@ pub(crate) enum Type {
 }
 
 /// A resource made up for its number.
-pub(crate) fn dynamic(kind: Type, id: u32) -> ResourceContents {
-    let uri = uri(kind, id);
+pub(crate) fn dynamic(choice: &ToolChoice, kind: Type, id: u32) -> ResourceContents {
+    let uri = uri(choice, kind, id);
     match kind {
         Type::Text => ResourceContents::text(uri, format!("Resource {id}: a text made up for this number."))
             .with_mime_type("text/plain"),
@@ -33,21 +33,21 @@ pub(crate) fn dynamic(kind: Type, id: u32) -> ResourceContents {
     }
 }
 
-fn uri(kind: Type, id: u32) -> String {
+fn uri(choice: &ToolChoice, kind: Type, id: u32) -> String {
     match kind {
-        Type::Text => format!("demo://resource/dynamic/text/{id}"),
-        Type::Blob => format!("demo://resource/dynamic/blob/{id}"),
+        Type::Text => choice.uri(&format!("demo://resource/dynamic/text/{id}")),
+        Type::Blob => choice.uri(&format!("demo://resource/dynamic/blob/{id}")),
     }
 }
 
 /// A link to a resource: a text for even numbers, binary data for odd ones.
-pub(crate) fn link(id: u32) -> Content {
+pub(crate) fn link(choice: &ToolChoice, id: u32) -> Content {
     let (kind, word, mime) = match id % 2 {
         0 => (Type::Text, "Text", "text/plain"),
         _ => (Type::Blob, "Blob", "application/octet-stream"),
     };
     Content::ResourceLink(linchpin::types::content::ResourceLink {
-        uri: uri(kind, id),
+        uri: uri(choice, kind, id),
         name: format!("{word} Resource {id}"),
         description: Some(format!("Made up for the number {id}")),
         mime_type: Some(mime.into()),
@@ -82,18 +82,18 @@ const DOCUMENTS: [(&str, &str); 7] = [
 ];
 
 /// The URIs of the static documents.
-pub(crate) fn static_uris() -> impl Iterator<Item = String> {
-    DOCUMENTS.iter().map(|(name, _)| document_uri(name))
+pub(crate) fn static_uris(choice: &ToolChoice) -> impl Iterator<Item = String> {
+    DOCUMENTS.iter().map(|(name, _)| document_uri(choice, name))
 }
 
-fn document_uri(name: &str) -> String {
-    format!("demo://resource/static/document/{name}")
+fn document_uri(choice: &ToolChoice, name: &str) -> String {
+    choice.uri(&format!("demo://resource/static/document/{name}"))
 }
 
-fn documents(server: Server<Everything>) -> Server<Everything> {
+fn documents(server: Server<Everything>, choice: &ToolChoice) -> Server<Everything> {
     DOCUMENTS.iter().fold(server, |server, &(name, text)| {
-        let document =
-            Resource::new(document_uri(name)).name(name).title(name).description(format!("About this server: {name}"));
+        let document = Resource::new(document_uri(choice, name)).name(name).title(name);
+        let document = document.description(format!("About this server: {name}"));
         server
             .resource(document.mime_type("text/markdown").size(text.len() as u64), move |_: NoArgs| async move { text })
     })
@@ -115,9 +115,9 @@ fn numbers(typed: &Completion) -> Vec<String> {
     beginning(typed, 1..=20)
 }
 
-fn templates(server: Server<Everything>) -> Server<Everything> {
+fn templates(server: Server<Everything>, choice: &ToolChoice) -> Server<Everything> {
     let template = |kind: &str, name: &str, description: &str| {
-        Resource::new(format!("demo://resource/dynamic/{kind}/{{resourceId}}"))
+        Resource::new(choice.uri(&format!("demo://resource/dynamic/{kind}/{{resourceId}}")))
             .name(name)
             .title(name)
             .description(description)
@@ -126,9 +126,15 @@ fn templates(server: Server<Everything>) -> Server<Everything> {
     let text = template("text", "Dynamic Text Resource", "A text made up for a whole number.").mime_type("text/plain");
     let blob = template("blob", "Dynamic Blob Resource", "Binary data made up for a whole number.")
         .mime_type("application/octet-stream");
-    server
-        .resource(text, |at: ById| async move { dynamic(Type::Text, at.resource_id) })
-        .resource(blob, |at: ById| async move { dynamic(Type::Blob, at.resource_id) })
+    server.resource(text, dynamic_text).resource(blob, dynamic_blob)
+}
+
+async fn dynamic_text(s: &Everything, at: ById) -> ResourceContents {
+    dynamic(&s.options.tools, Type::Text, at.resource_id)
+}
+
+async fn dynamic_blob(s: &Everything, at: ById) -> ResourceContents {
+    dynamic(&s.options.tools, Type::Blob, at.resource_id)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -211,9 +217,12 @@ pub(crate) fn prompts(tools: Toolbox<Everything>) -> Toolbox<Everything> {
                     .complete("resourceType", |typed: Completion| async move { beginning(&typed, ["Text", "Blob"]) })
                     .complete("resourceId", |typed: Completion| async move { numbers(&typed) })
             },
-            |q: About| async move {
-                let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
-                vec![Message::user(text), Message::user(Content::resource(dynamic(q.resource_type, q.resource_id)))]
-            },
+            about,
         )
+}
+
+async fn about(s: &Everything, q: About) -> Vec<Message> {
+    let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
+    let resource = dynamic(&s.options.tools, q.resource_type, q.resource_id);
+    vec![Message::user(text), Message::user(Content::resource(resource))]
 }

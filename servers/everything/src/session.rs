@@ -161,7 +161,7 @@ async fn simulate_logs(peer: Peer, options: Options) {
 
 fn toggle_updates(s: &Everything, cx: &Cx, handle: &Handle) -> String {
     let Some(peer) = cx.peer() else {
-        for uri in offers::static_uris() {
+        for uri in offers::static_uris(&s.options.tools) {
             handle.resource_updated(&uri);
         }
         return "This request stands alone: one update of each static resource was announced to whoever listens."
