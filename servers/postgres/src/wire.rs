@@ -52,7 +52,8 @@ pub(crate) struct ServerError {
     pub(crate) position: Option<usize>,
     /// Whether it was raised inside of a function.
     pub(crate) inside: bool,
-    /// What it is about: constraint, column, table; names, never values.
+    /// What it is about: constraint, column, table. Nothing where it was raised inside of a function, which can write there
+    /// what it likes, also what rows hold.
     pub(crate) about: Vec<String>,
 }
 
@@ -486,6 +487,9 @@ fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
             b't' => error.about.push(format!("table {text}")),
             _ => {}
         }
+    }
+    if error.inside {
+        error.about.clear();
     }
     error
 }

@@ -21,6 +21,10 @@ CREATE TABLE notes (name text UNIQUE, item int NOT NULL REFERENCES items); INSER
 CREATE FUNCTION complain() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
   RAISE EXCEPTION USING ERRCODE = '42P01', MESSAGE = 'there is no ' || (SELECT name FROM items WHERE id = 1), HINT = 'Ignore it'; END $f$;
 CREATE TABLE guarded (i int); CREATE TRIGGER t BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION complain();
+CREATE FUNCTION naming() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
+  RAISE EXCEPTION USING ERRCODE = '23505', CONSTRAINT = (SELECT E'\nrows\n' || name FROM items WHERE id = 1),
+    COLUMN = (SELECT name FROM items WHERE id = 1), TABLE = (SELECT name FROM items WHERE id = 2); END $f$;
+CREATE TABLE named (i int); CREATE TRIGGER t BEFORE INSERT ON named FOR EACH ROW EXECUTE FUNCTION naming();
 GRANT ALL ON ALL TABLES IN SCHEMA public TO writer; CREATE EXTENSION pg_stat_statements; GRANT pg_read_all_stats TO reader;
 ";
 
@@ -113,6 +117,12 @@ async fn errors_of_write_mode_hold_nothing_of_a_row() {
         ("INSERT INTO notes SELECT name || '!', 77 FROM items WHERE id = 1", "constraint notes_item_fkey"),
         ("UPDATE items SET name = '#' || name WHERE id = 1", "constraint no_hash"),
         ("INSERT INTO guarded VALUES (1)", "SQLSTATE 42P01"),
+        // What a function says the names are is not what the catalogue says.
+        ("INSERT INTO named VALUES (1)", "a value that must be unique is there already (SQLSTATE 23505)"),
+        (
+            "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '23503', CONSTRAINT = (SELECT name FROM items WHERE id = 1); END $$",
+            "a foreign key refers to a row that must exist (SQLSTATE 23503)",
+        ),
         (
             "DO $$ BEGIN RAISE EXCEPTION '%', (SELECT name FROM items WHERE id = 1); END $$",
             "a function or trigger of the database raised an error (SQLSTATE P0001",
