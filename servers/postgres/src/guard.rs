@@ -32,6 +32,7 @@
 
 use crate::cell::{Row, texts};
 use crate::lex::{Kind, Token, implied, ours, tokens};
+use crate::tools::slip;
 use crate::wire::Value;
 use linchpin_kit::Fault;
 use std::sync::LazyLock;
@@ -332,13 +333,15 @@ fn statement(tokens: &[Token]) -> Result<Statement, Fault> {
         let rest = explain_options(&tokens[1..])?;
         return match leading(rest) {
             "select" | "with" | "values" | "table" => Ok(Statement::Explain),
-            other => Err(Fault::new(format!("EXPLAIN of {} is not allowed in read-only mode.", other.to_uppercase()))
-                .hint("Explain a SELECT that reads the same rows.")),
+            other => Err(slip(other).unwrap_or_else(|| {
+                Fault::new(format!("EXPLAIN of {} is not allowed in read-only mode.", other.to_uppercase()))
+                    .hint("Explain a SELECT that reads the same rows.")
+            })),
         };
     }
     match leading(tokens) {
         "select" | "with" | "values" | "table" => Ok(Statement::Query),
-        other => Err(refused_statement(other)),
+        other => Err(slip(other).unwrap_or_else(|| refused_statement(other))),
     }
 }
 

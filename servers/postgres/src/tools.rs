@@ -362,6 +362,22 @@ fn writable(sql: &str) -> Result<usize, Fault> {
     Ok(length)
 }
 
+/// What statements of PostgreSQL begin with, in any version, apart from those that read.
+const STATEMENTS: &str = "abort alter analyse analyze begin call checkpoint close cluster comment commit copy create deallocate \
+    declare delete discard do drop end execute explain fetch grant import insert listen load lock merge move \
+    notify prepare reassign refresh reindex release repack reset revoke rollback savepoint security set show \
+    start truncate unlisten update vacuum wait";
+
+/// What is wrong where a statement begins with what none begins with: a slip of the pen, and no wish to write.
+pub(crate) fn slip(word: &str) -> Option<Fault> {
+    if word.is_empty() || STATEMENTS.split(' ').any(|known| known == word) {
+        return None;
+    }
+    let word: String = word.chars().take(40).collect();
+    let fault = Fault::new(format!("Syntax error: no statement of PostgreSQL begins with {}.", word.to_uppercase()));
+    Some(fault.hint("Correct it: what reads begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."))
+}
+
 /// How many parameters a statement has: the highest number, as far as there can be so many.
 fn parameters(sql: &str) -> usize {
     let tokens = lex::tokens(sql).unwrap_or_default();
@@ -406,6 +422,9 @@ pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> Fault {
         "25006" => "This server only reads here.",
         "42601" => "Correct the syntax near the position.",
         "22P02" | "22007" | "22003" => "Correct the value; pass values as params instead of writing them into sql.",
+        "55000" if error.message.contains("shared_preload_libraries") => {
+            "An administrator names the library in shared_preload_libraries, and restarts PostgreSQL."
+        }
         "42P18" | "42804" => "Say the type of a parameter with a cast, for example $1::int.",
         _ => "Correct the statement and try again.",
     };

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Cluster, connect, ok, query};
+use common::{Cluster, connect, error, ok, query};
 use linchpin::prelude::*;
 use serde_json::{Value, json};
 
@@ -68,4 +68,31 @@ async fn long_plans_are_cut_and_say_so() {
         );
     }
     query(&client, "SELECT 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn advice_is_about_what_is_wrong() {
+    let cluster = Cluster::with("", "shared_preload_libraries=''");
+    cluster.sql("CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader; CREATE EXTENSION pg_stat_statements");
+    let client = connect(cluster.config("reader")).await;
+    for text in [
+        error(&client, "pg_top_queries", json!({})).await,
+        error(&client, "query", json!({ "sql": "SELECT * FROM pg_stat_statements", "max_rows": 1 })).await,
+    ] {
+        let hint = text.split("Hint: ").nth(1).unwrap_or_default();
+        assert!(text.contains("SQLSTATE 55000") && hint.contains("shared_preload_libraries"), "{text}");
+        assert!(!text.contains("Correct the statement"), "{text}");
+    }
+    // What cannot be any statement is a slip, for which nobody has to allow writing.
+    for sql in ["SELEC 1", "(selec 1)", "EXPLAIN selec 1"] {
+        let text = error(&client, "query", json!({ "sql": sql })).await;
+        assert!(text.contains("Syntax error") && text.contains("SELEC."), "{sql}: {text}");
+        assert!(!text.contains("--access-mode") && !text.contains("read-only"), "{sql}: {text}");
+    }
+    let text = error(&client, "query", json!({ "sql": "TRUNCATE items" })).await;
+    assert!(
+        text.contains("TRUNCATE is not allowed in read-only mode") && text.contains("--access-mode write"),
+        "{text}"
+    );
 }
