@@ -59,7 +59,7 @@ impl PlaceArgs {
 
     /// Serves until input ends or the process is told to stop.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
-        let service = server.into_shared().map_err(Failure::new)?;
+        let service = server.into_shared().map_err(|e| not_together(&e))?;
         // One thread does for a pipe; HTTP takes what the machine has.
         let mut runtime = match self.http {
             Some(_) => tokio::runtime::Builder::new_multi_thread(),
@@ -106,6 +106,21 @@ fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
     eprint!("{}", paste::listening(card, addr, sse));
 }
 
+/// Why servers cannot be put together. Who runs the program has not written them: places in their source say nothing.
+fn not_together(e: &io::Error) -> Failure {
+    let problems = e.to_string();
+    let twice = |problem: &str| Some(problem.split_once(" is defined twice: at ")?.0.replace('`', ""));
+    let taken: Vec<String> = problems.lines().filter_map(twice).collect();
+    match taken.as_slice() {
+        [] => Failure::new(problems),
+        [first, more @ ..] => {
+            let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+            Failure::usage(format!("two servers of this process both offer the {first}{more}"))
+                .hint("give one of them a name (OTHER=NAME:VALUE), or a process of its own")
+        }
+    }
+}
+
 fn refused(addr: &str, e: &io::Error) -> Failure {
     let text = e.to_string();
     let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot serve at {addr}: {text}") });
@@ -117,5 +132,33 @@ fn refused(addr: &str, e: &io::Error) -> Failure {
         io::ErrorKind::InvalidInput => failure.hint("an address is HOST:PORT, for example 127.0.0.1:8931"),
         io::ErrorKind::AddrNotAvailable => failure.hint("this machine has no such address; 127.0.0.1 is itself"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin::prelude::*;
+
+    #[test]
+    fn what_two_servers_offer_is_said_without_places_in_their_source() {
+        let resource = |uri: &str| (uri.to_owned(), async |_: NoArgs| "text");
+        let offered = |uris: &[&str]| {
+            let server = uris
+                .iter()
+                .map(|uri| resource(uri))
+                .fold(Server::new("test", "1"), |server, (uri, read)| server.resource(Resource::new(uri), read));
+            server.into_shared().map(drop).map_err(|e| not_together(&e).message().to_owned())
+        };
+        assert_eq!(offered(&["a://b", "a://c"]), Ok(()));
+        for (uris, says) in [
+            (&["a://b", "a://b"][..], "two servers of this process both offer the resource a://b"),
+            (
+                &["a://{b}", "a://{b}", "a://c", "a://c"],
+                "two servers of this process both offer the resource a://{b}, and 1 more",
+            ),
+        ] {
+            assert_eq!(offered(uris), Err(says.to_owned()));
+        }
     }
 }

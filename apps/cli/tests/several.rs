@@ -424,6 +424,7 @@ async fn two_databases_of_one_host_are_told_apart() {
     let cluster = cluster::Cluster::start();
     cluster.sql("create role reader login; create table only_here (x int); grant select on only_here to reader");
     cluster.sql("create database other");
+    cluster.sql("\\connect other\ncreate table only_there (y int); grant select on only_there to reader");
     let one = cluster.url("reader");
     let two = format!("{}/other", one.strip_suffix("/postgres").unwrap());
     let all = words(&["serve", &one, &format!("shop={two}")]);
@@ -433,6 +434,65 @@ async fn two_databases_of_one_host_are_told_apart() {
     assert!(said("pg_query").await.contains("postgres") && said("shop_query").await.contains("other"));
     let (code, message) = refused(&connection, "query").await;
     assert!(code == -32602 && message.contains("pg_query") && message.contains("shop_query"), "{message}");
+    connection.close().await;
+
+    // The tables of both are resources, under the names that they were given.
+    let all = words(&["serve", &format!("one={one}"), &format!("two={two}")]);
+    for revision in REVISIONS {
+        let connection = over_pipe(program(), home.path(), &all, &[], revision).await;
+        let place =
+            |name: &str, table: &str| format!("postgres://{name}/reader@127.0.0.1:{}/{table}/schema", cluster.port);
+        let mut listed: Vec<String> =
+            connection.resources().await.unwrap().items.iter().map(|resource| resource.uri.to_string()).collect();
+        listed.sort();
+        assert_eq!(listed, [place("one", "only_here"), place("two", "only_there")]);
+        let templates = connection.resource_templates().await.unwrap().items;
+        let mut templates: Vec<String> = templates.iter().map(|template| template.uri_template.to_string()).collect();
+        templates.sort();
+        assert_eq!(templates, [place("one", "{table}"), place("two", "{table}")]);
+        for (name, table, column) in [("one", "only_here", "x"), ("two", "only_there", "y")] {
+            let read = connection.read(&place(name, table)).await.unwrap();
+            let contents = serde_json::to_string(&*read.contents).unwrap();
+            assert!(contents.contains(&format!("\\\"{column}\\\"")), "{contents}");
+        }
+        for other in [place("one", "only_there"), place("two", "only_here")] {
+            assert!(connection.read(&other).await.is_err(), "{other}");
+        }
+        connection.close().await;
+    }
+}
+
+/// Two servers of the one kind whose resources are the same in every process.
+#[tokio::test]
+async fn resources_have_the_name_that_their_server_was_given() {
+    let home = home();
+    let all = words(&["serve", "one=everything", "two=everything"]);
+    let connection = over_pipe(program(), home.path(), &all, &[], REVISIONS[0]).await;
+    let read = async |uri: &str| serde_json::to_string(&*connection.read(uri).await.unwrap().contents).unwrap();
+    for name in ["one", "two"] {
+        for path in ["static/document/features.md", "dynamic/text/7", "dynamic/blob/7"] {
+            let uri = format!("demo://{name}/resource/{path}");
+            assert!(read(&uri).await.contains(&uri));
+        }
+        let said = async |tool: &str, args: serde_json::Value| {
+            let answer = connection.call(format!("{name}_{tool}").as_str(), args).await.unwrap();
+            assert!(!answer.is_error(), "{tool}");
+            serde_json::to_string(&*answer.content().unwrap()).unwrap()
+        };
+        let session = format!("demo://{name}/resource/session/a.gz");
+        let gzip = serde_json::json!({ "name": "a.gz", "data": format!("data:,{name}") });
+        assert!(said("gzip-file-as-resource", gzip).await.contains(&session));
+        assert!(read(&session).await.contains("application/gzip"));
+        let links = said("get-resource-links", serde_json::json!({ "count": 2 })).await;
+        assert_eq!(links.matches(&format!("demo://{name}/resource/dynamic/")).count(), 2, "{links}");
+        let reference = said("get-resource-reference", serde_json::json!({ "resourceId": 3 })).await;
+        assert!(reference.contains(&format!("demo://{name}/resource/dynamic/text/3")), "{reference}");
+        let prompt = format!("{name}_resource-prompt");
+        let about = serde_json::json!({ "resourceType": "Text", "resourceId": "5" });
+        let asked = connection.prompt(&prompt, about).await.unwrap();
+        let asked = serde_json::to_string(&asked.messages).unwrap();
+        assert!(asked.contains(&format!("demo://{name}/resource/dynamic/text/5")), "{asked}");
+    }
     connection.close().await;
 }
 

@@ -63,7 +63,7 @@ struct At {
 /// Adds the template, and what the databases have when the list is asked for.
 pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, Fault> {
     for (at, database) in postgres.databases.iter().enumerate() {
-        let uri = format!("{}{{table}}/schema{}", base(database), suffix(&postgres, at));
+        let uri = uri(&postgres, at, "{table}");
         let database = database.clone();
         let template = Resource::new(uri)
             .name(if at == 0 { "table".to_owned() } else { format!("table of {}", database.target.name) })
@@ -88,20 +88,17 @@ fn for_models(resource: Resource) -> Resource {
     resource.annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() })
 }
 
-fn base(database: &Database) -> String {
-    format!("postgres://{}/", database.target.authority)
-}
-
-/// What tells databases of one server apart.
-fn suffix(postgres: &Postgres, at: usize) -> String {
+/// Where a table is, or `{table}`, in the database of this number. A server that was given a name has it in there: another one
+/// of its kind may be on the same host.
+fn uri(postgres: &Postgres, at: usize, table: &str) -> String {
     let this = &postgres.databases[at].target;
-    let taken = postgres.databases[..at].iter().any(|other| other.target.authority == this.authority);
-    // A server with a name is one of several, which may be on the same host.
-    if taken || postgres.config.tools.scope.is_some() {
-        format!("?database={}", percent_encode(&this.name))
-    } else {
-        String::new()
+    let mut uri = format!("postgres://{}/{table}/schema", this.authority);
+    // What tells databases of one server apart.
+    if postgres.databases[..at].iter().any(|other| other.target.authority == this.authority) {
+        uri.push_str("?database=");
+        uri.push_str(&percent_encode(&this.name));
     }
+    postgres.config.tools.uri(&uri)
 }
 
 impl Postgres {
@@ -141,8 +138,7 @@ impl Postgres {
                     "public" => percent_encode(&table.name),
                     schema => format!("{}.{}", percent_encode(schema), percent_encode(&table.name)),
                 };
-                let uri = format!("{}{name}/schema{}", base(database), suffix(self, at));
-                now.insert(uri, (database.clone(), table));
+                now.insert(uri(self, at, &name), (database.clone(), table));
             }
         }
         self.listing.is_new_now();
