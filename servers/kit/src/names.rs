@@ -153,7 +153,7 @@ mod tests {
             ("cursor=\"list_tables\", read_query", "cursor=\"list_tables\", one_read_query"),
             ("\"a list_tables \\\" read_query\" read_query", "\"a list_tables \\\" read_query\" one_read_query"),
             ("table=list_tables 'list_tables'", "table=list_tables 'list_tables'"),
-            ("/home/list_tables list_tables/x", "/home/list_tables list_tables/x"),
+            ("/a/list_tables list_tables/x", "/a/list_tables list_tables/x"),
             ("list_tables.db x.list_tables", "list_tables.db x.list_tables"),
             (
                 "C:\\list_tables memo://list_tables memo:list_tables",
