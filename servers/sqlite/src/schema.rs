@@ -420,6 +420,5 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
         return Ok(text);
     }
     let tool = db.listed("sqlite_schema");
-    Ok(format!("{text}-- Cut: there is more. The tool {tool} shows the rest.
-"))
+    Ok(format!("{text}-- Cut: there is more. The tool {tool} shows the rest.\n"))
 }
