@@ -439,7 +439,7 @@ impl Database {
                     return Ok(answer);
                 }
                 Err(Stop::Gate) => {
-                    lock(&self.verdicts).remove(&known);
+                    // What is remembered is asked again below.
                     let _ = self.end(lease, false).await;
                 }
                 Err(stop) => return Err(stop),

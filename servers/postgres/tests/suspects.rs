@@ -77,7 +77,11 @@ const WAYS: [(&str, &str); 20] = [
 ];
 
 fn cluster() -> Cluster {
-    let cluster = Cluster::start();
+    cluster_with("")
+}
+
+fn cluster_with(settings: &str) -> Cluster {
+    let cluster = Cluster::with("", settings);
     cluster.sql("CREATE TABLE marks (who text)");
     cluster.sql(&format!("CREATE DATABASE base;\n\\c base\n{BASE}"));
     cluster
@@ -211,4 +215,48 @@ async fn the_gate_opens_for_what_is_harmless_while_others_write() {
     let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'linchpin-postgres'";
     assert_eq!(cluster.sql(open), "1", "none of it cost the connection");
     assert!(!cluster.log().contains("division by zero"), "the gate is shut only where something became suspect");
+}
+
+/// What has become harmless is asked about in full once more, and then briefly as before.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_suspicion_ends_when_there_is_no_reason_any_more() {
+    let cluster = cluster_with("log_statement = 'all'");
+    let in_full = || cluster.log().matches("execute linchpin_check").count();
+    let client = to(&cluster, "base", Config::default()).await;
+    cluster.sql("\\c base\nCREATE VIEW seen AS SELECT mark('view') AS m");
+    for asked in 1..4 {
+        error(&client, "query", json!({ "sql": "SELECT m FROM seen" })).await;
+        assert_eq!(in_full(), asked);
+    }
+    cluster.sql("\\c base\nDROP VIEW seen; CREATE TABLE seen (m int)");
+    for _ in 0..3 {
+        assert_eq!(query(&client, "SELECT m FROM seen").await["rows"], json!([]));
+        assert_eq!(in_full(), 4);
+    }
+}
+
+/// Something else of an extension can have the number of a function, which is not the extension's for that: numbers are those
+/// of one catalogue.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_function_is_not_taken_for_what_has_its_number_in_an_extension() {
+    let cluster = cluster();
+    cluster.sql(
+        "\\c base\nCREATE EXTENSION citext;
+         CREATE FUNCTION late() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER AS $$ SELECT mark('definer') $$;
+         INSERT INTO pg_depend SELECT 'pg_class'::regclass, 'late'::regproc, 0, 'pg_extension'::regclass, oid, 0, 'e'
+           FROM pg_extension WHERE extname = 'citext'",
+    );
+    let client = to(&cluster, "base", Config::default()).await;
+    let text = error(&client, "query", json!({ "sql": "SELECT late()" })).await;
+    assert!(text.contains("public.late is not allowed") && text.contains("its owner's rights"), "{text}");
+    assert_eq!(marks(&cluster), "");
+    // That line is what decides: as one about functions it makes it the extension's.
+    cluster.sql(
+        "\\c base\nUPDATE pg_depend SET classid = 'pg_proc'::regclass
+         WHERE objid = 'late'::regproc AND deptype = 'e'",
+    );
+    query(&client, "SELECT late()").await;
+    assert_eq!(marks(&cluster), "definer");
 }
