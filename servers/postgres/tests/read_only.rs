@@ -478,6 +478,30 @@ async fn only_the_schemas_that_are_allowed_are_read() {
     assert!(client.read(&format!("postgres://reader@127.0.0.1:{}/hidden.closed/schema", cluster.port)).await.is_err());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn what_a_role_cannot_use_is_not_listed() {
+    let cluster = Cluster::start();
+    cluster.sql(
+        "CREATE ROLE guest LOGIN; CREATE SCHEMA app; CREATE TABLE app.open (i int); GRANT USAGE ON SCHEMA app TO guest;
+         GRANT SELECT ON app.open TO guest; CREATE TABLE app.secret (i int); CREATE SCHEMA shut; CREATE TABLE shut.t (i int);
+         GRANT SELECT ON shut.t TO guest;",
+    );
+    for (grant, expected) in [
+        ("", vec!["\"app.open\" database schema"]),
+        ("GRANT USAGE ON SCHEMA shut TO guest", vec!["\"app.open\" database schema", "\"shut.t\" database schema"]),
+    ] {
+        cluster.sql(grant);
+        for schemas in [vec![], vec!["app".to_owned(), "shut".to_owned()]] {
+            let client = connect(Config { schemas, ..cluster.config("guest") }).await;
+            let resources = client.resources().await.unwrap().items;
+            assert_eq!(resources.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), expected, "{grant}");
+            let (_, text, _) = call(&client, "pg_list_objects", json!({})).await;
+            assert_eq!(text.contains("shut"), !grant.is_empty(), "{grant}: {text}");
+        }
+    }
+}
+
 /// Statements put together at random from what confuses lexers: whatever the server makes of them, it must not call the
 /// function that is written in their literals, names and comments, unless that was seen and refused.
 #[tokio::test(flavor = "multi_thread")]
