@@ -8,6 +8,9 @@ use crate::context::Context;
 use crate::report::Report;
 use crate::{postgres, stages, tools};
 
+/// What the published fetch server wants of npm.
+const READABILITY: &str = "readability";
+
 /// The npm set; the Python ones are linked into its folder under these names.
 const SET: &str = "published";
 const PYTHON: &[(&str, &str)] = &[("py", "py-servers"), ("py1", "py-sqlite")];
@@ -47,20 +50,25 @@ pub(crate) fn install(context: &Context) -> Result<PathBuf> {
         let interpreter = tools::python(context, set)?;
         let environment = interpreter.ancestors().nth(2).context("the interpreter is in no environment")?;
         for folder in readability(environment) {
-            tools::npm_inside(context, &folder, "readabilipy")?;
+            link(&tools::npm(context, READABILITY)?.join("node_modules"), &folder.join("node_modules"))?;
         }
-        let link = home.join(name);
-        let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(environment, &link).with_context(|| format!("cannot link {}", link.display()))?;
+        link(environment, &home.join(name))?;
     }
     Ok(home)
 }
 
-/// Where the published fetch server keeps its JavaScript half in this environment, if it is there.
+/// Makes `at` lead to `target`, whatever was there.
+fn link(target: &Path, at: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(at).or_else(|_| std::fs::remove_dir_all(at));
+    std::os::unix::fs::symlink(target, at).with_context(|| format!("cannot link {}", at.display()))
+}
+
+/// Where the published fetch server keeps its JavaScript half in this environment, if it is there. It would install that at
+/// its first call, several of it at once into the same folder, which breaks it; so it gets an npm set of ours.
 fn readability(environment: &Path) -> Vec<PathBuf> {
     let versions = std::fs::read_dir(environment.join("lib")).into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("site-packages/readabilipy/javascript"));
-    folders.filter(|folder| folder.join("package-lock.json").is_file()).collect()
+    folders.filter(|folder| folder.join("package.json").is_file()).collect()
 }
 
 /// The servers that have differential tests, by the names of their folders.

@@ -41,17 +41,6 @@ pub(crate) fn npm(context: &Context, set: &str) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Installs what the lock file in `folder` says, once. For packages that would do it at their first use, which several of
-/// them do at the same moment and break each other.
-pub(crate) fn npm_inside(context: &Context, folder: &Path, what: &str) -> Result<()> {
-    let wanted = read(folder, "package.json")? + &read(folder, "package-lock.json")?;
-    if is_stamped(folder, &wanted) {
-        return Ok(());
-    }
-    npm_ci(context, folder, what, &context.target.join("tools").join(format!("{what}.log")))?;
-    stamp(folder, &wanted)
-}
-
 fn npm_ci(context: &Context, folder: &Path, what: &str, log: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
