@@ -603,8 +603,8 @@ const REFUSALS: &[(&str, &str, &str)] = &[
         "There is no repository at the remote's address",
         "Check the remote's URL, and whether the login may see it.",
     ),
-    ("error: 403", "The remote does not allow it (403)", LOGIN),
-    ("error: 5", "The remote failed (an HTTP status of 500 or more)", "Try again later."),
+    ("returned error: 403", "The remote does not allow it (403)", LOGIN),
+    ("returned error: 5", "The remote failed (an HTTP status of 500 or more)", "Try again later."),
     ("SSL certificate", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
     ("certificate verif", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
     ("unable to update url base from redirection", "The remote redirects elsewhere", "Check the remote's URL."),
@@ -645,7 +645,7 @@ const REFUSALS: &[(&str, &str, &str)] = &[
 
 /// A URL without who logs in and what may be a token.
 fn without_login(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else { return linchpin_kit::clip(url, 500).text.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let path = path.split(['?', '#']).next().unwrap_or_default();
@@ -695,5 +695,31 @@ fn kind_of(url: &str) -> Kind {
     match (url.find(':'), url.find('/')) {
         (Some(colon), slash) if slash.is_none_or(|slash| colon < slash) => Kind::Known("ssh"),
         _ => Kind::Directory(PathBuf::from(url)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_told_without_its_login_and_a_host_is_read_only_where_it_is_certain() {
+        for (url, told, host) in [
+            ("https://example.com/x", "https://example.com/x", Some("example.com")),
+            ("https://token@example.com/x?key=1#y", "https://example.com/x", Some("example.com")),
+            ("https://u:p@example.com:8443/x", "https://example.com:8443/x", Some("example.com")),
+            ("http://[::1]:80/x", "http://[::1]:80/x", Some("::1")),
+            ("ssh://git@example.com/x", "ssh://example.com/x", Some("example.com")),
+            ("git@example.com:x/y", "git@example.com:x/y", Some("example.com")),
+            ("https://a@b@c/x", "https://c/x", None),
+            ("https://a%2f@b/x", "https://b/x", Some("b")),
+            ("https://b%2ec/x", "https://b%2ec/x", None),
+            ("https://b\\@c/x", "https://c/x", Some("c")),
+            ("https:///x", "https:///x", None),
+        ] {
+            assert_eq!(without_login(url), told, "{url}");
+            assert_eq!(host_of(url), host, "{url}");
+        }
+        assert!(without_login(&format!("host:{}", "x".repeat(9_000))).len() <= 500);
     }
 }
