@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every check of the project in order, one line each.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -70,6 +70,9 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
             bail!("there is no stage `{name}`; --list names them");
         }
     }
+    if only.is_empty() {
+        room(context);
+    }
     let started = Instant::now();
     let mut total = Counts::default();
     let mut skips: Vec<(&str, String)> = Vec::new();
@@ -95,6 +98,25 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
+/// What a run from nothing writes under `target/`, in GiB: what `du` said, and a fifth more.
+const NEEDED_GIB: u64 = 12;
+
+/// Says so beforehand when the disk may become full: the compiler's and the linker's own words for it are a crash.
+fn room(context: &Context) {
+    let kib = |command: &mut Command, column: usize| -> Option<u64> {
+        let said = command.stderr(Stdio::null()).output().ok()?.stdout;
+        String::from_utf8_lossy(&said).lines().last()?.split_whitespace().nth(column)?.parse().ok()
+    };
+    let free = kib(Command::new("df").arg("-Pk").arg(&context.root), 3);
+    let there = kib(Command::new("du").arg("-sk").arg(&context.target), 0).unwrap_or(0);
+    let Some(free) = free.filter(|free| free + there < NEEDED_GIB << 20) else { return };
+    println!(
+        "note: {} MiB of disk are free; everything under {} takes about {NEEDED_GIB} GiB, so this may fail for want of room",
+        free >> 10,
+        context.short(&context.target)
+    );
+}
+
 fn announce(name: &str) {
     use std::io::Write as _;
     print!("{name:12} ");
@@ -104,7 +126,11 @@ fn announce(name: &str) {
 /// Runs one stage and finishes its line; everything it said follows if it failed.
 fn run(context: &Context, stage: &Stage) -> Report {
     let started = Instant::now();
-    let report = (stage.run)(context).unwrap_or_else(|error| Report::one(false, format!("error: {error:#}\n")));
+    let mut report = (stage.run)(context).unwrap_or_else(|error| Report::one(false, format!("error: {error:#}\n")));
+    if report.counts == Counts::default() {
+        report.counts.failed = 1;
+        report.text.push_str("\nnothing was checked, and nothing says why\n");
+    }
     let verdict = match report.counts {
         Counts { failed: 1.., .. } => "FAILED",
         Counts { passed: 0, .. } => "skipped",

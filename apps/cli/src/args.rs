@@ -201,7 +201,12 @@ pub(crate) fn typed(text: &str, schema: Option<&Value>, root: &Value) -> Result<
         }
         match as_kind(text, kind, schema.unwrap_or(&Value::Null), root) {
             // Where text is welcome too, only what can hardly be meant as text is something else.
-            Ok(value) if !kinds.contains(&"string") || (kind != "null" && kind != "array") => return Ok(value),
+            Ok(value) if !kinds.contains(&"string") => return Ok(value),
+            Ok(value)
+                if !matches!(kind, "null" | "array") && (kind != "boolean" || matches!(text, "true" | "false")) =>
+            {
+                return Ok(value);
+            }
             Ok(_) => {}
             Err(why) => first = first.or(Some(why)),
         }
@@ -260,7 +265,7 @@ mod tests {
             "properties": {
                 "text": { "type": "string" }, "n": { "type": "integer" }, "x": { "type": "number" }, "on": { "type": "boolean" },
                 "tags": { "type": "array", "items": { "type": "string" } }, "ints": { "type": "array", "items": { "type": "integer" } },
-                "any": {}, "maybe": { "type": ["integer", "null"] }, "either": { "anyOf": [{ "type": "string" }, { "type": "number" }] },
+                "any": {}, "maybe": { "type": ["integer", "null"] }, "either": { "anyOf": [{ "type": "string" }, { "type": "number" }] }, "said": { "type": ["string", "boolean"] },
                 "level": { "$ref": "#/$defs/level" }, "deep": { "$ref": "#/$defs/deep" }, "a.b": { "type": "integer" },
                 "map": { "type": "object" },
             } })
@@ -295,6 +300,8 @@ mod tests {
             (&["maybe=7"], Ok(json!({ "maybe": 7 }))),
             (&["either=7"], Ok(json!({ "either": 7 }))),
             (&["either=seven"], Ok(json!({ "either": "seven" }))),
+            (&["said=true"], Ok(json!({ "said": true }))),
+            (&["said=no"], Ok(json!({ "said": "no" }))),
             (&["level=2"], Ok(json!({ "level": 2 }))),
             (&["deep.n=3"], Ok(json!({ "deep": { "n": 3 } }))),
             (&["deep.n=x"], Err("`deep.n` must be")),

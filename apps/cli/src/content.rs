@@ -56,8 +56,7 @@ impl<'a> Keeper<'a> {
     fn binary(&mut self, out: &mut Out, what: &str, base64: &str, mime: Option<&str>) -> Result<(), Failure> {
         let kind = mime.map_or(String::new(), |mime| format!(" {}", clean(mime)));
         let Some(folder) = self.folder else {
-            let bytes = base64.len() / 4 * 3 - base64.bytes().rev().take_while(|b| *b == b'=').count().min(2);
-            out.line(format!("[{what}{kind}, {bytes} bytes; --save DIR keeps it]"))?;
+            out.line(format!("[{what}{kind}, {} bytes; --save DIR keeps it]", length(base64)))?;
             return Ok(());
         };
         let bytes = STANDARD.decode(base64.trim()).map_err(|e| {
@@ -107,4 +106,20 @@ fn ending(mime: &str) -> &'static str {
 /// The bytes of a blob.
 pub(crate) fn bytes(base64: &str) -> Option<Vec<u8>> {
     STANDARD.decode(base64.trim()).ok()
+}
+
+/// How many bytes there are, without decoding them; of what is no base64, about.
+fn length(base64: &str) -> usize {
+    let padding = base64.bytes().rev().take_while(|b| *b == b'=').count().min(2);
+    (base64.len() / 4 * 3).saturating_sub(padding)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lengths_are_those_of_the_bytes_and_nonsense_has_one_too() {
+        for (base64, wanted) in [("", 0), ("=", 0), ("==", 0), ("YQ==", 1), ("YWI=", 2), ("YWJj", 3), ("====", 1)] {
+            assert_eq!(super::length(base64), wanted, "{base64}");
+        }
+    }
 }

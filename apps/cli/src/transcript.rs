@@ -46,6 +46,11 @@ impl Recorder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(wrong)?;
+        #[cfg(unix)]
+        if file.metadata().map_err(wrong)?.is_file() {
+            // One that was there keeps its own mode.
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(wrong)?;
+        }
         let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let first =
             json!({ "transcript": "linchpin", "version": VERSION, "target": redactor.text(target), "at_ms": at_ms });
@@ -169,4 +174,21 @@ fn begun(first: &Value) -> Result<Transcript, String> {
     }
     let target = first.get("target").and_then(Value::as_str).unwrap_or("a transcript").to_owned();
     Ok(Transcript { target, lines: Vec::new() })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_file_that_was_there_is_its_owners_alone_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recorded");
+        std::fs::write(&path, "of everybody").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        Recorder::begin(&path, "target", Arc::default()).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("{"));
+    }
 }

@@ -69,7 +69,7 @@ impl Service for Core {
     }
 
     fn notified(&self, _: &Caller, name: &Name, _: &str) {
-        tracing::debug!(name = %name.as_str().get(..80).unwrap_or(name.as_str()), "notification");
+        tracing::debug!(name = %clip(name.as_str()), "notification");
     }
 
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {

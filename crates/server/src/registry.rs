@@ -111,7 +111,7 @@ impl<T: Item> Registry<T> {
 
     fn publish(&self) {
         let working = self.lock();
-        if !self.dirty.swap(false, Ordering::AcqRel) {
+        if !self.dirty.load(Ordering::Acquire) {
             return;
         }
         let entries: Vec<_> =
@@ -133,6 +133,8 @@ impl<T: Item> Registry<T> {
         by_name
             .extend(unique.into_iter().flat_map(|(name, owners)| owners.into_iter().map(move |o| (name.clone(), o))));
         self.published.store(Arc::new(Snapshot { entries, by_name, contested, rendered: Default::default() }));
+        // Not before: who finds nothing to publish reads what was published.
+        self.dirty.store(false, Ordering::Release);
     }
 
     fn changed(&self, working: MutexGuard<'_, Working<T>>) {
@@ -253,6 +255,43 @@ mod tests {
         assert!(r.snapshot().get("other").is_none() && before.get("other").is_some());
         assert!(r.enable("b", true));
         assert_eq!(names(&r), ["b", "a"], "order is that of the inserts");
+    }
+
+    #[test]
+    fn who_comes_while_a_change_is_being_published_sees_it_too() {
+        use std::sync::mpsc::{Receiver, Sender, channel};
+        use std::time::Duration;
+
+        /// Publishing asks it for its names, which takes until it is let go.
+        struct Slow(Sender<()>, Mutex<Receiver<()>>);
+        impl Item for Slow {
+            fn key(&self) -> &str {
+                "slow"
+            }
+            fn hidden(&self) -> &[Box<str>] {
+                let _ = self.0.send(());
+                let _ = self.1.lock().unwrap().recv();
+                &[]
+            }
+            fn place(&self) -> String {
+                String::new()
+            }
+        }
+
+        let r = Registry::default();
+        let (begun, begins) = channel();
+        let (go, gone) = channel();
+        r.insert(Slow(begun, Mutex::new(gone))).unwrap();
+        let (seen, sees) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| r.snapshot().entries.len());
+            begins.recv().unwrap();
+            scope.spawn(|| seen.send(r.snapshot().entries.len()));
+            // The second has time to answer from what there was before; it must not.
+            let early = sees.recv_timeout(Duration::from_millis(200));
+            go.send(()).unwrap();
+            assert_eq!(early.or_else(|_| sees.recv()), Ok(1));
+        });
     }
 
     #[test]
