@@ -67,6 +67,7 @@ impl PlaceArgs {
         };
         let runtime = runtime.enable_all().build().map_err(Failure::new)?;
         runtime.block_on(async {
+            let _full = outlive_a_full_quota();
             use linchpin::proto::service::Bind;
             #[cfg(unix)]
             if let Some(path) = &self.unix {
@@ -101,6 +102,18 @@ impl PlaceArgs {
         place.on_ready(move |addr| announce(&Card { name: &name, command, variables }, addr, sse))
     }
 }
+
+/// A write beyond the largest file that is allowed (`ulimit -f`) is an error of the call that made it: left alone, SIGXFSZ
+/// ends the process. It is listened to rather than ignored, because programs that are started would inherit that.
+#[cfg(unix)]
+fn outlive_a_full_quota() -> io::Result<tokio::signal::unix::Signal> {
+    /// The same on Linux, macOS and the BSDs.
+    const SIGXFSZ: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))
+}
+
+#[cfg(not(unix))]
+fn outlive_a_full_quota() {}
 
 fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
     eprint!("{}", paste::listening(card, addr, sse));

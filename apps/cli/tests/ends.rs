@@ -1,6 +1,10 @@
 //! Programs that go on until somebody ends them: a transcript served over HTTP, and a call that is given up.
 #![cfg(all(unix, feature = "client"))]
 
+mod common;
+
+use common::Raw;
+use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -46,4 +50,51 @@ fn ctrl_c_tells_the_server_and_ends_with_130() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(130), "{seen}");
     assert!(seen.contains("notifications/cancelled"), "{seen}");
+}
+
+/// A server started by a shell that said something first.
+fn after(said: &str, words: &[&str], home: &std::path::Path) -> Raw {
+    let mut shell = common::command("/bin/sh", home);
+    shell.args(["-c", &format!("{said}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_linchpin")]).args(words);
+    Raw::start(&mut shell)
+}
+
+#[test]
+fn whoever_asks_for_an_end_gets_an_orderly_one() {
+    let home = tempfile::tempdir().unwrap();
+    for signal in ["TERM", "INT", "HUP"] {
+        let server = after("true", &["serve", "everything"], home.path());
+        server.signal(signal);
+        let code = server.code();
+        // Where nobody can know whether SIGHUP is ignored, it is left alone.
+        let wanted = if signal == "HUP" && !cfg!(target_os = "linux") { None } else { Some(0) };
+        assert_eq!(code, wanted, "{signal}");
+    }
+}
+
+#[test]
+fn under_nohup_a_terminal_may_go() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = after("trap '' HUP", &["serve", "everything"], home.path());
+    server.signal("HUP");
+    let said = server.call("echo", json!({ "message": "still there" }));
+    assert_eq!(said["result"]["content"][0]["text"], "Echo: still there");
+    server.signal("TERM");
+    assert_eq!(server.code(), Some(0));
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_the_call() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("memory.jsonl");
+    let words = ["serve", "memory", "--file", file.to_str().unwrap()];
+    // Blocks of 512 bytes.
+    let mut server = after("ulimit -f 64", &words, home.path());
+    let named = |name: &str, size: usize| json!({ "entities": [{ "name": name, "entityType": "test", "observations": ["x".repeat(size)] }] });
+    let kept = server.call("create_entities", named("small", 10));
+    assert_eq!(kept["result"]["isError"], json!(null), "{kept}");
+    let refused = server.call("create_entities", named("large", 100_000));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let graph = server.call("read_graph", json!({}))["result"]["content"][0]["text"].to_string();
+    assert!(graph.contains("small") && !graph.contains("large"), "{graph}");
 }

@@ -10,6 +10,8 @@ mod link;
 pub mod memory;
 pub mod pipe;
 mod salvage;
+#[cfg(any(feature = "stdio", feature = "http"))]
+mod signals;
 
 #[cfg(feature = "http")]
 pub mod http;

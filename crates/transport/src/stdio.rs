@@ -6,6 +6,7 @@
 
 use crate::link::{PipeLink, Stream};
 use crate::pipe;
+pub use crate::signals::terminated;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
 use std::fmt;
@@ -75,28 +76,6 @@ impl Dial for Pipes {
 impl fmt::Debug for Pipes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipes").finish_non_exhaustive()
-    }
-}
-
-/// Resolves when the process is asked to end: SIGTERM or SIGINT, elsewhere Ctrl-C.
-pub async fn terminated() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            std::future::poll_fn(|cx| {
-                if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() {
-                    std::task::Poll::Ready(())
-                } else {
-                    std::task::Poll::Pending
-                }
-            })
-            .await;
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
     }
 }
 

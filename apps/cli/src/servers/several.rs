@@ -267,7 +267,7 @@ fn unknown(word: &str, first: &str) -> Failure {
         Some(meant) => failure.hint(format!("perhaps you mean '{meant}'")),
         None => failure
             .hint(format!("servers: {}", names().collect::<Vec<_>>().join(", ")))
-            .hint("words of a single server come right after its name; of several, each is one word: filesystem:DIR"),
+            .hint("a directory or file belongs to the word of its server: filesystem:DIR, git:DIR, sqlite:FILE"),
     }
 }
 
@@ -322,7 +322,8 @@ pub(crate) fn are_several(words: &[OsString]) -> bool {
 /// Whether there is a word that is neither a flag nor the value of one.
 fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
     let command = entry.command();
-    let takes_value = |flag: &str| {
+    // Of a flag that there is not, nobody knows.
+    let takes_value = |flag: &str| -> Option<bool> {
         let mut args = command.get_arguments();
         let found = match (flag.strip_prefix("--"), flag.chars().last()) {
             (Some(long), _) => {
@@ -333,14 +334,16 @@ fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
             }
             (None, short) => args.find(|arg| arg.get_short() == short),
         };
-        found.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+        found.map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
     };
-    let mut words = words.iter();
+    let is_server = |word: &&OsString| word.to_str().is_some_and(|word| Entry::named(first(word).0).is_some());
+    let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         match word.to_str() {
             Some("--") => return words.next().is_some(),
             Some(flag) if flag.len() > 1 && flag.starts_with('-') => {
-                if !flag.contains('=') && takes_value(flag) {
+                let takes = takes_value(flag).unwrap_or_else(|| !words.peek().is_some_and(is_server));
+                if takes && !flag.contains('=') {
                     words.next();
                 }
             }
@@ -365,6 +368,10 @@ mod tests {
             ("serve everything --http 127.0.0.1:1 filesystem", "serve everything: --http 127.0.0.1:1 filesystem"),
             ("serve everything --read-only filesystem", "serve everything: --read-only filesystem"),
             ("serve everything -- filesystem", "serve everything: -- filesystem"),
+            // A flag that there is not is the single server's to name, with the word behind it, unless that is a server.
+            ("serve everything --htp 127.0.0.1:1", "serve everything --htp 127.0.0.1:1"),
+            ("serve everything --read-only --htp x", "serve everything --read-only --htp x"),
+            ("serve everything --htp filesystem:.", "serve everything: --htp filesystem:."),
             ("serve -v everything filesystem", "-v serve everything: filesystem"),
             ("-vv serve -v --verbose everything", "-vv -v --verbose serve everything"),
             ("inspect serve everything filesystem", "inspect serve everything filesystem"),

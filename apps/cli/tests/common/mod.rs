@@ -83,6 +83,17 @@ impl Raw {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Waits until it ends by itself, the pipe still open: its exit code, `None` when a signal ended it.
+    pub(crate) fn code(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
     /// Closes the pipe; what it said on standard error until its end.
     pub(crate) fn ended(mut self) -> String {
         drop(self.stdin);

@@ -150,7 +150,7 @@ impl Http {
         let app = HttpService::bound(service.clone(), &self.options, &own_hosts(addr));
         let shutdown = match self.shutdown {
             Some(signal) => signal,
-            None => Box::pin(signals()?),
+            None => Box::pin(crate::signals::terminated()),
         };
         if let Some(ready) = self.on_ready {
             ready(addr);
@@ -258,23 +258,4 @@ fn unusable(addr: &str, error: io::Error) -> io::Error {
         _ => "",
     };
     io::Error::new(error.kind(), format!("cannot listen on {addr}: {error}{hint}"))
-}
-
-#[cfg(unix)]
-fn signals() -> io::Result<impl Future<Output = ()> + Send> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn signals() -> io::Result<impl Future<Output = ()> + Send> {
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }

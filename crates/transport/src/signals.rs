@@ -1,0 +1,60 @@
+//! When the process is asked to end.
+
+/// Resolves when the process is asked to end: SIGTERM, SIGINT, or SIGHUP (its terminal or session is gone); elsewhere Ctrl-C.
+///
+/// Signals count from the first poll on. SIGHUP stays ignored where it was when the process started, as under `nohup`; that is
+/// known on Linux only, so elsewhere SIGHUP keeps its default, which is an end at once.
+pub async fn terminated() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            let mut hangup = ends_by_hangup().then(|| signal(SignalKind::hangup()).ok()).flatten();
+            std::future::poll_fn(|cx| {
+                let gone = hangup.as_mut().is_some_and(|hangup| hangup.poll_recv(cx).is_ready());
+                if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() || gone {
+                    std::task::Poll::Ready(())
+                } else {
+                    std::task::Poll::Pending
+                }
+            })
+            .await;
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Whether SIGHUP is certainly not ignored: only then may it be listened to.
+#[cfg(unix)]
+fn ends_by_hangup() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores_hangup(&status) == Some(false))
+}
+
+/// What `/proc/PID/status` says about it: the lowest bit of the mask of ignored signals.
+#[cfg(unix)]
+fn ignores_hangup(status: &str) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    Some(u64::from_str_radix(mask.trim(), 16).ok()? & 1 == 1)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #[test]
+    fn an_ignored_hangup_is_known_from_the_mask() {
+        for (status, wanted) in [
+            (
+                "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000001\n",
+                Some(false),
+            ),
+            ("SigIgn:\t0000000000001001\n", Some(true)),
+            ("SigIgn:\tfffffffc00000001\n", Some(true)),
+            ("SigIgn:\t\n", None),
+            ("", None),
+        ] {
+            assert_eq!(super::ignores_hangup(status), wanted, "{status}");
+        }
+    }
+}
