@@ -6,14 +6,13 @@
 //! `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
 
 use crate::place::{Bounds, Place, escape};
-use crate::run::{Done, Job, Keep, Program, args, lossy};
+use crate::run::{Done, Job, Keep, Limit, Program, args, lossy};
 use linchpin_kit::{Fault, settled as settle};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) program: &'a Program,
     pub(crate) listings: &'a Listings,
     pub(crate) bounds: &'a Bounds,
-    pub(crate) timeout: Duration,
+    pub(crate) limit: Limit,
     pub(crate) trust: bool,
     pub(crate) sign: bool,
 }
@@ -266,7 +265,7 @@ impl Reader<'_> {
             input,
             keep: Keep::Upto(CONFIG_MAX),
             network: false,
-            timeout: self.timeout,
+            limit: self.limit,
         };
         self.program.run(job).await
     }
@@ -286,7 +285,7 @@ impl Reader<'_> {
                 input: Vec::new(),
                 keep: Keep::Records(b"160000 ", CONFIG_MAX),
                 network: false,
-                timeout: self.timeout,
+                limit: self.limit,
             };
             let done = self.program.run(job).await?;
             for record in done.out.split(|byte| *byte == 0) {

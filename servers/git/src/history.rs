@@ -3,12 +3,12 @@
 //! A merge that stops at conflicts has changed things, so it is an answer and not an error.
 
 use crate::guard::{Mode, STRATEGIES};
-
+use crate::page::{LIST_BYTES_MAX, Page, few, json_len, page};
 use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Shown, settled as settle};
+use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, settled as settle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(crate) struct Joined {
     /// The current commit now.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// Paths with conflicts.
+    /// Paths with conflicts, as many as fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
     /// What happened.
@@ -62,15 +62,18 @@ pub(crate) async fn joined(
         return Err(repo.failed(&done));
     }
     let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
-    let (status, message) = if !conflicts.is_empty() && !done.good() {
-        (Progress::Conflicts, format!("Stopped at conflicts in: {}. {resume}", conflicts.join(", ")))
+    let (conflicts, told) = few(conflicts, repo.room().part(3));
+    let stopped = !conflicts.is_empty() && !done.good();
+    let (status, message) = if stopped {
+        (Progress::Conflicts, format!("Stopped at conflicts in: {told}."))
     } else if head.is_some() && head == before && done_words.starts_with("Merged") {
         (Progress::UpToDate, "Already up to date".to_owned())
     } else {
         let now = head.as_deref().unwrap_or("what git_log shows");
         (Progress::Done, format!("{done_words}; HEAD is now {now}"))
     };
-    Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }))
+    let advice = stopped.then(|| format!("{resume} git_status lists all conflicts."));
+    Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }).notice(advice))
 }
 
 async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
@@ -422,6 +425,9 @@ pub(crate) struct WorktreeArgs {
     /// For remove: also when it holds changes, which are lost.
     #[serde(default)]
     force: bool,
+    /// For list: next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// Work trees.
@@ -429,11 +435,14 @@ pub(crate) struct WorktreeArgs {
 pub(crate) struct Worktrees {
     /// What was done.
     message: String,
+    /// After other actions than list, as many as fit.
     worktrees: Vec<Worktree>,
+    #[serde(flatten)]
+    paging: Paging,
 }
 
 /// One work tree.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Worktree {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -460,8 +469,11 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
                 let what = tree.branch.clone().or_else(|| tree.head.clone()).unwrap_or_default();
                 format!("{} {what}", tree.path)
             };
-            let text = all.iter().map(line).collect::<Vec<_>>().join("\n");
-            return Ok(Shown::outside(text.clone(), Worktrees { message: text, worktrees: all }));
+            let Page { items, text, paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |tree| {
+                (line(tree).into(), json_len(tree))
+            })?;
+            let (message, notice) = (format!("Work trees: {}", all.len()), paging.notice());
+            return Ok(Shown::outside(text, Worktrees { message, worktrees: items.to_vec(), paging }).notice(notice));
         }
         WorktreeAction::Prune => {
             repo.must(&["worktree", "prune"]).await?;
@@ -489,8 +501,9 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
         }
     };
     // What was done stays done, also when it cannot be listed.
-    let worktrees = worktrees(&repo).await.unwrap_or_default();
-    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees }))
+    let mut worktrees = worktrees(&repo).await.unwrap_or_default();
+    worktrees.truncate(repo.room().part(2).count(&worktrees));
+    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees, paging: Paging::whole() }))
 }
 
 async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
@@ -548,7 +561,11 @@ fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, Fault> {
 }
 
 async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, Fault> {
-    let done = repo.must(&["worktree", "list", "--porcelain", "-z"]).await?;
+    let done =
+        repo.run(args(&["worktree", "list", "--porcelain", "-z"]), Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
     let mut all: Vec<Worktree> = Vec::new();
     for line in fields(&done.out) {
         let (key, value) = line.split_once(' ').unwrap_or((&line, ""));

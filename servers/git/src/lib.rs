@@ -12,24 +12,24 @@
 //!
 //! This crate must never know: transports, protocol eras, command lines.
 
-mod config;
 mod guard;
 mod history;
 mod look;
+mod page;
 mod place;
 mod read;
 mod remote;
 mod run;
 mod write;
 
-pub use config::{Config, ROOTS};
 pub use linchpin_kit::RootsPolicy;
 
 use guard::{Guard, Listings, Mode, Reader};
 use linchpin::{Cx, Error, Server};
-use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
+use linchpin_kit::{Fault, Service, TEXT_BYTES_MAX, ToolChoice, ToolSpec, Toolbox, Vars};
+use page::{LIST_BYTES_MAX, Room};
 use place::{Bounds, Place};
-use run::{Done, Job, Keep, Program};
+use run::{Done, Job, Keep, Limit, Program};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -230,6 +230,125 @@ pub const SERVICE: Service = Service {
     ],
 };
 
+/// What a client's roots may do here.
+pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use];
+
+/// Everything the operator can set.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Repositories that can be used, with everything below their top level. A path inside a repository stands for the
+    /// whole of it. (`--repository`, `-r`, repeatable; `MCP_GIT_REPOSITORIES`, one per line.)
+    pub repositories: Vec<PathBuf>,
+    /// Every repository on this machine can be used, as in the published server without `--repository`. (`--allow-any`)
+    pub allow_any: bool,
+    /// Offer `git_fetch`, `git_pull` and `git_push`. (`--allow-remote`)
+    pub allow_remote: bool,
+    /// The only hosts that remotes may be on, by the names or addresses that their URLs have; empty means any. Redirects are
+    /// not followed then. (`--remote-host`, repeatable; `MCP_GIT_REMOTE_HOSTS`, separated by `,`)
+    pub remote_hosts: Vec<String>,
+    /// Let `git_push` replace commits of a remote when asked to. (`--allow-force`)
+    pub allow_force: bool,
+    /// Run what a repository's own configuration and hooks name: hooks, filters, drivers, helpers. (`--trust-repo-config`)
+    pub trust_repo_config: bool,
+    /// Sign commits and tags with the key of the user's own configuration. (`--sign`)
+    pub sign: bool,
+    /// What a client's roots do, one of [`ROOTS`]; `None` is `Use` when neither `repositories` nor `allow_any` is set, `Ignore`
+    /// otherwise. Where something is configured `Use` is as `Narrow`. (`--roots`)
+    pub roots: Option<RootsPolicy>,
+    /// How long one run of git may take; default 60 s, a day at most. (`--timeout`, seconds)
+    pub timeout: Duration,
+    /// How long one run that talks to a remote may take; default 300 s, a day at
+    /// most. (`--remote-timeout`, seconds)
+    pub remote_timeout: Duration,
+    /// Bytes of text an answer holds before it is cut, and of its structured content as JSON; default 100 000, at least
+    /// 1 000. (`--max-output-bytes`)
+    pub max_output_bytes: usize,
+    /// The absolute path of git; `None` looks for it in `PATH`. (`--git`)
+    pub program: Option<PathBuf>,
+    /// The variables of the operator's environment that git gets to see; everything else is left out.
+    pub environment: Vec<(String, String)>,
+    /// Which tools are offered and under which names.
+    pub tools: ToolChoice,
+}
+
+impl Default for Config {
+    /// No repository allowed, nothing trusted, nothing remote; the environment is this process's, as far as git needs it.
+    fn default() -> Self {
+        Self {
+            repositories: Vec::new(),
+            allow_any: false,
+            allow_remote: false,
+            remote_hosts: Vec::new(),
+            allow_force: false,
+            trust_repo_config: false,
+            sign: false,
+            roots: None,
+            timeout: Duration::from_secs(60),
+            remote_timeout: Duration::from_secs(300),
+            max_output_bytes: TEXT_BYTES_MAX,
+            program: None,
+            environment: run::operators(&|name| std::env::var(name).ok()),
+            tools: ToolChoice::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The default configuration changed by the `MCP_GIT_*` variables: `REPOSITORIES` (one per line), `ALLOW_ANY`,
+    /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`, `TIMEOUT`, `REMOTE_TIMEOUT`,
+    /// `MAX_OUTPUT_BYTES`, `PROGRAM`, and those of the choice of tools.
+    ///
+    /// # Errors
+    /// When a variable cannot be understood; the message names it.
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+        let mut config = Self {
+            environment: run::operators(&|name| vars.text(name)),
+            tools: vars.tool_choice("MCP_GIT")?,
+            ..Self::default()
+        };
+        config.repositories =
+            vars.list("MCP_GIT_REPOSITORIES", '\n').unwrap_or_default().into_iter().map(PathBuf::from).collect();
+        config.remote_hosts = vars.list("MCP_GIT_REMOTE_HOSTS", ',').unwrap_or_default();
+        for (name, target) in [
+            ("MCP_GIT_ALLOW_ANY", &mut config.allow_any),
+            ("MCP_GIT_ALLOW_REMOTE", &mut config.allow_remote),
+            ("MCP_GIT_ALLOW_FORCE", &mut config.allow_force),
+            ("MCP_GIT_TRUST_REPO_CONFIG", &mut config.trust_repo_config),
+            ("MCP_GIT_SIGN", &mut config.sign),
+        ] {
+            vars.switch(name, target)?;
+        }
+        for (name, target) in
+            [("MCP_GIT_TIMEOUT", &mut config.timeout), ("MCP_GIT_REMOTE_TIMEOUT", &mut config.remote_timeout)]
+        {
+            let mut seconds = target.as_secs();
+            vars.number(name, &mut seconds)?;
+            *target = Duration::from_secs(seconds);
+        }
+        vars.number("MCP_GIT_MAX_OUTPUT_BYTES", &mut config.max_output_bytes)?;
+        config.roots = vars.read("MCP_GIT_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
+        config.program = vars.text("MCP_GIT_PROGRAM").filter(|path| !path.is_empty()).map(PathBuf::from);
+        Ok(config)
+    }
+
+    /// Refuses numbers with which no call could succeed, or with which nothing is bounded.
+    fn check(&self) -> Result<(), Fault> {
+        let usable = Duration::from_nanos(1)..=TIME_MAX;
+        for (name, time) in [("timeout", self.timeout), ("remote-timeout", self.remote_timeout)] {
+            if !usable.contains(&time) {
+                let variable = name.replace('-', "_").to_uppercase();
+                return Err(Fault::new(format!("{} seconds is not a usable time for one run of git", time.as_secs()))
+                    .hint(format!("--{name} (MCP_GIT_{variable}) takes 1 to {}.", TIME_MAX.as_secs())));
+            }
+        }
+        if !(OUTPUT_MIN..=OUTPUT_MAX).contains(&self.max_output_bytes) {
+            return Err(Fault::new(format!("{} bytes is not a usable size for an answer", self.max_output_bytes))
+                .hint(format!("--max-output-bytes (MCP_GIT_MAX_OUTPUT_BYTES) takes {OUTPUT_MIN} to {OUTPUT_MAX}.")));
+        }
+        Ok(())
+    }
+}
+
 /// The state of the server. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Git {
@@ -252,6 +371,7 @@ impl Git {
     /// # Errors
     /// When git is not found, a configured path is not in a repository, or roots are to do what they cannot do here.
     pub fn open(mut config: Config) -> Result<(Self, Vec<String>), Fault> {
+        config.check()?;
         config.tools.grant(REMOTE, config.allow_remote);
         config.roots.map(|policy| policy.among(ROOTS)).transpose()?;
         let program = Program::find(config.program.as_deref(), &config.environment)?;
@@ -388,8 +508,8 @@ impl Git {
             // A redirect may lead to another host.
             guard.settings.push(("http.followRedirects".into(), "false".into()));
         }
-        let bounds_max = config.max_output_bytes.max(1);
-        Ok(Repo { git: self.clone(), bounds, place, guard, mode, max: bounds_max, _turn: turn })
+        let max = config.max_output_bytes;
+        Ok(Repo { git: self.clone(), bounds, place, guard, mode, max, _turn: turn })
     }
 
     fn reader<'a>(&'a self, bounds: &'a Bounds) -> Reader<'a> {
@@ -398,7 +518,7 @@ impl Git {
             program: &self.inner.program,
             listings: &self.inner.listings,
             bounds,
-            timeout: config.timeout,
+            limit: Limit::of(config, false),
             trust: config.trust_repo_config,
             sign: config.sign,
         }
@@ -429,7 +549,7 @@ impl Git {
                 input: Vec::new(),
                 keep: Keep::Head(1_000),
                 network: false,
-                timeout: self.inner.config.timeout,
+                limit: Limit::of(&self.inner.config, false),
             };
             let text = self.inner.program.run(job).await?.text();
             let mut numbers =
@@ -459,7 +579,7 @@ struct Repo {
     place: Place,
     guard: Guard,
     mode: Mode,
-    /// Bytes of text an answer may hold.
+    /// Bytes of text an answer may hold, and of structured content besides.
     max: usize,
     _turn: Turn,
 }
@@ -471,7 +591,7 @@ impl Repo {
 
     /// Runs git in the top level; any exit code is an answer.
     async fn run(&self, args: Vec<OsString>, keep: Keep, input: Vec<u8>) -> Result<Done, Fault> {
-        self.run_with(args, keep, input, Vec::new(), self.config().timeout).await
+        self.run_with(args, keep, input, Vec::new(), Limit::of(self.config(), false)).await
     }
 
     async fn run_with(
@@ -480,7 +600,7 @@ impl Repo {
         keep: Keep,
         input: Vec<u8>,
         mut vars: Vec<(&'static str, OsString)>,
-        timeout: Duration,
+        limit: Limit,
     ) -> Result<Done, Fault> {
         if self.mode == Mode::Read {
             vars.push(("GIT_OPTIONAL_LOCKS", OsString::from("0")));
@@ -497,7 +617,7 @@ impl Repo {
             input,
             keep,
             network: self.mode == Mode::Remote,
-            timeout,
+            limit,
         };
         self.git.inner.program.run(job).await
     }
@@ -522,8 +642,7 @@ impl Repo {
             text => text.to_owned(),
         };
         let fault = Fault::new(words);
-        let known = HINTS.iter().find(|(what, _)| complaint.contains(what)).map(|(_, hint)| (*hint).to_owned());
-        match (known, self.guard.advice(&complaint)) {
+        match (run::hint(&complaint), self.guard.advice(&complaint)) {
             (Some(hint), None) | (None, Some(hint)) => fault.hint(hint),
             (Some(hint), Some(more)) => fault.hint(format!("{hint} {more}")),
             (None, None) => fault,
@@ -569,7 +688,8 @@ impl Repo {
 
     /// Paths that a merge or the like could not put together.
     async fn conflicts(&self) -> Result<Vec<String>, Fault> {
-        let done = self.ask(&["diff", "--name-only", "--diff-filter=U", "--no-ext-diff", "-z"]).await?;
+        let command = run::args(&["diff", "--name-only", "--diff-filter=U", "--no-ext-diff", "-z"]);
+        let done = self.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
         let mut paths: Vec<String> = fields(&done.out);
         paths.dedup();
         Ok(paths)
@@ -602,6 +722,11 @@ impl Repo {
         }
     }
 
+    /// What an answer may hold.
+    fn room(&self) -> Room {
+        Room::of(self.max)
+    }
+
     /// The flag that signs a commit, or keeps it from being signed.
     fn sign(&self) -> &'static str {
         if self.config().sign { "--gpg-sign" } else { "--no-gpg-sign" }
@@ -632,44 +757,11 @@ fn fields(out: &[u8]) -> Vec<String> {
     if out.is_empty() { Vec::new() } else { out.split(|byte| *byte == 0).map(run::lossy).collect() }
 }
 
-const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \
-     git config --global --add safe.directory DIR.";
-
-/// What to do about complaints that are common.
-const HINTS: &[(&str, &str)] = &[
-    (
-        "tell me who you are",
-        "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
-    ),
-    ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
-    ("Untracked files would be overwritten", "git_status shows them. Move them away, or git_add and git_commit them."),
-    ("would be overwritten", "git_status shows what changed. Commit the changes, or put them aside with git_stash."),
-    ("is now empty", "git_cherry_pick with action skip goes on without it, with abort gives everything up."),
-    ("no -m option was given", "Pass mainline: 1 picks what the merge brought to the branch it was made on."),
-    ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
-    ("ignored by one of your .gitignore", "Ignored files are not staged."),
-    ("dubious ownership", OTHERS_REPOSITORY),
-    // Git 2.36 says it like this.
-    ("unsafe repository", OTHERS_REPOSITORY),
-    ("index.lock", "Another git is at work in this repository; try again when it is done."),
-    ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
-    ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
-    (
-        "Authentication failed",
-        "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
-      the user's own configuration can provide one.",
-    ),
-    (
-        "could not read Username",
-        "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
-      user's own configuration can provide one.",
-    ),
-    ("Permission denied", "The server's user may not do this there; an ssh agent must hold a key that may."),
-    ("transport 'file' not allowed", "A remote on this machine must be inside the allowed repositories."),
-];
-
 const VERSION_MIN: (u32, u32) = (2, 36);
 const TURNS_MAX: usize = 64;
+const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const OUTPUT_MIN: usize = 1_000;
+const OUTPUT_MAX: usize = 100_000_000;
 const SHORT_MAX: usize = 4 * 1024 * 1024;
 const REV_MAX: usize = 4_096;
 const PATHS_MAX: usize = 1_000;

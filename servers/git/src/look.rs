@@ -1,11 +1,14 @@
 //! Tools that look into one commit or file: show, and of our own blame and grep.
 
 use crate::guard::Mode;
-use crate::read::{COMMIT_FORMAT, Commit, ENTRY_BYTES_MAX, FileStat, commits, cut_notice, file_stats, iso_date};
+use crate::page::{
+    LIST_BYTES_MAX, PART_BYTES_MAX, Page, Room, brief, fitting, json_len, page, unknown_cursor, whole_lines,
+};
+use crate::read::{COMMIT_FORMAT, Commit, FileStat, commits, cut_about, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Paging, Shown, clip};
+use linchpin_kit::{Fault, Paging, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ pub(crate) struct ShowArgs {
     repo_path: String,
     /// A commit, branch or tag; or <revision>:<path> for a file or directory as of then.
     revision: String,
-    /// For a file or directory: next_cursor of the answer before, to go on.
+    /// next_cursor of the answer before, to go on.
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -27,7 +30,7 @@ pub(crate) struct Object {
     /// `commit`, `file` or `directory`.
     kind: &'static str,
     hash: String,
-    /// The commit, with its changes against its first parent.
+    /// The commit; of a message that is too long, the part from the cursor on.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<Commit>,
     /// The changes of a commit, cut when too long; or the content of a file, from the cursor on.
@@ -50,8 +53,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
     if !q.revision.contains(':')
         && let Some(hash) = repo.resolve(&q.revision, "commit").await?
     {
-        only_for_files(q.cursor.as_deref())?;
-        return Ok(show_commit(&repo, hash).await?);
+        return Ok(show_commit(&repo, hash, q.cursor.as_deref()).await?);
     }
     let Some(hash) = repo.resolve(&q.revision, "object").await? else {
         return Err(match q.revision.split_once(':') {
@@ -68,19 +70,9 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
         "blob" => Ok(show_file(&repo, hash, q.cursor.as_deref()).await?),
         "tree" => Ok(show_directory(&repo, hash, q.cursor.as_deref()).await?),
         _ => {
-            only_for_files(q.cursor.as_deref())?;
             let hash = repo.commit(&q.revision).await?;
-            Ok(show_commit(&repo, hash).await?)
+            Ok(show_commit(&repo, hash, q.cursor.as_deref()).await?)
         }
-    }
-}
-
-fn only_for_files(cursor: Option<&str>) -> Result<(), Fault> {
-    match cursor {
-        Some(_) => {
-            Err(Fault::new("cursor is only for files and directories").hint("git_diff shows parts of a commit."))
-        }
-        None => Ok(()),
     }
 }
 
@@ -88,14 +80,12 @@ fn only_for_files(cursor: Option<&str>) -> Result<(), Fault> {
 async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
     let size: u64 = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().unwrap_or(u64::MAX);
     let start = cursor.map_or(Some(0), |cursor| cursor.parse::<u64>().ok()).filter(|start| *start <= size);
-    let Some(start) = start else {
-        return Err(Fault::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out."));
-    };
-    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::From(start, repo.max.max(4)), Vec::new()).await?;
+    let start = start.ok_or_else(unknown_cursor)?;
+    let done = repo.run(args(&["cat-file", "blob", &hash]), Keep::From(start, repo.max), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let (text, taken) = fitting(&done.out, repo.max, done.cut);
+    let (text, taken) = fitting(&done.out, repo.room(), 0, done.cut);
     let more = done.cut || taken < done.out.len();
     let next = (start + taken as u64).to_string();
     let notice = more.then(|| {
@@ -109,38 +99,9 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Sh
     Ok(Shown::outside(text, value).notice(notice))
 }
 
-/// As much text as fits, and how many of the bytes it is. What is not UTF-8 becomes U+FFFD; a character that was `cut` at the
-/// end is left for the next time.
-pub(crate) fn fitting(bytes: &[u8], max: usize, cut: bool) -> (String, usize) {
-    let (mut text, mut taken) = (String::new(), 0);
-    for chunk in bytes.utf8_chunks() {
-        let part = clip(chunk.valid(), max - text.len()).text;
-        text.push_str(part);
-        taken += part.len();
-        let last = taken + chunk.invalid().len() == bytes.len();
-        let left = cut && last && chunk.invalid().len() < 4;
-        if part.len() < chunk.valid().len() || text.len() + 3 > max || left {
-            break;
-        }
-        if !chunk.invalid().is_empty() {
-            text.push('\u{fffd}');
-            taken += chunk.invalid().len();
-        }
-    }
-    if taken == 0 && !bytes.is_empty() {
-        // It must go on, however little fits.
-        taken = bytes.utf8_chunks().next().map_or(1, |chunk| match chunk.valid().chars().next() {
-            Some(first) => first.len_utf8(),
-            None => chunk.invalid().len(),
-        });
-        text = lossy(&bytes[..taken]);
-    }
-    (text, taken)
-}
-
 /// The names in a directory from the number on that the cursor holds.
 async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
-    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(NAME_BYTES_MAX), Vec::new()).await?;
+    let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
@@ -149,19 +110,27 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
         Some(if meta.contains(" tree ") { format!("{name}/") } else { name.to_owned() })
     };
     let all: Vec<String> = fields(&done.out).into_iter().filter_map(name).collect();
-    let (page, mut paging) = Paging::of(&all, cursor, NAMES_MAX)?;
-    let names = page.to_vec();
+    let Page { items, text, mut paging } =
+        page(&all, cursor, NAMES_MAX, repo.room(), |name| (name.into(), json_len(name)))?;
+    let names = items.to_vec();
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
         paging.truncated = true;
         notice = Some("[Cut: the directory has too many names to list them all.]".to_owned());
     }
-    let text = names.join("\n");
     let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
     Ok(Shown::outside(text, value).notice(notice))
 }
 
-async fn show_commit(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> {
+/// A commit; the cursor holds where a long message goes on, whose changes come after its end.
+async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+    let start: usize = match cursor {
+        None => 0,
+        Some(text) => text.strip_prefix('m').and_then(|start| start.parse().ok()).ok_or_else(|| {
+            unknown_cursor()
+                .hint("A cursor is for files, directories and long messages. git_diff shows parts of a commit.")
+        })?,
+    };
     let head = [
         "log",
         "-1",
@@ -174,54 +143,79 @@ async fn show_commit(repo: &Repo, hash: String) -> Result<Shown<Object>, Fault> 
         &hash,
         "--",
     ];
-    let head = repo.run(args(&head), Keep::Head(repo.max), Vec::new()).await?;
+    let head = repo.run(args(&head), Keep::Head(LIST_BYTES_MAX), Vec::new()).await?;
     if !head.good() {
         return Err(repo.failed(&head));
     }
     let Some(mut commit) = commits(&head.out).into_iter().next() else {
         return Err(Fault::new("The commit's header is too large to show"));
     };
+    let message = std::mem::take(&mut commit.message);
+    let message = message.get(start..).filter(|rest| start == 0 || !rest.is_empty()).ok_or_else(unknown_cursor)?;
     let mut text =
         format!("commit {}\nAuthor: {} <{}>\nDate:   {}\n\n", commit.hash, commit.author, commit.email, commit.date);
-    for line in commit.message.trim_end_matches('\n').split('\n') {
+    commit.date = iso_date(&commit.date);
+    let room = repo.room().beside(text.len() + 8, json_len(&commit));
+    let (part, taken) = whole_lines(message.as_bytes(), room, 4, false);
+    for line in part.trim_end_matches('\n').split('\n') {
         text.push_str("    ");
         text.push_str(line);
         text.push('\n');
     }
-    let empty = if hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
-    let parent = commit.parents.first().cloned().unwrap_or_else(|| empty.to_owned());
+    commit.message = part;
+    let mut value = Object {
+        kind: "commit",
+        hash,
+        content: Some(String::new()),
+        names: None,
+        size: None,
+        paging: Paging::whole(),
+        commit: Some(commit),
+    };
+    if taken < message.len() {
+        let next = format!("m{}", start + taken);
+        let notice = format!(
+            "[Cut: the message is long. Continue with the same arguments and cursor={next:?}; the changes come after it.]"
+        );
+        value.paging = Paging::more(next);
+        return Ok(Shown::outside(text, value).notice(Some(notice)));
+    }
+    let (patch, notice) = changes(repo, &value, repo.room().beside(text.len(), json_len(&value))).await?;
+    text.push_str(&patch);
+    value.content = Some(patch);
+    value.paging.truncated = notice.is_some();
+    Ok(Shown::outside(text, value).notice(notice))
+}
+
+/// What a commit changed against its first parent; and when not all of it fits, what it is about and how to see the rest.
+async fn changes(repo: &Repo, of: &Object, room: Room) -> Result<(String, Option<String>), Fault> {
+    let empty = if of.hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
+    let first = of.commit.as_ref().and_then(|commit| commit.parents.first());
+    let parent = first.map_or(empty, String::as_str);
     let mut command = args(&["diff", "--full-index", "-M", "-p", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/"]);
     command.extend(args(repo.plain_diff()));
-    command.extend(args(&[&parent, &hash, "--"]));
+    command.extend(args(&[parent, &of.hash, "--"]));
     let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
     }
-    let patch = lossy(&patches(&done.out));
-    text.push_str(&patch);
-    let mut notice = None;
-    if done.cut {
-        let sides = [parent, hash.clone()];
-        let numbers = repo
-            .run(
-                args(&["diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", &sides[0], &sides[1], "--"]),
-                Keep::Upto(ENTRY_BYTES_MAX),
-                Vec::new(),
-            )
-            .await;
-        let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
-        let target = format!("{}..{}", &sides[0][..12], &sides[1][..12]);
-        let rest = format!(
-            "To see the rest, call git_diff with target {target}; cursor, paths, stat_only and context_lines choose what it \
-             shows."
-        );
-        notice = Some(cut_notice(&files, files.len(), &rest));
+    let patch = patches(&done.out);
+    let (text, taken) = whole_lines(&patch, room, 0, done.cut);
+    if !done.cut && taken == patch.len() {
+        return Ok((text, None));
     }
-    commit.date = iso_date(&commit.date);
-    let paging = Paging { truncated: done.cut, next_cursor: None };
-    let value =
-        Object { kind: "commit", hash, commit: Some(commit), content: Some(patch), names: None, size: None, paging };
-    Ok(Shown::outside(text, value).notice(notice))
+    let numbers = args(&["diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", parent, &of.hash, "--"]);
+    let numbers = repo.run(numbers, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await;
+    let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+    let about = cut_about(&files, true, repo.max / 8);
+    let target = format!("{}..{}", &parent[..12], &of.hash[..12]);
+    Ok((
+        text,
+        Some(format!(
+            "{about}To see the rest, call git_diff with target {target}; cursor, paths, stat_only and context_lines choose what it \
+         shows.]"
+        )),
+    ))
 }
 
 /// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`, and
@@ -472,6 +466,7 @@ struct Hunk {
     date: String,
     /// The first line of the commit's message.
     summary: String,
+    /// One that fits no answer is cut.
     lines: Vec<String>,
 }
 
@@ -507,14 +502,20 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<Shown<Blam
     };
     command.extend(revision.as_deref());
     command.extend(["--", &path]);
-    // Porcelain repeats little, but its headers are longer than short lines.
-    let done = repo.run(args(&command), Keep::Upto(repo.max.saturating_mul(4)), Vec::new()).await?;
+    // Of long lines only what could be shown. Porcelain repeats little, but its headers are longer than short lines.
+    let keep = Keep::Parts(repo.max + 1, repo.max.saturating_mul(10) + 16 * PART_BYTES_MAX);
+    let done = repo.run(args(&command), keep, Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let (mut blame, text) = parse_blame(path, &done.out, repo.max, done.cut);
-    blame.truncated = blame.next_line.is_some();
-    let notice = blame.next_line.map(|line| format!("[Cut: there is more. Continue with start_line={line}.]"));
+    let (mut blame, text, long) = parse_blame(path, &done.out, repo.room(), done.cut);
+    blame.truncated = blame.next_line.is_some() || long.is_some();
+    let long = long.map(|line| format!("line {line} is long, its end is not shown; git_show reads the whole file"));
+    let more = blame.next_line.map(|line| format!("there is more, continue with start_line={line}"));
+    let notice = match (long, more) {
+        (None, None) => None,
+        (long, more) => Some(format!("[Cut: {}.]", long.into_iter().chain(more).collect::<Vec<_>>().join("; "))),
+    };
     Ok(Shown::outside(text, blame).notice(notice))
 }
 
@@ -526,37 +527,50 @@ struct Origin {
     summary: String,
 }
 
-fn parse_blame(path: String, out: &[u8], max: usize, cut: bool) -> (Blame, String) {
+/// The blame, its text, and the line that was cut because it did not fit alone.
+fn parse_blame(path: String, out: &[u8], room: Room, cut: bool) -> (Blame, String, Option<u64>) {
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
+    let mut room = room.beside(0, json_len(&path));
     let mut blame = Blame { path, hunks: Vec::new(), truncated: false, next_line: None };
-    let (mut text, mut hash, mut line) = (String::new(), String::new(), 0_u64);
+    let (mut text, mut hash, mut line, mut long) = (String::new(), String::new(), 0_u64, None);
     let whole = if cut { out.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { out.len() };
     for record in out[..whole].split_inclusive(|byte| *byte == b'\n') {
         let record = lossy(record.strip_suffix(b"\n").unwrap_or(record));
         if let Some(content) = record.strip_prefix('\t') {
             let origin = origins.get(&hash).cloned().unwrap_or_default();
             let date = day(origin.time, &origin.zone);
-            let short = &hash[..hash.len().min(8)];
-            let shown = format!("{short} ({} {date} {line}) {content}\n", origin.author);
-            if !text.is_empty() && text.len() + shown.len() > max {
+            let head = format!("{} ({} {date} {line}) ", &hash[..hash.len().min(8)], origin.author);
+            let ends = |hunk: &Hunk| hunk.hash == hash && hunk.start_line + hunk.lines.len() as u64 == line;
+            let joins = blame.hunks.last().is_some_and(ends);
+            let mut hunk = Hunk {
+                start_line: line,
+                hash: hash.clone(),
+                author: origin.author,
+                date,
+                summary: origin.summary,
+                lines: Vec::new(),
+            };
+            let around = if joins { 1 } else { json_len(&hunk) + 2 };
+            let content = if text.is_empty() {
+                // One line there is always, and as much of it as fits.
+                let left = room.beside(head.len() + 1, around);
+                let (part, taken) = fitting(content.as_bytes(), left, 0, false);
+                long = (taken < content.len()).then_some(line);
+                part
+            } else {
+                content.to_owned()
+            };
+            if !room.takes(head.len() + content.len() + 1, around + json_len(&content)) {
                 blame.next_line = Some(line);
-                return (blame, text);
+                return (blame, text, long);
             }
-            text.push_str(&shown);
-            let joins = blame
-                .hunks
-                .last()
-                .is_some_and(|hunk| hunk.hash == hash && hunk.start_line + hunk.lines.len() as u64 == line);
+            text.push_str(&format!("{head}{content}\n"));
             match blame.hunks.last_mut().filter(|_| joins) {
-                Some(hunk) => hunk.lines.push(content.to_owned()),
-                None => blame.hunks.push(Hunk {
-                    start_line: line,
-                    hash: hash.clone(),
-                    author: origin.author,
-                    date,
-                    summary: origin.summary,
-                    lines: vec![content.to_owned()],
-                }),
+                Some(hunk) => hunk.lines.push(content),
+                None => {
+                    hunk.lines.push(content);
+                    blame.hunks.push(hunk);
+                }
             }
             continue;
         }
@@ -567,18 +581,19 @@ fn parse_blame(path: String, out: &[u8], max: usize, cut: bool) -> (Blame, Strin
             origins.entry(hash.clone()).or_default();
         } else if let Some(origin) = origins.get_mut(&hash) {
             match key {
-                "author" => value.clone_into(&mut origin.author),
+                "author" => origin.author = brief(value),
                 "author-time" => origin.time = value.parse().unwrap_or(0),
                 "author-tz" => value.clone_into(&mut origin.zone),
-                "summary" => value.clone_into(&mut origin.summary),
+                "summary" => origin.summary = brief(value),
                 _ => {}
             }
         }
     }
     if cut {
-        blame.next_line = Some(line.max(1));
+        let shown = blame.hunks.last().map_or(0, |hunk| hunk.start_line + hunk.lines.len() as u64);
+        blame.next_line = Some(shown.max(1));
     }
-    (blame, text)
+    (blame, text, long)
 }
 
 /// The day of a time in seconds since 1970, in a zone such as `+0130`.
@@ -679,7 +694,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     command.extend(revision.as_deref());
     command.push("--");
     let paths = repo.paths(&q.paths)?;
-    let done = repo.run(args_and(&command, &paths), Keep::Upto(GREP_BYTES_MAX), Vec::new()).await?;
+    let done = repo.run(args_and(&command, &paths), Keep::Parts(PART_BYTES_MAX, GREP_BYTES_MAX), Vec::new()).await?;
     // Exit code 1 says that nothing was found.
     let nothing = done.code == Some(1) && done.err.is_empty();
     if !done.good() && !nothing {
@@ -687,29 +702,18 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     }
     let found = parse_grep(&done.out, revision.as_deref(), done.cut);
     let most = q.max_count.map_or(GREP_DEFAULT, |most| usize::try_from(most).unwrap_or(usize::MAX)).clamp(1, GREP_MAX);
-    let (page, mut paging) = Paging::of(&found, q.cursor.as_deref(), most)?;
-    let mut text = String::new();
-    let mut kept = 0;
-    for found in page {
-        let line = format!("{}:{}:{}\n", found.path, found.line, found.text);
-        if kept > 0 && text.len() + line.len() > repo.max {
-            let start: usize = q.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-            paging = Paging::more((start + kept).to_string());
-            break;
-        }
-        text.push_str(&line);
-        kept += 1;
-    }
+    let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.room(), |found| {
+        (format!("{}:{}:{}", found.path, found.line, found.text).into(), json_len(found))
+    })?;
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
         paging.truncated = true;
         notice = Some("[Cut: too many lines match. Narrow the pattern or name paths.]".to_owned());
     }
-    if text.is_empty() {
+    if items.is_empty() {
         text = "No matches".to_owned();
     }
-    let value = Matches { matches: page[..kept].to_vec(), paging };
-    Ok(Shown::outside(text.trim_end_matches('\n'), value).notice(notice))
+    Ok(Shown::outside(text, Matches { matches: items.to_vec(), paging }).notice(notice))
 }
 
 /// Records of `path NUL line NUL column NUL text LF`; with a revision, its id and `:` come before the path.
@@ -732,8 +736,7 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
         let path = lossy(path);
         let path = revision.and_then(|id| path.strip_prefix(id)?.strip_prefix(':')).unwrap_or(&path).to_owned();
         let text = lossy(&tail[..end]);
-        let text = clip(&text, LINE_MAX).text.to_owned();
-        found.push(Match { path, line: number(line), column: number(column), text });
+        found.push(Match { path, line: number(line), column: number(column), text: brief(&text) });
         rest = tail.get(end + 1..).unwrap_or_default();
     }
     found
@@ -743,12 +746,10 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
 const EMPTY_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 const NAMES_MAX: usize = 10_000;
-const NAME_BYTES_MAX: usize = 32 * 1024 * 1024;
 const PATTERN_MAX: usize = 10_000;
 const GREP_BYTES_MAX: usize = 8 * 1024 * 1024;
 const GREP_DEFAULT: usize = 200;
 const GREP_MAX: usize = 1_000;
-const LINE_MAX: usize = 500;
 
 #[cfg(test)]
 mod tests {

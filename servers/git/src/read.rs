@@ -1,16 +1,16 @@
 //! The published tools that list and compare: status, the three diffs and log.
 
 use crate::guard::Mode;
-use crate::look::{fitting, patch_stats, unquoted};
+use crate::look::{patch_stats, unquoted};
+use crate::page::{Both, LIST_BYTES_MAX, Mark, Room, both, brief, fitting, json_len};
 use crate::place::BranchHead;
-use crate::run::{Keep, args, lossy};
+use crate::run::{Done, Keep, Limit, args, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 
 type Answered<T> = Result<Shown<T>, Error>;
 
@@ -18,6 +18,9 @@ type Answered<T> = Result<Shown<T>, Error>;
 pub(crate) struct StatusArgs {
     /// The repository, or a directory in it.
     repo_path: String,
+    /// next_cursor of the answer before, to go on where it was cut.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// The state of the work tree.
@@ -47,7 +50,7 @@ pub(crate) struct Status {
 }
 
 /// One path that is not as committed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 struct StatusEntry {
     path: String,
     /// What is staged: `.` nothing, `A` added, `M` modified, `D` deleted, `R` renamed, `C` copied, `T` type changed, `U` in
@@ -61,11 +64,13 @@ struct StatusEntry {
 }
 
 pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status> {
+    let mark = Mark::parse(q.cursor.as_deref())?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     // Nothing here depends on the alphabet, and the plain locale is loaded faster.
     let plain = vec![("LC_ALL", "C".into())];
     let command = args(&["status", "--ignore-submodules=dirty"]);
-    let words = repo.run_with(command, Keep::Upto(repo.max), Vec::new(), plain, repo.config().timeout);
+    let keep = Keep::From(mark.shown.unwrap_or(u64::MAX), repo.max);
+    let words = repo.run_with(command, keep, Vec::new(), plain, Limit::of(repo.config(), false));
     let place = repo.place.clone();
     let head = tokio::task::spawn_blocking(move || place.branch_head());
     let (words, head) = tokio::join!(words, head);
@@ -74,24 +79,39 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
         return Err(repo.failed(&words).into());
     }
     // One run of git says it once, in words or in parts. The words say it all in most states; a second run is for the others.
-    let told = head.ok().flatten().filter(|_| !words.cut).and_then(|head| status_told(&words.out, head));
-    let (mut status, cut) = match told {
-        Some(status) => (status, false),
-        None => {
-            let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
-            let parts = repo.run(parts, Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
-            (parse_status(&parts.out), parts.cut)
+    let head = head.ok().flatten().filter(|_| mark.is_start() && !words.cut);
+    if let Some(status) = head.and_then(|head| status_told(&words.out, head)) {
+        let text = format!("{STATUS_HEADING}{}", words.text());
+        if text.len() <= repo.max && json_len(&status) <= repo.max && status.entries.len() <= PAGE_ITEMS_MAX {
+            return Ok(Shown::outside(text, status));
         }
-    };
-    if status.entries.len() > PAGE_ITEMS_MAX || cut {
-        status.entries.truncate(PAGE_ITEMS_MAX);
-        status.paging.truncated = true;
     }
-    let text = format!("Repository status:\n{}", words.text());
-    let notice = (words.cut || status.paging.truncated)
-        .then(|| "[Cut: too many files are changed or untracked. Add what is generated to .gitignore.]".to_owned());
-    Ok(Shown::outside(text, status).notice(notice))
+    let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
+    let parts = repo.run(parts, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
+    if !parts.good() {
+        return Err(repo.failed(&parts).into());
+    }
+    let mut status = parse_status(&parts.out);
+    let entries = std::mem::take(&mut status.entries);
+    let mark = mark.still(Mark::about(&parts.out), &words.out, &entries)?;
+    let room = repo.room().beside(STATUS_HEADING.len(), json_len(&status));
+    let Both { text, items, next } = both(mark, &words.out, words.cut, entries, room);
+    status.entries = items;
+    status.paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
+    let mut notice = status.paging.next_cursor.as_ref().map(|next| {
+        format!(
+            "[Cut: many files are changed or untracked. Continue with the same arguments and cursor={next:?}; what is \
+             generated belongs into .gitignore.]"
+        )
+    });
+    if parts.cut && notice.is_none() {
+        status.paging.truncated = true;
+        notice = Some("[Cut: too many files are changed or untracked to list them all.]".to_owned());
+    }
+    Ok(Shown::outside(format!("{STATUS_HEADING}{text}"), status).notice(notice))
 }
+
+const STATUS_HEADING: &str = "Repository status:\n";
 
 impl Status {
     fn empty() -> Self {
@@ -396,14 +416,14 @@ pub(crate) async fn diff_unstaged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answer
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Unstaged changes:\n";
-    Ok(differences(&repo, heading, &[], q.shape()).await?)
+    Ok(differences(&repo, heading, &[], q.shape(repo.room())).await?)
 }
 
 pub(crate) async fn diff_staged(git: &Git, cx: &Cx, q: DiffWorkArgs) -> Answered<Diff> {
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     repo.needs_worktree()?;
     let heading = "Staged changes:\n";
-    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape()).await?)
+    Ok(differences(&repo, heading, &["--cached".to_owned()], q.shape(repo.room())).await?)
 }
 
 pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
@@ -414,8 +434,8 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
         repo.needs_worktree()?;
     }
     let heading = format!("Diff with {}:\n", q.target);
-    let cursor = q.cursor.as_deref();
-    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor };
+    let (cursor, room) = (q.cursor.as_deref(), repo.room());
+    let shape = DiffShape { context_lines: q.context_lines, paths: &q.paths, stat_only: q.stat_only, cursor, room };
     Ok(differences(&repo, &heading, &sides, shape).await.map_err(|fault| {
         if !fault.message().starts_with("usage:") {
             return fault;
@@ -462,38 +482,14 @@ pub(crate) struct DiffShape<'a> {
     pub(crate) paths: &'a [String],
     pub(crate) stat_only: bool,
     pub(crate) cursor: Option<&'a str>,
+    /// What the answer may hold.
+    pub(crate) room: Room,
 }
 
 impl DiffWorkArgs {
-    fn shape(&self) -> DiffShape<'_> {
+    fn shape(&self, room: Room) -> DiffShape<'_> {
         let cursor = self.cursor.as_deref();
-        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor }
-    }
-}
-
-/// Where a diff was cut: how many bytes of it were shown, and what the whole diff was about, because files that change in the
-/// meantime move what comes after.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct DiffCursor {
-    shown: u64,
-    about: u64,
-}
-
-impl DiffCursor {
-    fn parse(text: Option<&str>) -> Result<Self, Fault> {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
-        let parts = text.split_once('-').and_then(|(shown, about)| {
-            Some(Self { shown: shown.parse().ok()?, about: u64::from_str_radix(about, 16).ok()? })
-        });
-        parts.ok_or_else(|| {
-            Fault::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out.")
-        })
-    }
-
-    fn about(numbers: &[u8]) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(numbers);
-        hasher.finish()
+        DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor, room }
     }
 }
 
@@ -508,7 +504,7 @@ pub(crate) async fn differences(
     if !(0..=CONTEXT_MAX).contains(&context_lines) {
         return Err(Fault::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
     }
-    let cursor = DiffCursor::parse(wanted.cursor)?;
+    let mark = Mark::parse(wanted.cursor)?;
     let paths = repo.paths(wanted.paths)?;
     let unified = format!("--unified={context_lines}");
     let command = |shape: &[&str]| {
@@ -521,75 +517,79 @@ pub(crate) async fn differences(
         all
     };
     let shape = if stat_only { "--stat=120" } else { unified.as_str() };
-    let words = repo.run(command(&[shape]), Keep::From(cursor.shown, repo.max), Vec::new());
-    let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(ENTRY_BYTES_MAX), Vec::new());
+    let room = wanted.room.beside(heading.len(), 0);
+    let words = repo.run(command(&[shape]), Keep::From(mark.shown.unwrap_or(u64::MAX), room.text), Vec::new());
+    let numbers = repo.run(command(&["--numstat", "-z"]), Keep::Upto(LIST_BYTES_MAX), Vec::new());
     // What is shown of a file through a program of the user's is not what git counts.
-    let (words, told, numbers) = if stat_only || cursor.shown > 0 || repo.config().trust_repo_config {
+    let (words, numbers) = if stat_only || !mark.is_start() || repo.config().trust_repo_config {
         let (words, numbers) = tokio::join!(words, numbers);
-        (words?, None, Some(numbers))
+        (words?, numbers)
     } else {
         let words = words.await?;
-        let told = if words.cut { None } else { patch_stats(&words.out) };
-        let numbers = if told.is_none() && words.good() { Some(numbers.await) } else { None };
-        (words, told, numbers)
+        if !words.good() {
+            return Err(repo.failed(&words));
+        }
+        if let Some(files) = if words.cut { None } else { patch_stats(&words.out) } {
+            let diff = words.text();
+            if json_len(&diff) + json_len(&files) <= room.json && files.len() <= PAGE_ITEMS_MAX {
+                let text = format!("{heading}{diff}");
+                return Ok(Shown::outside(text, Diff { diff, files, paging: Paging::whole() }));
+            }
+        }
+        (words, numbers.await)
     };
     if !words.good() {
         return Err(repo.failed(&words));
     }
     // The diff itself counts; when only the numbers took too long, they are missing.
-    let numbers = numbers.and_then(Result::ok);
-    let about = numbers.as_ref().map_or(0, |numbers| DiffCursor::about(&numbers.out));
-    if cursor.shown > 0 && (about != cursor.about || words.out.is_empty()) {
-        return Err(Fault::new("What differs has changed since the answer that this cursor is from")
-            .hint("Leave cursor out to begin again."));
-    }
-    let mut files = told.or(numbers.map(|numbers| file_stats(&numbers.out))).unwrap_or_default();
-    let mut paging = Paging::whole();
-    let total = files.len();
-    let mut text = words.text();
-    let mut notice = None;
-    if words.cut {
-        // To the end of a line, if there is one.
-        let whole = words.out.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
-        let (shown, taken) = match whole {
-            Some(end) => (lossy(&words.out[..end]), end),
-            None => fitting(&words.out, repo.max, true),
-        };
-        text = shown;
-        let next = format!("{}-{about:x}", cursor.shown + taken as u64);
-        let rest = format!("Continue with the same arguments and cursor={next:?}. {CUT_ADVICE}");
-        notice = Some(cut_notice(&files, total, &rest));
-        paging = Paging::more(next);
-    }
-    if total > PAGE_ITEMS_MAX {
-        files.truncate(PAGE_ITEMS_MAX);
-        paging.truncated = true;
-    }
-    Ok(Shown::outside(format!("{heading}{text}"), Diff { diff: text, files, paging }).notice(notice))
+    let numbers = numbers.ok().filter(Done::good);
+    let about = numbers.as_ref().map_or(0, |numbers| Mark::about(&numbers.out));
+    let unlisted = numbers.as_ref().is_some_and(|numbers| numbers.cut);
+    let files = numbers.map(|numbers| file_stats(&numbers.out)).unwrap_or_default();
+    let mark = mark.still(about, &words.out, &files)?;
+    let whole = cut_about(&files, mark.is_start(), room.text / 8);
+    let Both { text, items, next } = both(mark, &words.out, words.cut, files, room);
+    let mut paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
+    let notice = paging
+        .next_cursor
+        .as_ref()
+        .map(|next| format!("{whole}Continue with the same arguments and cursor={next:?}. {CUT_ADVICE}]"));
+    paging.truncated |= unlisted;
+    Ok(Shown::outside(format!("{heading}{text}"), Diff { diff: text, files: items, paging }).notice(notice))
 }
 
-/// What a diff that was cut is about, and how to see the rest.
-pub(crate) fn cut_notice(files: &[FileStat], total: usize, rest: &str) -> String {
-    if total == 0 {
-        return format!("[Cut: the diff is too long, and counting what it changes took too long as well.\n{rest}]");
+/// What a diff that was cut is about, with so many bytes of names of files; `first` when that was not said before.
+pub(crate) fn cut_about(files: &[FileStat], first: bool, bytes: usize) -> String {
+    if !first {
+        return "[Cut: there is more. ".to_owned();
+    }
+    if files.is_empty() {
+        return "[Cut: the diff is too long, and counting what it changes took too long as well.\n".to_owned();
     }
     let sum = |of: fn(&FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
     let mut text = format!(
-        "[Cut: the diff is too long. {total} files changed, {} lines added, {} removed:",
+        "[Cut: the diff is too long. {} files changed, {} lines added, {} removed:",
+        files.len(),
         sum(|file| file.added),
         sum(|file| file.removed)
     );
+    let (start, mut named) = (text.len(), 0);
     for file in files.iter().take(NOTICE_FILES_MAX) {
         let numbers = match (file.added, file.removed) {
             (Some(added), Some(removed)) => format!("+{added} -{removed}"),
             _ => "binary".to_owned(),
         };
-        text.push_str(&format!("\n {} {numbers}", file.path));
+        let line = format!("\n {} {numbers}", file.path);
+        if text.len() - start + line.len() > bytes {
+            break;
+        }
+        text.push_str(&line);
+        named += 1;
     }
-    if total > NOTICE_FILES_MAX {
-        text.push_str(&format!("\n and {} more", total - NOTICE_FILES_MAX));
+    if files.len() > named {
+        text.push_str(&format!("\n and {} more", files.len() - named));
     }
-    text.push_str(&format!("\n{rest}]"));
+    text.push('\n');
     text
 }
 
@@ -664,8 +664,8 @@ pub(crate) fn commits(out: &[u8]) -> Vec<Commit> {
     let fields = fields(out);
     let commit = |record: &[String]| Commit {
         hash: record[0].clone(),
-        author: record[1].clone(),
-        email: record[2].clone(),
+        author: brief(&record[1]),
+        email: brief(&record[2]),
         date: record[3].clone(),
         parents: record[4].split_whitespace().map(str::to_owned).collect(),
         message: record[5].clone(),
@@ -725,71 +725,70 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     command.extend(heads.iter().map(Into::into));
     command.push("--".into());
     command.extend(repo.paths(&q.paths)?.iter().map(Into::into));
-    let done = repo.run(command, Keep::Upto(repo.max), Vec::new()).await?;
+    let done = repo.run(command, Keep::Upto(repo.max.saturating_mul(2) + LOG_BYTES), Vec::new()).await?;
     if !done.good() {
         if revision == "HEAD" && repo.resolve(revision, "commit").await?.is_none() {
             return Err(Fault::new("There are no commits yet").hint("git_commit makes the first.").into());
         }
         return Err(repo.failed(&done).into());
     }
-    Ok(log_answer(&repo, commits(&done.out), done.cut.then_some(&done.out), skip, asked))
+    Ok(log_answer(&repo, &done.out, done.cut, skip, asked))
 }
 
-/// `raw` is there when the output was cut: its last commit is not whole then.
-fn log_answer(repo: &Repo, mut found: Vec<Commit>, raw: Option<&Vec<u8>>, skip: usize, asked: usize) -> Shown<Log> {
-    let room = asked.saturating_sub(skip);
-    let mut paging = Paging::whole();
-    if let Some(raw) = raw {
-        if found.len() > 1 || fields(raw).len() > 6 {
-            // Whatever came last may be unfinished.
-            let whole = (fields(raw).len() - 1) / 6;
-            found.truncate(whole.max(1));
-        } else if found.is_empty() {
-            let mut parts = fields(raw);
-            parts.resize(6, String::new());
-            found = vec![Commit {
-                hash: parts[0].clone(),
-                author: parts[1].clone(),
-                email: parts[2].clone(),
-                date: parts[3].clone(),
-                parents: parts[4].split_whitespace().map(str::to_owned).collect(),
-                message: parts[5].clone(),
-            }];
-        }
-        if found.len() < room {
-            paging = Paging::more((skip + found.len()).to_string());
-        }
+/// `cut` when there was more than `out`: its last commit is not whole then.
+fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> Shown<Log> {
+    let room_for = asked.saturating_sub(skip);
+    let mut found = commits(out);
+    if cut {
+        // Whatever came last may be unfinished. If that is the first as well, it is shown as far as it is there.
+        found.truncate(((fields(out).len().max(1) - 1) / 6).max(1));
     }
-    if found.len() > room {
-        found.truncate(room);
-    }
-    if found.len() > PAGE_ITEMS_MAX {
-        found.truncate(PAGE_ITEMS_MAX);
-        paging = Paging::more((skip + PAGE_ITEMS_MAX).to_string());
-    }
-    let block = |commit: &Commit| {
-        format!(
-            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: {}\n",
+    found.truncate(room_for);
+    let mut room = repo.room().beside(LOG_HEADING.len(), 0);
+    let (mut blocks, mut kept, mut long) = (String::new(), Vec::new(), None);
+    let read = found.len();
+    for mut commit in found.into_iter().take(PAGE_ITEMS_MAX) {
+        let date = iso_date(&commit.date);
+        let head = format!(
+            "Commit: {}\nAuthor: {}\nDate: {}\nMessage: ",
             commit.hash,
             commit.author,
-            python_date(&commit.date),
-            commit.message
-        )
-    };
-    let blocks: Vec<String> = found.iter().map(block).collect();
-    for commit in &mut found {
-        commit.date = iso_date(&commit.date);
+            python_date(&std::mem::replace(&mut commit.date, date)),
+        );
+        if kept.is_empty() {
+            // One commit there is always, and as much of its message as fits.
+            let message = std::mem::take(&mut commit.message);
+            let left = room.beside(head.len() + 2, json_len(&commit) + 2);
+            let (text, taken) = fitting(message.as_bytes(), left, 0, false);
+            long = (taken < message.len()).then(|| commit.hash.clone());
+            commit.message = text;
+        }
+        if !room.takes(head.len() + commit.message.len() + 2, json_len(&commit) + 1) {
+            break;
+        }
+        let between = if kept.is_empty() { "" } else { "\n" };
+        blocks.push_str(&format!("{between}{head}{}\n", commit.message));
+        kept.push(commit);
     }
-    let text = format!("Commit history:\n{}", blocks.join("\n"));
-    let text = clip(&text, repo.max.saturating_mul(2)).text.to_owned();
-    let notice = paging.notice();
-    Shown::outside(text, Log { commits: found, paging }).notice(notice)
+    let more = kept.len() < read || cut && kept.len() < room_for;
+    let mut paging = if more { Paging::more((skip + kept.len()).to_string()) } else { Paging::whole() };
+    let notice = match long {
+        Some(hash) => {
+            paging.truncated = true;
+            let more = paging.notice().unwrap_or_default();
+            Some(format!("[Cut: the message of {hash} is long; git_show with it as revision shows all of it.] {more}"))
+        }
+        None => paging.notice(),
+    };
+    Shown::outside(format!("{LOG_HEADING}{blocks}"), Log { commits: kept, paging }).notice(notice)
 }
 
+const LOG_HEADING: &str = "Commit history:\n";
+/// What is read of a log besides the text of an answer.
+const LOG_BYTES: usize = 64 * 1024;
 const CUT_ADVICE: &str =
     "To see less, name files or directories in paths, or pass stat_only or a smaller context_lines.";
 const CONTEXT_MAX: i64 = 100_000;
-pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 const NOTICE_FILES_MAX: usize = 50;
 
 #[cfg(test)]

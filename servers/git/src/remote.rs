@@ -6,8 +6,9 @@
 
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
+use crate::page::{LIST_BYTES_MAX, brief, few, json_len};
 use crate::place::Place;
-use crate::run::{Done, Keep, args, lossy, redacted};
+use crate::run::{Done, Keep, Limit, NO_RIGHTS, args, args_and, lossy, redacted};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
@@ -73,7 +74,7 @@ pub(crate) struct FetchArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fetched {
     remote: String,
-    /// Where that is.
+    /// Where that is; as many as fit.
     urls: Vec<String>,
     /// Branches and tags that are new, moved or gone.
     updated: Vec<Update>,
@@ -136,24 +137,31 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
         .filter(|name| before.get(*name) != after.get(*name))
         .map(|name| Update { name: name.clone(), from: before.get(name).cloned(), to: after.get(name).cloned() })
         .collect();
-    let truncated = updated.len() > PAGE_ITEMS_MAX;
-    updated.truncate(PAGE_ITEMS_MAX);
-    let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
-    let lines = updated.iter().map(|u| format!("{} {} -> {}", u.name, short(&u.from), short(&u.to)));
+    let all = updated.len();
     let mut text = format!("Fetched from {}", way.told());
     if unknown {
         text.push_str("; what is new could not be listed");
     } else if updated.is_empty() {
         text.push_str(": nothing new");
     }
-    for line in lines {
-        text.push('\n');
-        text.push_str(&line);
-    }
-    let notice = (!done.good()).then(|| {
+    let short = |hash: &Option<String>| hash.as_ref().map_or("none", |hash| &hash[..hash.len().min(8)]).to_owned();
+    let line = |u: &Update| format!("\n{} {} -> {}", u.name, short(&u.from), short(&u.to));
+    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
+    let fit = updated.iter().take_while(|u| room.takes(line(u).len(), json_len(*u) + 1)).count().min(PAGE_ITEMS_MAX);
+    updated.truncate(fit);
+    text.extend(updated.iter().map(line));
+    let more = (fit < all).then(|| {
+        format!(
+            "[Cut: {} more were updated. git_branch with branch_type remote and git_tag list what there is now.]",
+            all - fit
+        )
+    });
+    let stuck = (!done.good()).then(|| {
         "[Not everything: some branches or tags were not updated, mostly because they would not move forward.]"
             .to_owned()
     });
+    let notice = more.into_iter().chain(stuck).reduce(|one, other| format!("{one}\n{other}"));
+    let truncated = fit < all;
     let value = Fetched { remote: way.remote, urls: way.urls, updated, truncated, incomplete: !done.good() };
     Ok(Shown::outside(text, value).notice(notice))
 }
@@ -171,14 +179,12 @@ async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Faul
 /// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`, which
 /// would tell everything about the main branch twice.
 async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Fault> {
-    let done = repo
-        .must(&[
-            "for-each-ref",
-            "--format=%(objectname) %(refname) %(symref)",
-            &format!("refs/remotes/{remote}/"),
-            "refs/tags/",
-        ])
-        .await?;
+    let format = "--format=%(objectname) %(refname) %(symref)";
+    let command = args_and(&["for-each-ref", format], &[&format!("refs/remotes/{remote}/"), "refs/tags/"]);
+    let done = repo.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
+    if !done.good() || done.cut {
+        return Err(if done.cut { Fault::new("There are too many refs to compare") } else { repo.failed(&done) });
+    }
     let text = done.text();
     Ok(text
         .lines()
@@ -263,10 +269,13 @@ pub(crate) struct PushArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pushed {
     remote: String,
-    /// Where that is.
+    /// Where that is; as many as fit.
     urls: Vec<String>,
-    /// What became of each ref.
+    /// What became of each ref, in each place.
     refs: Vec<PushedRef>,
+    /// Whether there are more than are named.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
 }
 
 /// What became of a ref.
@@ -323,25 +332,33 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     let refs = pushed(&lossy(&done.out));
     let rejected: Vec<&PushedRef> = refs.iter().filter(|r| r.status == "rejected").collect();
     if !rejected.is_empty() {
-        let words: Vec<String> = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
+        let words = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
+        let (_, words) = few(words, repo.room().part(4));
         let hint = "git_pull (or git_fetch and git_merge) first when the remote has newer commits.";
         if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
-            return Err(Fault::new(format!("{} refused: {}", way.shown(), words.join("; "))).hint(hint).into());
+            return Err(Fault::new(format!("{} refused: {}", way.shown(), words)).hint(hint).into());
         }
         // What arrived has arrived: that is no failure.
-        let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words.join("; "));
-        return Ok(sent_to(way, refs).notice(Some(notice)));
+        let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words);
+        return Ok(sent_to(&repo, way, refs, Some(notice)));
     }
     if !done.good() {
         return Err(refusal(&done).into());
     }
-    Ok(sent_to(way, refs))
+    Ok(sent_to(&repo, way, refs, None))
 }
 
-fn sent_to(way: Way, refs: Vec<PushedRef>) -> Shown<Pushed> {
-    let lines: Vec<String> = refs.iter().map(|r| format!("{} {}", r.name, r.status)).collect();
-    let text = format!("Pushed to {}\n{}", way.told(), lines.join("\n"));
-    Shown::outside(text, Pushed { remote: way.remote, urls: way.urls, refs })
+/// What arrived, as much of it as fits: with several places there are as many lines.
+fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<String>) -> Shown<Pushed> {
+    let (mut text, all) = (format!("Pushed to {}", way.told()), refs.len());
+    let line = |r: &PushedRef| format!("\n{} {}", r.name, r.status);
+    let mut room = repo.room().beside(text.len(), json_len(&way.urls));
+    refs.truncate(refs.iter().take_while(|r| room.takes(line(r).len(), json_len(*r) + 1)).count());
+    text.extend(refs.iter().map(line));
+    let more = (refs.len() < all).then(|| format!("[Cut: {} more were sent.]", all - refs.len()));
+    let truncated = more.is_some();
+    let notice = more.into_iter().chain(rejected).reduce(|one, other| format!("{one}\n{other}"));
+    Shown::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
 }
 
 /// Why a ref was rejected, in words that are git's own: a remote may say anything.
@@ -380,7 +397,7 @@ fn pushed(out: &str) -> Vec<PushedRef> {
             _ => return None,
         };
         let name = names.rsplit_once(':').map_or(names, |(_, to)| to).to_owned();
-        Some(PushedRef { name, status, summary: redacted(summary) })
+        Some(PushedRef { name, status, summary: brief(&redacted(summary)) })
     };
     out.lines().filter_map(line).collect()
 }
@@ -388,8 +405,10 @@ fn pushed(out: &str) -> Vec<PushedRef> {
 /// The way to a remote that was looked at.
 struct Way {
     remote: String,
-    /// Its URLs after all rewriting, without logins.
+    /// Its URLs after all rewriting, without logins, as many as fit an answer.
     urls: Vec<String>,
+    /// How many more there are.
+    unnamed: usize,
     /// The protocols that this run may use.
     protocols: BTreeSet<&'static str>,
     /// The absolute path of git in shell quotes, when the remote is a directory of this machine.
@@ -404,7 +423,11 @@ impl Way {
             // It may be the configuration that named it (`branch.*.remote`).
             let shown = if is_plain(&remote) { format!("'{remote}'") } else { "of that name".to_owned() };
             let plain: Vec<&str> = known.lines().filter(|name| is_plain(name)).collect();
-            let known = if plain.is_empty() { "none".to_owned() } else { plain.join(", ") };
+            let mut known =
+                if plain.is_empty() { "none".to_owned() } else { plain[..plain.len().min(NAMED_MAX)].join(", ") };
+            if plain.len() > NAMED_MAX {
+                known.push_str(&format!(" and {} more", plain.len() - NAMED_MAX));
+            }
             return Err(Fault::missing(format!("There is no remote {shown}"))
                 .hint(format!("Pass the name of a configured remote, not a URL. There are: {known}.")));
         }
@@ -425,17 +448,21 @@ impl Way {
         }
         command.extend(["--", &remote]);
         let urls = repo.must(&command).await?.text();
-        let mut way = Self { remote, urls: Vec::new(), protocols: BTreeSet::new(), local: None };
+        let mut way = Self { remote, urls: Vec::new(), unnamed: 0, protocols: BTreeSet::new(), local: None };
         for url in urls.lines() {
             way.admit(repo, url).await?;
             way.urls.push(without_login(url));
         }
+        let fit = repo.room().part(4).count(&way.urls).min(NAMED_MAX);
+        way.unnamed = way.urls.len() - fit;
+        way.urls.truncate(fit);
         Ok(way)
     }
 
     /// Its name and where it is.
     fn told(&self) -> String {
-        format!("{} ({})", self.remote, self.urls.join(", "))
+        let more = if self.unnamed > 0 { format!(" and {} more", self.unnamed) } else { String::new() };
+        format!("{} ({}{more})", self.remote, self.urls.join(", "))
     }
 
     /// Its name, for errors.
@@ -515,7 +542,7 @@ impl Way {
     async fn run(&self, repo: &Repo, command: Vec<OsString>) -> Result<Done, Fault> {
         let protocols: Vec<&str> = self.protocols.iter().copied().collect();
         let vars = vec![("GIT_ALLOW_PROTOCOL", OsString::from(protocols.join(":")))];
-        repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, repo.config().remote_timeout).await
+        repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, Limit::of(repo.config(), true)).await
     }
 }
 
@@ -587,6 +614,8 @@ const REASONS: &[&str] = &[
     "remote ref updated since checkout",
 ];
 
+const NAMED_MAX: usize = 20;
+
 const LOGIN: &str =
     "GIT_ASKPASS, an ssh agent or a credential helper of the user's own configuration can provide a login.";
 
@@ -595,6 +624,8 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     ("Authentication failed", "Authentication failed: the server's user has no valid login there", LOGIN),
     ("could not read Username", "Authentication failed: the server's user has no login there", LOGIN),
     ("could not read Password", "Authentication failed: the server's user has no login there", LOGIN),
+    // Git about a file, which is mostly one of the repository here.
+    ("': Permission denied", "Permission denied for a file", NO_RIGHTS),
     ("Permission denied", "Permission denied by the remote", "An ssh agent must hold a key that may do this."),
     ("Host key verification failed", "The remote's ssh host key is not known", "Connect with ssh once to accept it."),
     ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),

@@ -4,6 +4,7 @@
 //! read while it is read. Dropping the call (the client cancelled, or the deadline passed) asks the group to end, so that
 //! git removes its lock files, and kills it two seconds later.
 
+use crate::Config;
 use linchpin_kit::Fault;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -35,6 +36,8 @@ pub(crate) enum Keep {
     From(u64, usize),
     /// Keep this many bytes and throw the rest away, but let git finish.
     Head(usize),
+    /// The same, but of what stands between line feeds and NULs only the beginning: so many bytes of each, and so many in all.
+    Parts(usize, usize),
     /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
     Records(&'static [u8], usize),
 }
@@ -57,7 +60,25 @@ pub(crate) struct Job<'a> {
     /// Whether it talks to remotes, and so gets the operator's proxies, agents and helpers.
     pub(crate) network: bool,
     /// How long it may take.
-    pub(crate) timeout: Duration,
+    pub(crate) limit: Limit,
+}
+
+/// How long a run may take, and the option that says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    time: Duration,
+    option: &'static str,
+}
+
+impl Limit {
+    /// Of a run of git, or of one that talks to a remote.
+    pub(crate) fn of(config: &Config, remote: bool) -> Self {
+        if remote {
+            Self { time: config.remote_timeout, option: "--remote-timeout" }
+        } else {
+            Self { time: config.timeout, option: "--timeout" }
+        }
+    }
 }
 
 /// What came of it.
@@ -135,6 +156,68 @@ fn without_list(line: &str) -> Cow<'_, str> {
         .into()
 }
 
+const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \
+     git config --global --add safe.directory DIR.";
+
+/// What to do where a file cannot be read or written.
+pub(crate) const NO_RIGHTS: &str =
+    "The server's user may not read or write that. The person running the server can change its owner or mode.";
+
+/// What to do about a complaint, when it is a common one.
+pub(crate) fn hint(complaint: &str) -> Option<String> {
+    let known = || HINTS.iter().find(|(what, _)| complaint.contains(what)).map(|(_, hint)| (*hint).to_owned());
+    left_behind(complaint).or_else(known)
+}
+
+/// What to do about a lock file that is there already.
+fn left_behind(complaint: &str) -> Option<String> {
+    let (before, _) = complaint.split_once(".lock': File exists")?;
+    let (_, lock) = before.rsplit_once('\'')?;
+    Some(format!(
+        "Another git is at work there, or one that was killed left its lock behind. Try again in a moment. If it stays and no \
+         git is running, the person running the server can remove {lock}.lock."
+    ))
+}
+
+const HINTS: &[(&str, &str)] = &[
+    (
+        "tell me who you are",
+        "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
+    ),
+    ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
+    ("Untracked files would be overwritten", "git_status shows them. Move them away, or git_add and git_commit them."),
+    ("would be overwritten", "git_status shows what changed. Commit the changes, or put them aside with git_stash."),
+    ("is now empty", "git_cherry_pick with action skip goes on without it, with abort gives everything up."),
+    ("no -m option was given", "Pass mainline: 1 picks what the merge brought to the branch it was made on."),
+    ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
+    ("ignored by one of your .gitignore", "Ignored files are not staged."),
+    ("dubious ownership", OTHERS_REPOSITORY),
+    // Git 2.36 says it like this.
+    ("unsafe repository", OTHERS_REPOSITORY),
+    (
+        "could not lock config file",
+        "Another git is at work in this repository, or left .git/config.lock behind; try again.",
+    ),
+    ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
+    ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
+    (
+        "Authentication failed",
+        "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
+      the user's own configuration can provide one.",
+    ),
+    (
+        "could not read Username",
+        "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
+      user's own configuration can provide one.",
+    ),
+    ("Permission denied (", "The server's user may not do this there; an ssh agent must hold a key that may."),
+    ("insufficient permission", NO_RIGHTS),
+    ("Permission denied", NO_RIGHTS),
+    ("Read-only file system", "The repository is on a file system that cannot be written to."),
+    ("No space left", "There is no space left on the disk; free some first."),
+    ("transport 'file' not allowed", "A remote on this machine must be inside the allowed repositories."),
+];
+
 impl Program {
     /// Finds git: `given`, or the first `git` in the absolute directories of `PATH`.
     pub(crate) fn find(given: Option<&Path>, environment: &[(String, String)]) -> Result<Self, Fault> {
@@ -176,18 +259,17 @@ impl Program {
 
     /// Runs it to its end.
     pub(crate) async fn run(&self, job: Job<'_>) -> Result<Done, Fault> {
-        let seconds = job.timeout.as_secs();
+        let Limit { time, option } = job.limit;
         let what = job.args.first().cloned().unwrap_or_default();
-        let timeout = job.timeout;
-        match tokio::time::timeout(timeout, self.run_unbounded(job)).await {
-            Ok(done) => done,
-            Err(_) => {
-                Err(Fault::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
-                    .hint(
-                        "Narrow the request, or raise the limit with --timeout. Check git_status before trying again.",
-                    ))
-            }
-        }
+        tokio::time::timeout(time, self.run_unbounded(job)).await.unwrap_or_else(|_| {
+            let seconds = time.as_secs();
+            Err(Fault::new(format!("git {} did not finish within {seconds} s and was stopped", what.display())).hint(
+                format!(
+                    "Ask for less, or the person running the server can raise the limit with {option}. Check git_status \
+                     before trying again."
+                ),
+            ))
+        })
     }
 
     async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, Fault> {
@@ -349,11 +431,13 @@ struct Sink {
     cut: bool,
     /// Bytes that were thrown away before those that are kept.
     passed: u64,
+    /// Bytes since the last line feed or NUL.
+    part: usize,
 }
 
 impl Sink {
     fn new(keep: Keep) -> Self {
-        Self { keep, out: Vec::new(), cut: false, passed: 0 }
+        Self { keep, out: Vec::new(), cut: false, passed: 0, part: 0 }
     }
 
     /// Reads to the end; `true` when it stopped before, because there is more than may be kept.
@@ -381,6 +465,12 @@ impl Sink {
                         return true;
                     }
                 }
+                Keep::Parts(each, max) => {
+                    self.parts(read, each, max);
+                    if self.cut {
+                        return true;
+                    }
+                }
                 Keep::Head(max) => self.take(read, max),
                 Keep::Records(prefix, max) => self.records(read, prefix, max),
             }
@@ -391,6 +481,19 @@ impl Sink {
         let room = max.saturating_sub(self.out.len());
         self.cut |= read.len() > room;
         self.out.extend_from_slice(&read[..read.len().min(room)]);
+    }
+
+    fn parts(&mut self, read: &[u8], each: usize, max: usize) {
+        for piece in read.split_inclusive(|byte| matches!(byte, b'\n' | b'\0')) {
+            let (body, end) = match piece.split_last() {
+                Some((b'\n' | b'\0', body)) => (body, &piece[body.len()..]),
+                _ => (piece, &piece[piece.len()..]),
+            };
+            let room = each.saturating_sub(self.part).min(body.len());
+            self.take(&body[..room], max);
+            self.take(end, max);
+            self.part = if end.is_empty() { self.part + body.len() } else { 0 };
+        }
     }
 
     /// The last record in `out` may be unfinished; a finished one that is not wanted is taken out again.
@@ -539,6 +642,20 @@ mod tests {
             ("://", "://"),
         ] {
             assert_eq!(redacted(text), shown);
+        }
+    }
+
+    #[test]
+    fn of_long_parts_the_beginning_is_kept_however_they_arrive() {
+        let whole = b"short\nlonger than that\0\n\nlonger";
+        for size in 1..=whole.len() {
+            let mut sink = Sink::new(Keep::Parts(6, 100));
+            whole.chunks(size).for_each(|piece| sink.parts(piece, 6, 100));
+            assert_eq!(
+                (sink.out.as_slice(), sink.cut),
+                (&b"short\nlonger\0\n\nlonger"[..], false),
+                "in pieces of {size}"
+            );
         }
     }
 

@@ -1,8 +1,9 @@
 //! Tools for the index, branches and tags: add, commit, reset, branch, create_branch, checkout, tag, stash.
 
 use crate::guard::Mode;
+use crate::page::{LIST_BYTES_MAX, PART_BYTES_MAX, Page, brief, few, json_len, page};
 use crate::place::BranchHead;
-use crate::read::{Diff, DiffShape, ENTRY_BYTES_MAX, cut_notice, differences};
+use crate::read::{Diff, DiffShape, cut_about, differences};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
@@ -93,11 +94,11 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         None
     };
     let more = note.as_ref().map(|note| format!("\n{note}")).unwrap_or_default();
-    let text = match &hash {
-        Some(hash) => format!("Changes committed successfully with hash {hash}{more}"),
-        None => format!("Changes committed successfully; git_log shows the hash{more}"),
+    let (text, advice) = match &hash {
+        Some(hash) => (format!("Changes committed successfully with hash {hash}{more}"), None),
+        None => (format!("Changes committed successfully{more}"), Some("git_log shows the hash.".to_owned())),
     };
-    Ok(Shown::ours(text, Committed { hash, branch, note }))
+    Ok(Shown::ours(text, Committed { hash, branch, note }).notice(advice))
 }
 
 /// Whether the index holds anything that a commit would record.
@@ -236,7 +237,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         more.push(format!("{flag}={}", repo.commit(value).await?));
     }
     let words = args_and(&["branch", "--no-color", "--no-column", BRANCH_FORMAT], &more);
-    let done = repo.run(words, Keep::Upto(ENTRY_BYTES_MAX), Vec::new()).await?;
+    let done = repo.run(words, Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
@@ -246,21 +247,13 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     // A detached HEAD is no branch. It has a line of its own, before all branches.
     let detached = listed.next_if(|first| !first.is_ref).map(|first| first.line);
     let all: Vec<Listed> = listed.collect();
-    let (page, mut paging) = Paging::of(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX)?;
-    let start = q.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-    let mut lines: Vec<&str> = detached.as_deref().filter(|_| start == 0).into_iter().collect();
-    let mut size: usize = lines.iter().map(|line| line.len() + 1).sum();
-    let mut branches = Vec::new();
-    for one in page {
-        if !branches.is_empty() && size + one.line.len() >= repo.max {
-            paging = Paging::more((start + branches.len()).to_string());
-            break;
-        }
-        size += one.line.len() + 1;
-        lines.push(&one.line);
-        branches.push(one.branch.clone());
-    }
-    let text = lines.join("\n");
+    let start = q.cursor.is_none();
+    let detached = detached.filter(|_| start).map(|line| line + "\n").unwrap_or_default();
+    let room = repo.room().beside(detached.len(), 0);
+    let Page { items, text, mut paging } =
+        page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, room, |one| (one.line.as_str().into(), json_len(&one.branch)))?;
+    let text = format!("{detached}{text}").trim_end_matches('\n').to_owned();
+    let branches = items.iter().map(|one| one.branch.clone()).collect();
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
         paging.truncated = true;
@@ -300,7 +293,7 @@ impl Listed {
                 current: *head == "*",
                 remote,
                 upstream: Some((*upstream).to_owned()).filter(|name| !name.is_empty()),
-                subject: (*subject).to_owned(),
+                subject: brief(subject),
             },
         }
     }
@@ -488,16 +481,21 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     let mode = if q.action == TagAction::List { Mode::Read } else { Mode::Write };
     let repo = git.repo(cx, &q.repo_path, mode).await?;
     if q.action == TagAction::List {
-        let all = tags(&repo, "refs/tags").await?;
-        let (page, paging) = Paging::of(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX)?;
-        let names: Vec<&str> = page.iter().map(|tag| tag.name.as_str()).collect();
-        let text = if names.is_empty() { "No tags".to_owned() } else { names.join("\n") };
-        let notice = paging.notice();
-        return Ok(Shown::outside(text, Tags { tags: page.to_vec(), paging }).notice(notice));
+        let (all, cut) = tags(&repo, "refs/tags").await?;
+        let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |tag| {
+            (tag.name.as_str().into(), json_len(tag))
+        })?;
+        let mut notice = paging.notice();
+        if cut && notice.is_none() {
+            paging.truncated = true;
+            notice = Some("[Cut: there are too many tags to list them all.]".to_owned());
+        }
+        let text = if all.is_empty() { "No tags".to_owned() } else { text };
+        return Ok(Shown::outside(text, Tags { tags: items.to_vec(), paging }).notice(notice));
     }
     check_name(&repo, "tag", "refs/tags", name).await?;
     let full = format!("refs/tags/{name}");
-    let known = tags(&repo, &full).await?.into_iter().find(|tag| tag.name == name);
+    let known = tags(&repo, &full).await?.0.into_iter().find(|tag| tag.name == name);
     if q.action == TagAction::Delete {
         let Some(tag) = known else {
             return Err(Fault::missing(format!("Tag '{name}' does not exist")).hint("git_tag lists the tags.").into());
@@ -525,14 +523,19 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     if !done.good() {
         return Err(repo.failed(&done).into());
     }
-    let made = tags(&repo, &full).await.unwrap_or_default();
+    let made = tags(&repo, &full).await.unwrap_or_default().0;
     let text = format!("Created tag '{name}' at {hash}");
     Ok(Shown::ours(text, Tags { tags: made, paging: Paging::whole() }))
 }
 
-async fn tags(repo: &Repo, pattern: &str) -> Result<Vec<Tag>, Fault> {
+/// The tags of a pattern, and whether there are more.
+async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), Fault> {
     let format = "--format=%(refname:lstrip=2)%00%(objectname)%00%(*objectname)%00%(objecttype)%00%(creatordate:iso-strict)%00%(subject)%00";
-    let done = repo.must(&["for-each-ref", format, pattern]).await?;
+    let keep = Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX);
+    let done = repo.run(args(&["for-each-ref", format, pattern]), keep, Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
     let text = lossy(&done.out);
     let parts: Vec<&str> = text.split('\0').map(|part| part.trim_start_matches('\n')).collect();
     let tag = |record: &[&str]| Tag {
@@ -540,9 +543,9 @@ async fn tags(repo: &Repo, pattern: &str) -> Result<Vec<Tag>, Fault> {
         hash: if record[2].is_empty() { record[1] } else { record[2] }.to_owned(),
         annotated: record[3] == "tag",
         date: Some(record[4].to_owned()).filter(|date| !date.is_empty()),
-        subject: record[5].to_owned(),
+        subject: brief(record[5]),
     };
-    Ok(parts.chunks_exact(6).map(tag).collect())
+    Ok((parts.chunks_exact(6).map(tag).collect(), done.cut))
 }
 
 /// What `git_stash` does.
@@ -572,6 +575,9 @@ pub(crate) struct StashArgs {
     /// For show, apply, pop and drop: which one, 0 is the newest.
     #[serde(default)]
     index: u32,
+    /// For list: next_cursor of the answer before, to go on.
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// What was put aside.
@@ -579,7 +585,7 @@ pub(crate) struct StashArgs {
 pub(crate) struct Stashes {
     /// What was done.
     message: String,
-    /// All that is put aside, the newest first.
+    /// What is put aside, the newest first; after other actions than list as many as fit.
     stashes: Vec<Stash>,
     /// Paths that could not be put together when it was brought back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -587,10 +593,12 @@ pub(crate) struct Stashes {
     /// For show: the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Diff>,
+    #[serde(flatten)]
+    paging: Paging,
 }
 
 /// One that was put aside.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Stash {
     index: usize,
     hash: String,
@@ -605,34 +613,46 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     let reads = matches!(q.action, StashAction::List | StashAction::Show);
     let repo = git.repo(cx, &q.repo_path, if reads { Mode::Read } else { Mode::Write }).await?;
     repo.needs_worktree()?;
-    let before = stashes(&repo).await?;
     let name = format!("stash@{{{}}}", q.index);
-    let chosen = usize::try_from(q.index).ok().and_then(|index| before.get(index));
+    let on_top = repo.resolve("refs/stash", "commit").await?;
+    // Reads to the end of the list; git answers with an error behind it.
+    let chosen = match on_top {
+        Some(_) => repo.resolve(&format!("refs/{name}"), "commit").await?,
+        None => None,
+    };
     if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
         return Err(Fault::missing(format!("{name} does not exist"))
             .hint("git_stash with action list shows what there is.")
             .into());
     }
-    let mut conflicts = Vec::new();
+    let (mut conflicts, mut advice) = (Vec::new(), None);
     let message = match q.action {
         StashAction::List => {
-            let lines: Vec<String> = before.iter().map(|s| format!("stash@{{{}}}: {}", s.index, s.subject)).collect();
-            let text = if lines.is_empty() { "Nothing is put aside".to_owned() } else { lines.join("\n") };
-            let value = Stashes { message: text.clone(), stashes: before, conflicts, changes: None };
-            return Ok(Shown::outside(text, value));
+            let (all, cut) = stashes(&repo).await?;
+            let Page { items, text, mut paging } = page(&all, q.cursor.as_deref(), PAGE_ITEMS_MAX, repo.room(), |s| {
+                (format!("stash@{{{}}}: {}", s.index, s.subject).into(), json_len(s))
+            })?;
+            paging.truncated |= cut;
+            let notice = paging.notice();
+            let text = if all.is_empty() { "Nothing is put aside".to_owned() } else { text };
+            let message = format!("Put aside: {}", all.len());
+            let value = Stashes { message, stashes: items.to_vec(), conflicts, changes: None, paging };
+            return Ok(Shown::outside(text, value).notice(notice));
         }
         StashAction::Show => {
             let sides = [repo.commit(&format!("{name}^1")).await?, repo.commit(&name).await?];
-            let shape = DiffShape { context_lines: 3, paths: &[], stat_only: false, cursor: None };
+            let room = repo.room();
+            let room = room.beside(0, room.json / 4);
+            let shape = DiffShape { context_lines: 3, paths: &[], stat_only: false, cursor: None, room };
             let mut shown = differences(&repo, &format!("{name}:\n"), &sides, shape).await?;
-            if shown.notice.is_some() {
-                let rest = format!("To see all of it, call git_diff with target {name}^1..{name}.");
-                let files = &shown.value.files;
-                shown.notice = Some(cut_notice(files, files.len(), &rest));
-                shown.value.paging.next_cursor = None;
+            if shown.value.paging.next_cursor.take().is_some() {
+                let about = cut_about(&shown.value.files, true, repo.max / 8);
+                shown.notice = Some(format!("{about}To see all of it, call git_diff with target {name}^1..{name}.]"));
             }
+            let stashes = few_stashes(&repo).await;
             let message = format!("Shows {name}");
-            let value = Stashes { message, stashes: before, conflicts, changes: Some(shown.value) };
+            let changes = Some(shown.value);
+            let value = Stashes { message, stashes, conflicts, changes, paging: Paging::whole() };
             return Ok(Shown::outside(shown.text.unwrap_or_default(), value).notice(shown.notice));
         }
         StashAction::Push => {
@@ -644,10 +664,12 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             command.extend(note.as_deref());
             repo.must(&command).await?;
             let after = repo.resolve("refs/stash", "commit").await;
-            match (after, before.first().map(|stash| &stash.hash)) {
-                (Ok(None), None) => "No local changes to save".to_owned(),
-                (Ok(Some(after)), Some(before)) if after == *before => "No local changes to save".to_owned(),
-                _ => "Changes put aside; git_stash with action pop brings them back".to_owned(),
+            match after {
+                Ok(after) if after == on_top => "No local changes to save".to_owned(),
+                _ => {
+                    advice = Some("git_stash with action pop brings them back.".to_owned());
+                    "Changes put aside".to_owned()
+                }
             }
         }
         StashAction::Apply | StashAction::Pop => {
@@ -658,55 +680,55 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             if !done.good() && conflicts.is_empty() {
                 return Err(repo.failed(&done).into());
             }
-            match conflicts.as_slice() {
-                [] => format!("Brought back {name}"),
-                some => format!(
-                    "Brought back {name} with conflicts in: {}. Resolve them and git_add the files; {name} is kept until dropped.",
-                    some.join(", ")
-                ),
+            let told;
+            (conflicts, told) = few(conflicts, repo.room().part(4));
+            if conflicts.is_empty() {
+                format!("Brought back {name}")
+            } else {
+                advice = Some(format!(
+                    "Resolve them and git_add the files; git_status lists them all. {name} is kept until dropped."
+                ));
+                format!("Brought back {name} with conflicts in: {told}")
             }
         }
         StashAction::Drop => {
             repo.must(&["stash", "drop", "--quiet", &name]).await?;
-            let hash = chosen.map(|stash| stash.hash.clone()).unwrap_or_default();
-            format!("Dropped {name} ({hash})")
+            format!("Dropped {name} ({})", chosen.unwrap_or_default())
         }
     };
     // What was done stays done, also when it cannot be listed.
-    let stashes = stashes(&repo).await.unwrap_or_default();
-    let value = Stashes { message: message.clone(), stashes, conflicts, changes: None };
-    Ok(Shown::ours(message, value))
+    let stashes = few_stashes(&repo).await;
+    let value = Stashes { message: message.clone(), stashes, conflicts, changes: None, paging: Paging::whole() };
+    Ok(Shown::ours(message, value).notice(advice))
 }
 
-async fn stashes(repo: &Repo) -> Result<Vec<Stash>, Fault> {
+/// The newest that are put aside, as many as fit.
+async fn few_stashes(repo: &Repo) -> Vec<Stash> {
+    let (mut all, _) = stashes(repo).await.unwrap_or_default();
+    all.truncate(repo.room().part(5).count(&all));
+    all
+}
+
+/// All that is put aside, and whether there is more.
+async fn stashes(repo: &Repo) -> Result<(Vec<Stash>, bool), Fault> {
     if repo.resolve("refs/stash", "commit").await?.is_none() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     }
     let format = "--format=%H%x00%aI%x00%gs";
-    let most = format!("--max-count={PAGE_ITEMS_MAX}");
-    let done = repo
-        .must(&[
-            "log",
-            "-g",
-            "-z",
-            "--no-show-signature",
-            "--no-notes",
-            "--no-decorate",
-            "--no-patch",
-            format,
-            &most,
-            "refs/stash",
-            "--",
-        ])
-        .await?;
+    let flags = ["--no-show-signature", "--no-notes", "--no-decorate", "--no-patch", format, "refs/stash", "--"];
+    let keep = Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX);
+    let done = repo.run(args_and(&["log", "-g", "-z"], &flags), keep, Vec::new()).await?;
+    if !done.good() {
+        return Err(repo.failed(&done));
+    }
     let fields = fields(&done.out);
     let stash = |(index, record): (usize, &[String])| Stash {
         index,
         hash: record[0].clone(),
         date: record[1].clone(),
-        subject: record[2].clone(),
+        subject: brief(&record[2]),
     };
-    Ok(fields.chunks_exact(3).enumerate().map(stash).collect())
+    Ok((fields.chunks_exact(3).enumerate().map(stash).collect(), done.cut))
 }
 
 pub(crate) const COMMAND_BYTES: usize = 64 * 1024;

@@ -322,6 +322,9 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("git_push", "remote", "{}"),
     ("git_push", "branch", "{}"),
     ("git_push", "tag", "{}"),
+    ("git_status", "cursor", "{}"),
+    ("git_stash", "cursor", r#"{"action":"list"}"#),
+    ("git_worktree", "cursor", "{}"),
     ("git_log", "cursor", "{}"),
     ("git_grep", "cursor", r#"{"pattern":"1"}"#),
     ("git_tag", "cursor", "{}"),
@@ -572,31 +575,49 @@ async fn configuration_that_cannot_be_read_is_named() {
     assert!(s.bad("git_status", on(&w.at("r"), json!({}))).await.contains("core.worktree"));
 }
 
+/// Waits until everything below is old enough to be remembered.
+async fn settled(dir: &std::path::Path) {
+    use std::os::unix::fs::MetadataExt;
+    let mut open = vec![dir.to_owned()];
+    let mut newest = 0;
+    while let Some(dir) = open.pop() {
+        newest = newest.max(std::fs::metadata(&dir).unwrap().ctime());
+        let entries = std::fs::read_dir(&dir).unwrap().flatten();
+        open.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    let age = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - newest as f64;
+    while age() <= 3.1 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_link_that_appears_between_two_calls_is_noticed() {
-    let w = World::new();
+    let (w, other) = (World::new(), World::new());
     w.put("out/x", "x");
-    let s = w.open().await;
+    // A link that stays, to a place that is then elsewhere.
+    other.put("out/x", "x");
+    other.put("r/in/x", "x");
+    other.link(other.path("r/in"), "r/.git/l");
+    let (s, of_other) = (w.open().await, other.open().await);
     // Directories are remembered when they were left alone for a while.
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    settled(&w.path("r/.git")).await;
+    settled(&other.path("r/.git")).await;
     for _ in 0..2 {
         s.text("git_status", on(&w.at("r"), json!({}))).await;
+        of_other.text("git_status", on(&other.at("r"), json!({}))).await;
     }
+    std::fs::remove_dir_all(other.path("r/in")).unwrap();
+    other.link(other.path("out"), "r/in");
+    refused(&other, &of_other, &other.at("r"), "leads outside").await;
     for name in ["r/.git/refs/heads/l", "r/.git/objects/pack/l", "r/.git/l"] {
         w.link(w.path("out"), name);
         refused(&w, &s, &w.at("r"), "leads outside").await;
         std::fs::remove_file(w.path(name)).unwrap();
         s.text("git_status", on(&w.at("r"), json!({}))).await;
     }
-    // A link that stayed, to a place that is now elsewhere.
-    w.put("r/in/x", "x");
-    w.link(w.path("r/in"), "r/.git/l");
-    s.text("git_status", on(&w.at("r"), json!({}))).await;
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-    s.text("git_status", on(&w.at("r"), json!({}))).await;
-    std::fs::remove_dir_all(w.path("r/in")).unwrap();
-    w.link(w.path("out"), "r/in");
-    refused(&w, &s, &w.at("r"), "leads outside").await;
 }
 
 #[tokio::test]

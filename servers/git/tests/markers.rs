@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Session, World, on};
+use common::{Heard, Session, WHO_ARE_YOU, World, http, on};
 use serde_json::json;
 
 /// Traps that are armed together, each with a script of its own: they set different names, and switched off they leave what
@@ -238,21 +238,8 @@ fn made() -> World {
 
 /// A web server that asks everybody for a password; the port.
 fn who_are_you() -> u16 {
-    use std::io::{Read, Write};
     static PORT: std::sync::OnceLock<u16> = std::sync::OnceLock::new();
-    *PORT.get_or_init(|| {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let Ok(mut stream) = stream else { return };
-                let _ = stream.read(&mut [0; 4096]);
-                let head = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                let _ = stream.write_all(head.as_bytes());
-            }
-        });
-        port
-    })
+    *PORT.get_or_init(|| Heard::with(|_| http("401 Unauthorized", WHO_ARE_YOU)).port)
 }
 
 fn dirty(w: &World) {

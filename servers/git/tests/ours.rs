@@ -490,3 +490,57 @@ async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
         assert!(text.starts_with(&format!("'{target}' is no commit")) && text.contains("in paths"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn files_and_locks_that_are_in_the_way_are_named_for_what_they_are() {
+    // Git's own words, for those who may do everything and so never see them.
+    for (said, hint, not) in [
+        (
+            "error: open(\"x\"): Permission denied\nerror: unable to index file 'x'\nfatal: adding files failed",
+            "owner or mode",
+            "ssh",
+        ),
+        ("fatal: Unable to create '/x/.git/index.lock': Permission denied", "owner or mode", "Another git"),
+        ("fatal: Unable to create '/x/.git/index.lock': Read-only file system", "cannot be written to", "Another git"),
+        (
+            "error: insufficient permission for adding an object to repository database .git/objects",
+            "owner or mode",
+            "ssh",
+        ),
+        ("fatal: write error: No space left on device", "no space left", "ssh"),
+        ("git@example.com: Permission denied (publickey).", "an ssh agent must hold a key", "owner"),
+    ] {
+        let w = World::new();
+        w.script("git", "unused");
+        w.put("said", format!("{said}\n"));
+        let (real, words) = (common::program(), w.at("said"));
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in *\" add \"*) cat '{words}' >&2; exit 128;; esac\nexec '{}' \"$@\"\n",
+            real.display()
+        );
+        w.put("git", script);
+        let mut config = w.config();
+        config.program = Some(w.path("git"));
+        let text = Session::of(config).await.bad("git_add", on(&w.at("r"), json!({"files": ["f.txt"]}))).await;
+        let (_, advice) = text.split_once("\nHint: ").unwrap_or_else(|| panic!("no hint: {text}"));
+        assert!(advice.contains(hint) && !advice.contains(not), "{said}: {advice}");
+    }
+    // Locks that a git left behind.
+    let w = World::new();
+    let s = w.open().await;
+    w.put("r/f.txt", "changed\n");
+    for (lock, tool, args) in [
+        ("r/.git/index.lock", "git_add", json!({"files": ["f.txt"]})),
+        ("r/.git/refs/heads/new.lock", "git_create_branch", json!({"branch_name": "new"})),
+        ("r/.git/HEAD.lock", "git_checkout", json!({"branch_name": "feat"})),
+    ] {
+        w.put(lock, "");
+        let text = s.bad(tool, on(&w.at("r"), args.clone())).await;
+        let (_, advice) = text.split_once("\nHint: ").unwrap_or_else(|| panic!("no hint: {text}"));
+        let named = advice.contains(&format!("the person running the server can remove {}.", w.at(lock)));
+        assert!(named && advice.contains("left its lock behind"), "{tool}: {text}");
+        std::fs::remove_file(w.path(lock)).unwrap();
+        w.git("r", &["checkout", "-q", "--", "f.txt"]);
+        s.text(tool, on(&w.at("r"), args)).await;
+    }
+}

@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{Session, World, on};
+use common::{Heard, Session, WHO_ARE_YOU, World, http, on};
 use serde_json::json;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `remote.git` is the remote of `r` and of `other`.
 fn world() -> World {
@@ -271,24 +270,16 @@ async fn a_directory_that_serves_as_remote_runs_nothing() {
 
 #[tokio::test]
 async fn the_repository_does_not_decide_where_traffic_goes() {
-    static HITS: AtomicUsize = AtomicUsize::new(0);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            HITS.fetch_add(1, Ordering::SeqCst);
-            drop(stream);
-        }
-    });
+    let heard = Heard::with(|_| Vec::new());
     let w = world();
     w.git("r", &["remote", "set-url", "origin", "http://u:secret@127.0.0.1:9/x"]);
     let s = session(&w, false).await;
     let text = s.bad("git_fetch", on(&w.at("r"), json!({}))).await;
     assert!(!text.contains("secret"), "{text}");
     for (key, value) in [
-        ("http.proxy", format!("http://127.0.0.1:{port}")),
-        ("http.http://127.0.0.1:9/.proxy", format!("http://127.0.0.1:{port}")),
-        ("remote.origin.proxy", format!("http://127.0.0.1:{port}")),
+        ("http.proxy", heard.url()),
+        ("http.http://127.0.0.1:9/.proxy", heard.url()),
+        ("remote.origin.proxy", heard.url()),
         ("http.sslVerify", "false".into()),
         ("http.cookieFile", w.at("cookies")),
     ] {
@@ -300,10 +291,10 @@ async fn the_repository_does_not_decide_where_traffic_goes() {
                 "{tool} {key}: {text}"
             );
         }
-        assert_eq!(HITS.load(Ordering::SeqCst), 0, "{key}");
+        assert_eq!(heard.taken(), Vec::<String>::new(), "{key}");
         if key == "http.proxy" {
             let _ = w.try_git("r", &["fetch", "origin"]);
-            assert!(HITS.swap(0, Ordering::SeqCst) > 0, "the trap of this test does not work");
+            assert!(!heard.taken().is_empty(), "the trap of this test does not work");
         }
         w.git("r", &["config", "--unset", key]);
     }
@@ -328,27 +319,12 @@ async fn checking_out_never_fetches_submodules() {
 
 #[tokio::test]
 async fn helpers_of_the_users_own_configuration_still_work() {
-    use std::io::{Read, Write};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (send, seen) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut bytes = [0; 4096];
-            let read = stream.read(&mut bytes).unwrap_or(0);
-            let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
-            let known = text.contains("Authorization: Basic");
-            let _ = send.send(text);
-            let status = if known { "404 Not Found" } else { "401 Unauthorized" };
-            let head = format!(
-                "HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-            );
-            let _ = stream.write_all(head.as_bytes());
-        }
+    let heard = Heard::with(|request| {
+        let known = request.contains("Authorization: Basic");
+        http(if known { "404 Not Found" } else { "401 Unauthorized" }, WHO_ARE_YOU)
     });
     let w = world();
-    let url = format!("http://127.0.0.1:{port}");
+    let url = heard.url();
     let script = w.path("home/helper");
     w.script("home/helper", "unused");
     std::fs::write(&script, "#!/bin/sh\n[ \"$1\" = get ] && printf 'username=me\\npassword=secret\\n'\nexit 0\n")
@@ -361,27 +337,21 @@ async fn helpers_of_the_users_own_configuration_still_work() {
     let text = session(&w, false).await.bad("git_fetch", on(&w.at("r"), json!({}))).await;
     assert!(!text.contains("secret"), "{text}");
     assert!(!w.has("mark"), "the repository's helper does not run");
-    assert!(seen.try_iter().any(|request| request.contains("Authorization: Basic bWU6c2VjcmV0")), "the user's does");
+    assert!(
+        heard.taken().iter().any(|request| request.contains("Authorization: Basic bWU6c2VjcmV0")),
+        "the user's does"
+    );
 }
 
 #[tokio::test]
 async fn remotes_are_only_on_hosts_that_were_named_when_some_were() {
-    static HITS: AtomicUsize = AtomicUsize::new(0);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            use std::io::{Read, Write};
-            HITS.fetch_add(1, Ordering::SeqCst);
-            let Ok(mut stream) = stream else { return };
-            let _ = stream.read(&mut [0; 4096]);
-            let head = format!(
-                "HTTP/1.1 302 Found\r\nLocation: http://localhost:{port}/y/info/refs?service=git-upload-pack\r\n\
-                 Content-Length: 0\r\nConnection: close\r\n\r\n"
-            );
-            let _ = stream.write_all(head.as_bytes());
-        }
+    let heard = Heard::with(|request| {
+        // To the same port under another name.
+        let host = request.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
+        let port = host.rsplit(':').next().unwrap_or_default();
+        http("302 Found", &format!("Location: http://localhost:{port}/y/info/refs?service=git-upload-pack\r\n"))
     });
+    let port = heard.port;
     let w = world();
     w.git("r", &["config", &format!("url.http://localhost:{port}/.insteadOf"), "short:"]);
     let mut config = w.config_of(&["r", "remote.git"]);
@@ -413,17 +383,17 @@ async fn remotes_are_only_on_hosts_that_were_named_when_some_were() {
             );
         }
     }
-    assert_eq!(HITS.load(Ordering::SeqCst), 0);
+    assert_eq!(heard.taken(), Vec::<String>::new());
     // A host that was named is asked once; its redirect to another is not followed.
     w.git("r", &["remote", "set-url", "origin", &format!("http://u:p@127.0.0.1:{port}/x")]);
     let text = s.bad("git_fetch", on(&r, json!({}))).await;
     assert!(!text.contains("not allowed on") && !text.contains("u:p"), "{text}");
-    assert_eq!(HITS.load(Ordering::SeqCst), 1);
+    assert_eq!(heard.taken().len(), 1);
     // Directories have no host; they must be inside, as always.
     w.git("r", &["remote", "set-url", "origin", &w.at("remote.git")]);
     s.text("git_fetch", on(&r, json!({}))).await;
     // Control: without a list the redirect is followed.
     w.git("r", &["remote", "set-url", "origin", &format!("http://127.0.0.1:{port}/x")]);
     session(&w, false).await.bad("git_fetch", on(&r, json!({}))).await;
-    assert!(HITS.load(Ordering::SeqCst) > 2);
+    assert!(heard.taken().len() > 1);
 }

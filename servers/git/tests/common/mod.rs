@@ -5,8 +5,10 @@ use linchpin::client::{CallResult, Connection};
 use linchpin::prelude::*;
 use linchpin_git::{Config, Git};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 /// A temporary directory with a home and a repository `r` with one commit in it.
 pub(crate) struct World {
@@ -200,6 +202,51 @@ pub(crate) fn first_text(result: &CallResult) -> String {
     let value: Value = serde_json::from_str(result.as_json()).expect("JSON");
     value["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
+
+/// A listener on loopback that remembers what it is asked.
+pub(crate) struct Heard {
+    pub(crate) port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Heard {
+    /// Answers each connection with what `answer` makes of its first request; nothing ends the connection.
+    pub(crate) fn with(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its number").port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut bytes = [0; 4096];
+                let read = stream.read(&mut bytes).unwrap_or(0);
+                let request = String::from_utf8_lossy(&bytes[..read]).into_owned();
+                let reply = answer(&request);
+                heard.lock().expect("a list").push(request);
+                let _ = stream.write_all(&reply);
+            }
+        });
+        Self { port, requests }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What it was asked since this was called last.
+    pub(crate) fn taken(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().expect("a list"))
+    }
+}
+
+/// An HTTP answer without a body.
+pub(crate) fn http(status: &str, headers: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+}
+
+/// The one that asks for a password.
+pub(crate) const WHO_ARE_YOU: &str = "WWW-Authenticate: Basic realm=\"x\"\r\n";
 
 /// Waits until there is no such process any more.
 pub(crate) async fn ended(pid: &str) {
