@@ -275,7 +275,6 @@ const REFUSED: &[(How, &str, &str)] = &[
         "The remote failed (an HTTP status of 500 or more)",
         "Try again later",
     ),
-    (How::Http(|_| http("200 OK", "")), "What answers there is no git repository", "Check the remote's URL"),
     (
         How::Http(|_| {
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhi!\n"
