@@ -616,6 +616,8 @@ const REASONS: &[&str] = &[
 
 const NAMED_MAX: usize = 20;
 
+const NO_REPOSITORY: &str = "There is no repository at the remote's address";
+
 const LOGIN: &str =
     "GIT_ASKPASS, an ssh agent or a credential helper of the user's own configuration can provide a login.";
 
@@ -629,11 +631,10 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     ("Permission denied", "Permission denied by the remote", "An ssh agent must hold a key that may do this."),
     ("Host key verification failed", "The remote's ssh host key is not known", "Connect with ssh once to accept it."),
     ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),
-    (
-        "' not found",
-        "There is no repository at the remote's address",
-        "Check the remote's URL, and whether the login may see it.",
-    ),
+    ("' not found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
+    // GitHub and GitLab over ssh.
+    ("Repository not found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
+    ("looking for could not be found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
     ("returned error: 403", "The remote does not allow it (403)", LOGIN),
     ("returned error: 5", "The remote failed (an HTTP status of 500 or more)", "Try again later."),
     ("SSL certificate", "The remote's certificate is not trusted", "The user's git configuration decides which are."),

@@ -325,6 +325,11 @@ const REFUSED: &[(How, &str, &str)] = &[
         "Check the remote's URL",
     ),
     (
+        How::Ssh("ERROR: The project you were looking for could not be found or you don't have permission to view it."),
+        "There is no repository at the remote's address",
+        "whether the login may see it",
+    ),
+    (
         How::Ssh("ERROR: Repository not found."),
         "There is no repository at the remote's address",
         "whether the login may see it",
