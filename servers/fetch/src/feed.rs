@@ -1,6 +1,7 @@
 //! RSS and Atom as a readable list. Rejected: a crate for feeds, which reads into many types that nobody here needs.
 
 use crate::html;
+use crate::text::Work;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use url::Url;
@@ -26,9 +27,11 @@ const ITEMS_MAX: usize = 1_000;
 const FIELD_BYTES_MAX: usize = 64 << 10;
 const DEPTH_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 16;
+/// What an event is taken to cost.
+const EVENT_UNITS: usize = 16;
 
-/// Reads a feed; `None` when the text is other XML, or none.
-pub(crate) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
+/// Reads a feed; `None` when the text is other XML, or none, or when the time is up.
+pub(crate) fn read(text: &str, base: Option<&Url>, work: &Work) -> Option<Feed> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -36,6 +39,9 @@ pub(crate) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     config.allow_unmatched_ends = true;
     let mut state = State::default();
     loop {
+        if !work.spend(EVENT_UNITS) {
+            return None;
+        }
         match reader.read_event().ok()? {
             Event::Start(tag) => state.open(&tag)?,
             Event::Empty(tag) => {
@@ -70,9 +76,15 @@ pub(crate) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     state.finish(base)
 }
 
+fn is_item(name: &str) -> bool {
+    name == "item" || name == "entry"
+}
+
 #[derive(Default)]
 struct State {
     path: Vec<String>,
+    /// How many of the path are items.
+    within: usize,
     is_feed: bool,
     feed: Item,
     items: Vec<Item>,
@@ -93,7 +105,7 @@ impl State {
         if self.path.len() >= DEPTH_MAX {
             return None;
         }
-        if name == "item" || name == "entry" {
+        if is_item(&name) {
             self.items.push(Item::default());
         }
         if name == "link" {
@@ -113,20 +125,17 @@ impl State {
                 }
             }
         }
+        self.within += usize::from(is_item(&name));
         self.path.push(name);
         Some(())
     }
 
     fn close(&mut self) {
-        self.path.pop();
-    }
-
-    fn in_item(&self) -> bool {
-        self.path.iter().any(|name| name == "item" || name == "entry")
+        self.within -= usize::from(self.path.pop().is_some_and(|name| is_item(&name)));
     }
 
     fn target(&mut self) -> &mut Item {
-        if self.in_item()
+        if self.within > 0
             && let Some(item) = self.items.last_mut()
         {
             return item;
@@ -198,6 +207,11 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
+        super::read(text, base, &Work::until(Instant::now() + Duration::from_secs(60)))
+    }
 
     const RSS: &str = "<?xml version=\"1.0\"?><rss version=\"2.0\" xmlns:dc=\"x\"><channel><title>News &amp; more</title>\
         <link>http://a.test/</link><description>What happens</description><image><title>Not this</title></image>\
@@ -219,6 +233,14 @@ mod tests {
             <author><name>Ann</name></author><content type='html'>&lt;i&gt;text&lt;/i&gt;</content></entry></feed>";
         let feed = read(atom, Some(&base)).unwrap();
         assert_eq!(feed.text, "# T\n\n## [E](http://a.test/e?a=1&b=2)\n\n*2026-01-01, Ann*\n\ntext");
+    }
+
+    #[test]
+    fn reading_ends_with_its_time() {
+        let text = format!("<rss>{}{}", "<a>".repeat(250), "x<b/>".repeat(20_000));
+        let work = Work::late_after(50_000);
+        assert_eq!(super::read(&text, None, &work), None);
+        assert!(work.spent() < 70_000, "{}", work.spent());
     }
 
     #[test]

@@ -3,8 +3,12 @@
 //! The parser is html5ever, the tree dom_query's, the search for the main content dom_smoothie's. None of them has bounds, so
 //! that the page is fed to the parser in small pieces, and [`Guard`] counts what comes of them. A page that passes a bound is
 //! reduced to its bare text by [`bare_text`], which is linear and does not look at structure.
+//!
+//! All of it ends soon after the deadline. The search for the main content cannot be stopped; therefore [`Size`] says
+//! beforehand what it may cost, and pages that would keep it busy are shown whole.
 
 use crate::markdown::{Links, Style, render};
+use crate::text::Work;
 use dom_query::{Document, Matcher, NodeId, NodeRef};
 use dom_smoothie::Readability;
 use html5ever::tendril::{StrTendril, TendrilSink};
@@ -45,6 +49,8 @@ pub(crate) enum Failed {
     Nothing,
     /// The page is too complex for what was wanted.
     Complex,
+    /// The time is up.
+    Late,
 }
 
 const NODES_MAX: usize = 300_000;
@@ -52,8 +58,17 @@ const DEPTH_MAX: usize = 512;
 /// Larger pages are not searched for their main content: that takes longer than their length says, and cannot be stopped.
 const READABLE_ELEMENTS_MAX: usize = 60_000;
 const READABLE_BYTES_MAX: usize = 2 << 20;
+/// What nesting may cost in the search for the main content, which looks at a node once for each pair of elements around it.
+const READABLE_NESTED_MAX: usize = 150_000_000;
+/// Headings times bytes of what may be the page's title, to which each of them is compared.
+const READABLE_COMPARED_MAX: usize = 50_000_000;
+/// Attributes of an element; some are looked up once for each of the others.
+const READABLE_ATTRIBUTES_MAX: usize = 2_000;
 /// Bytes between two looks at the bounds.
 const PIECE_BYTES: usize = 256;
+/// Steps of the parser, and bytes that are written, for each byte of a page: an ordinary page takes about ten of either.
+const STEPS_EACH: usize = 64;
+const STEPS_MORE: usize = 64 << 20;
 /// How long parsing may take; ordinary pages take milliseconds.
 const PARSING_MAX: Duration = Duration::from_secs(10);
 /// How many bytes of attributes the parser may repeat: it opens formatting elements again, attributes and all, for every block
@@ -62,6 +77,9 @@ const REPEATED_BYTES_MAX: usize = 4 << 20;
 /// A longer `<base>` is not followed: every link would become as long.
 const BASE_BYTES_MAX: usize = 2_048;
 const LINKS_MAX: usize = 5_000;
+/// What it is taken to cost to hold an element against a selector, and steps of that where `:has` multiplies them.
+const MATCH_UNITS: usize = 64;
+const MATCHED_MAX: usize = 50_000_000;
 const TITLE_CHARS_MAX: usize = 300;
 
 const COMPLEX: &str = "The page is too large or too deeply nested to be simplified: this is its bare text.";
@@ -74,63 +92,143 @@ pub(crate) fn convert(
     form: Form,
     selector: Option<&str>,
     compat: bool,
-    deadline: Instant,
+    work: &Work,
 ) -> Result<Converted, Failed> {
     let matcher = selector.map(Matcher::new).transpose().map_err(|_| Failed::Selector)?;
-    let Some(doc) = parse(html, deadline) else {
-        if matcher.is_some() || matches!(form, Form::Html | Form::Links) {
-            return Err(Failed::Complex);
+    let matcher = matcher.as_ref().zip(selector);
+    let converted = simplified(html, base, form, matcher, compat, work);
+    match converted {
+        // Nobody waits for it any more, and what there is may be a part.
+        _ if work.is_late() => Err(Failed::Late),
+        Err(Failed::Complex) if matcher.is_none() && matches!(form, Form::Markdown | Form::Text) => {
+            Ok(Converted { title: None, text: bare_text(html), note: Some(COMPLEX) })
         }
-        return Ok(Converted { title: None, text: bare_text(html), note: Some(COMPLEX) });
-    };
+        converted => converted,
+    }
+}
+
+fn simplified(
+    html: &str,
+    base: &Url,
+    form: Form,
+    matcher: Option<(&Matcher, &str)>,
+    compat: bool,
+    work: &Work,
+) -> Result<Converted, Failed> {
+    let doc = parse(html, work).ok_or(Failed::Complex)?;
     let named = doc.root().descendants_it().find(|node| node.has_name("base") && node.has_attr("href"));
     let named = named.and_then(|node| base.join(&node.attr("href")?).ok());
     let named = named.filter(|base| base.as_str().len() <= BASE_BYTES_MAX);
     let base = named.unwrap_or_else(|| base.clone());
-    let links = Links::new((!compat).then_some(&base));
-    let title = title(&doc);
-    if let Some(matcher) = matcher {
-        let nodes = selected(&doc, &matcher);
-        if nodes.is_empty() {
+    work.begin(steps(html));
+    let links = Links::new((!compat).then_some(&base), work);
+    let (title, mut note) = (title(&doc), None);
+    let text = if let Some((matcher, selector)) = matcher {
+        let nodes = selected(&doc, matcher, selector, work)?;
+        if nodes.is_empty() && !work.is_over() {
             return Err(Failed::Nothing);
         }
         let text = nodes.iter().map(|node| shown(*node, form, &links)).filter(|text| !text.is_empty());
-        return Ok(Converted { title, text: text.collect::<Vec<_>>().join("\n\n"), note: None });
-    }
-    if form == Form::Links {
-        return Ok(Converted { title, text: list_links(&[doc.root()], &links), note: None });
-    }
-    let (elements, bytes) = size(&doc);
-    if elements > READABLE_ELEMENTS_MAX || bytes > READABLE_BYTES_MAX {
-        return Ok(Converted { title, text: shown(doc.root(), form, &links), note: Some(WHOLE) });
-    }
+        text.collect::<Vec<_>>().join("\n\n")
+    } else if form == Form::Links {
+        list_links(&doc.root(), &links)
+    } else if !Size::of(&doc).is_readable() {
+        note = Some(WHOLE);
+        shown(doc.root(), form, &links)
+    } else if work.is_late() {
+        String::new()
+    } else {
+        article(doc, form, &links)
+    };
+    // What was cut off there is no page.
+    if work.is_over() { Err(Failed::Complex) } else { Ok(Converted { title, text, note }) }
+}
+
+/// What parsing a page, or writing it, may cost.
+fn steps(html: &str) -> usize {
+    html.len().saturating_mul(STEPS_EACH) + STEPS_MORE
+}
+
+/// The main content of a page, or all of it where none is found.
+fn article(doc: Document, form: Form, links: &Links<'_>) -> String {
     // The search changes the tree; the page as it was is needed when it finds nothing.
     let whole = doc.clone();
     let article = Readability::with_document(doc, None, None).and_then(|mut page| page.parse());
     let text = match article {
-        Ok(article) if !article.content.trim().is_empty() => match parse(&article.content, deadline) {
-            Some(content) => shown(content.root(), form, &links),
+        Ok(article) if !article.content.trim().is_empty() => match parse(&article.content, links.work()) {
+            Some(content) => {
+                links.work().begin(steps(&article.content));
+                shown(content.root(), form, links)
+            }
             None => bare_text(&article.content),
         },
         _ => String::new(),
     };
-    let text = if text.trim().is_empty() { shown(whole.root(), form, &links) } else { text };
-    Ok(Converted { title, text, note: None })
+    if text.trim().is_empty() { shown(whole.root(), form, links) } else { text }
 }
 
-/// Elements, and bytes of text.
-fn size(doc: &Document) -> (usize, usize) {
-    doc.root().descendants_it().fold((0, 0), |(elements, bytes), node| match node.is_text() {
-        true => (elements, bytes + node.text().len()),
-        false => (elements + usize::from(node.is_element()), bytes),
-    })
+/// What the search for the main content of a page may cost.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    elements: usize,
+    /// Bytes of text.
+    bytes: usize,
+    /// Nodes, and blocks of 32 bytes of text, each times the square of its depth.
+    nested: usize,
+    headings: usize,
+    /// Bytes of what may be the title.
+    titles: usize,
+    /// Most attributes of an element.
+    attributes: usize,
+}
+
+impl Size {
+    fn of(doc: &Document) -> Size {
+        let mut size = Size::default();
+        let mut stack = vec![(doc.root(), 0_usize, false)];
+        while let Some((node, depth, title)) = stack.pop() {
+            let mut title = title;
+            let mut weight = 1;
+            if node.is_text() {
+                let bytes = node.text().len();
+                size.bytes += bytes;
+                size.titles += if title { bytes } else { 0 };
+                weight += bytes / 32;
+            } else if let Some(element) = node.element_ref() {
+                size.elements += 1;
+                size.attributes = size.attributes.max(element.attrs.len());
+                match &*element.name.local {
+                    "h2" => size.headings += 1,
+                    "h1" => (title, size.headings) = (true, size.headings + 1),
+                    // A script may hold a title as data.
+                    "title" => title = true,
+                    "script" => title = element.attrs.iter().any(|attr| attr.value.contains("ld+json")),
+                    "meta" => {
+                        size.titles += element.attrs.iter().map(|attr| attr.value.len()).sum::<usize>();
+                    }
+                    _ => {}
+                }
+            }
+            size.nested = size.nested.saturating_add(weight.saturating_mul(depth * depth));
+            stack.extend(node.children_it(true).map(|child| (child, depth + 1, title)));
+        }
+        size
+    }
+
+    fn is_readable(&self) -> bool {
+        self.elements <= READABLE_ELEMENTS_MAX
+            && self.bytes <= READABLE_BYTES_MAX
+            && self.nested <= READABLE_NESTED_MAX
+            && self.headings.saturating_mul(self.titles) <= READABLE_COMPARED_MAX
+            && self.attributes <= READABLE_ATTRIBUTES_MAX
+    }
 }
 
 fn shown(node: NodeRef<'_>, form: Form, links: &Links<'_>) -> String {
     match form {
         Form::Markdown => render(node, Style::Markdown, links),
         Form::Text => render(node, Style::Plain, links),
-        Form::Links => list_links(&[node], links),
+        Form::Links => list_links(&node, links),
         Form::Html => match node.is_document() {
             true => body(&node).map(|body| body.inner_html().trim().to_owned()).unwrap_or_default(),
             false => node.html().trim().to_owned(),
@@ -143,11 +241,28 @@ fn body<'a>(node: &NodeRef<'a>) -> Option<NodeRef<'a>> {
 }
 
 /// What a selector picks; what lies inside of something picked is not picked again.
-fn selected<'a>(doc: &'a Document, matcher: &Matcher) -> Vec<NodeRef<'a>> {
-    let found = doc.select_matcher(matcher);
-    let ids: HashSet<NodeId> = found.nodes().iter().map(|node| node.id).collect();
-    let outermost = |node: &&NodeRef<'a>| !node.ancestors_it(None).any(|above| ids.contains(&above.id));
-    found.nodes().iter().filter(outermost).copied().collect()
+fn selected<'a>(doc: &'a Document, matcher: &Matcher, selector: &str, work: &Work) -> Result<Vec<NodeRef<'a>>, Failed> {
+    let (mut found, mut stack) = (Vec::new(), vec![doc.root()]);
+    // One element is held against a selector without a look at the clock. That takes no longer than there are elements, but
+    // what stands inside of `:has` takes that for each of them, and again for each `~`.
+    if selector.to_ascii_lowercase().contains(":has(") {
+        let elements = doc.root().descendants_it().filter(NodeRef::is_element).count();
+        let each = u32::try_from(selector.matches('~').count()).unwrap_or(u32::MAX);
+        if elements.saturating_pow(each.saturating_add(1)) > MATCHED_MAX {
+            return Err(Failed::Complex);
+        }
+    }
+    while let Some(node) = stack.pop() {
+        if !work.spend(MATCH_UNITS) {
+            return Err(Failed::Complex);
+        }
+        if node.is_element() && matcher.match_element(&node) {
+            found.push(node);
+        } else {
+            stack.extend(node.children_it(true));
+        }
+    }
+    Ok(found)
 }
 
 /// The name of a page: its title, or its first heading.
@@ -160,17 +275,19 @@ fn title(doc: &Document) -> Option<String> {
     text_of("title").or_else(|| text_of("h1"))
 }
 
-fn list_links(roots: &[NodeRef<'_>], links: &Links<'_>) -> String {
+fn list_links(root: &NodeRef<'_>, links: &Links<'_>) -> String {
     let mut seen = HashSet::new();
     let mut out = String::new();
-    let nodes = roots.iter().flat_map(|root| std::iter::once(*root).chain(root.descendants_it()));
+    let nodes = std::iter::once(*root).chain(root.descendants_it());
     for node in nodes.filter(|node| node.has_name("a")) {
+        if !links.work().spend(0) {
+            break;
+        }
         let Some(href) = node.attr("href").and_then(|href| links.resolve(&href)) else { continue };
-        let text = node.text().split_whitespace().collect::<Vec<_>>().join(" ");
-        let text: String = text.chars().take(TITLE_CHARS_MAX).collect();
         if href.starts_with('#') || !seen.insert(href.clone()) {
             continue;
         }
+        let text = beginning(&node, links.work());
         let text = if text.is_empty() { &href } else { &text };
         out.push_str(&format!("* [{text}]({href})\n"));
         if seen.len() >= LINKS_MAX {
@@ -180,12 +297,42 @@ fn list_links(roots: &[NodeRef<'_>], links: &Links<'_>) -> String {
     out.trim_end().to_owned()
 }
 
+/// As much of an element's text, on one line, as names a link; links may lie in each other.
+fn beginning(node: &NodeRef<'_>, work: &Work) -> String {
+    let mut out = String::new();
+    let (mut blank, mut room) = (false, TITLE_CHARS_MAX);
+    for text in node.descendants_it() {
+        if room == 0 || !work.spend(0) {
+            break;
+        }
+        if !text.is_text() {
+            continue;
+        }
+        let text = text.text();
+        for c in text.chars() {
+            if c.is_whitespace() {
+                blank = !out.is_empty();
+                continue;
+            }
+            for c in [' '; 1].into_iter().filter(|_| std::mem::take(&mut blank)).chain([c]).take(room) {
+                out.push(c);
+                room -= 1;
+            }
+            if room == 0 {
+                break;
+            }
+        }
+    }
+    out
+}
+
 /// Parses a page; `None` when it passes a bound.
-fn parse(html: &str, deadline: Instant) -> Option<Document> {
-    let deadline = deadline.min(Instant::now() + PARSING_MAX);
+fn parse(html: &str, work: &Work) -> Option<Document> {
+    work.begin(steps(html));
+    let deadline = work.deadline().min(Instant::now() + PARSING_MAX);
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let options = ParseOpts { tokenizer: TokenizerOpts::default(), tree_builder };
-    let mut parser = parse_document(Guard::default(), options);
+    let mut parser = parse_document(Guard::new(work), options);
     let mut rest = html;
     while !rest.is_empty() {
         let mut end = rest.len().min(PIECE_BYTES);
@@ -197,7 +344,7 @@ fn parse(html: &str, deadline: Instant) -> Option<Document> {
         let guard = &parser.tokenizer.sink.sink;
         let repeated = guard.attribute_bytes.get() > html.len() + REPEATED_BYTES_MAX;
         let large = guard.nodes.get() > NODES_MAX || guard.deepest.get() > DEPTH_MAX || repeated;
-        if large || Instant::now() > deadline {
+        if large || work.is_over() || Instant::now() > deadline {
             return None;
         }
     }
@@ -215,10 +362,13 @@ fn depth(doc: &Document) -> usize {
     deepest
 }
 
-/// A tree that counts what is put into it.
-#[derive(Default)]
-struct Guard {
+/// A tree that counts what is put into it, and how often it is asked.
+struct Guard<'w> {
     doc: Document,
+    work: &'w Work,
+    /// Most attributes of an element, and those that were added to elements later.
+    most: Cell<usize>,
+    added: Cell<usize>,
     nodes: Cell<usize>,
     attribute_bytes: Cell<usize>,
     deepest: Cell<usize>,
@@ -226,7 +376,13 @@ struct Guard {
     depths: RefCell<HashMap<NodeId, u16>>,
 }
 
-impl Guard {
+impl<'w> Guard<'w> {
+    fn new(work: &'w Work) -> Self {
+        let (doc, depths) = (Document::default(), RefCell::default());
+        let [most, added, nodes, attribute_bytes, deepest] = [0; 5].map(Cell::new);
+        Guard { doc, work, most, added, nodes, attribute_bytes, deepest, depths }
+    }
+
     fn count(&self, parent: &NodeId, child: &NodeOrText<NodeId>, down: usize) {
         self.nodes.set(self.nodes.get() + 1);
         let mut depths = self.depths.borrow_mut();
@@ -239,10 +395,13 @@ impl Guard {
     }
 }
 
-impl TreeSink for Guard {
+impl TreeSink for Guard<'_> {
     type Handle = NodeId;
     type Output = Document;
-    type ElemName<'a> = Ref<'a, QualName>;
+    type ElemName<'a>
+        = Ref<'a, QualName>
+    where
+        Self: 'a;
 
     fn finish(self) -> Document {
         self.doc
@@ -255,7 +414,9 @@ impl TreeSink for Guard {
         self.doc.get_document()
     }
 
+    /// Asked for every element that a tag makes the parser look at, of which there may be hundreds.
     fn elem_name<'a>(&'a self, target: &'a NodeId) -> Ref<'a, QualName> {
+        self.work.spend(0);
         self.doc.elem_name(target)
     }
 
@@ -264,6 +425,7 @@ impl TreeSink for Guard {
         self.nodes.set(self.nodes.get() + 1 + attrs.len() / 8);
         let bytes: usize = attrs.iter().map(|attr| attr.name.local.len() + attr.value.len()).sum();
         self.attribute_bytes.set(self.attribute_bytes.get() + bytes);
+        self.most.set(self.most.get().max(attrs.len()));
         self.doc.create_element(name, attrs, flags)
     }
 
@@ -306,7 +468,12 @@ impl TreeSink for Guard {
         self.doc.append_before_sibling(sibling, child);
     }
 
+    /// Each `<html x>` and `<body x>` after the first adds attributes, and each is held against all that are there.
     fn add_attrs_if_missing(&self, target: &NodeId, attrs: Vec<Attribute>) {
+        self.added.set(self.added.get() + attrs.len());
+        if !self.work.spend((self.added.get() + self.most.get()) * (attrs.len() + 1)) {
+            return;
+        }
         self.doc.add_attrs_if_missing(target, attrs);
     }
 
@@ -481,8 +648,13 @@ mod tests {
     use super::*;
 
     fn page(html: &str, form: Form, selector: Option<&str>) -> Result<Converted, Failed> {
+        page_in(html, form, selector, Work::until(Instant::now() + Duration::from_secs(60))).0
+    }
+
+    /// The page, and what was spent to convert it.
+    fn page_in(html: &str, form: Form, selector: Option<&str>, work: Work) -> (Result<Converted, Failed>, usize) {
         let base = Url::parse("http://a.test/dir/page").unwrap();
-        convert(html, &base, form, selector, false, Instant::now() + Duration::from_secs(60))
+        (convert(html, &base, form, selector, false, &work), work.spent())
     }
 
     fn sentences(n: usize) -> String {
@@ -557,6 +729,97 @@ mod tests {
             });
             worker.unwrap().join().unwrap_or_else(|_| panic!("{beginning}"));
         }
+    }
+
+    /// Pages that cost more than their length says, each twice as long when `n` is.
+    fn costly(n: usize) -> Vec<String> {
+        vec![
+            format!("<ol>{}", "<li>a".repeat(300 * n)),
+            format!("<ol>{}", "<li>a<ol><li>b</ol>".repeat(100 * n)),
+            format!("{}{}", "<span>".repeat(400), "</x>".repeat(500 * n)),
+            format!("{}{}", "<span>".repeat(400), "<li></li>".repeat(100 * n)),
+            format!("{}{}", "<h1><div>".repeat(100), "word ".repeat(1_000 * n)),
+            format!("{}{}", "<pre>".repeat(200), "word\n".repeat(1_000 * n)),
+            format!("{}{}", "<ul><li>x".repeat(100), "<li>y".repeat(200 * n)),
+            format!("{}{}", "<blockquote>".repeat(100), "w<br>".repeat(200 * n)),
+            format!("<base href=/{}/>{}", "d".repeat(1_900), "<a href=x>l</a>".repeat(100 * n)),
+            format!("{}{}", "<a href=x><object>".repeat(100), "words ".repeat(500 * n)),
+            format!("<h2>x</h2>{}", "<p>x</p>".repeat(200 * n)),
+            sentences(50 * n),
+        ]
+    }
+
+    #[test]
+    fn pages_twice_as_long_cost_about_twice() {
+        for form in [Form::Markdown, Form::Links] {
+            for (short, long) in costly(1).iter().zip(costly(2)) {
+                let cost = |html: &str| page_in(html, form, None, Work::late_after(usize::MAX)).1;
+                let (short, long, start) = (cost(short), cost(&long), long.chars().take(20).collect::<String>());
+                // What stands around the part that is repeated stays, which only makes the ratio smaller.
+                assert!(long * 10 < short * 25, "{form:?} {start}: {short}, {long}");
+            }
+        }
+    }
+
+    #[test]
+    fn work_ends_with_its_time() {
+        for (n, html) in costly(1).iter().enumerate() {
+            for (form, selector) in
+                [(Form::Markdown, None), (Form::Text, None), (Form::Links, None), (Form::Markdown, Some("h2 ~ q, q"))]
+            {
+                let whole = page_in(html, form, selector, Work::late_after(usize::MAX)).1;
+                for part in [0, 20, 80] {
+                    let time = whole / 100 * part;
+                    let (got, spent) = page_in(html, form, selector, Work::late_after(time));
+                    assert_eq!(got.err(), Some(Failed::Late), "page {n} {form:?} at {part}%");
+                    // A look at the clock is never further away than this.
+                    assert!(spent < time + 100_000, "page {n} {form:?}: {spent} for {time}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_search_for_the_main_content_is_spared_what_it_cannot_do_soon() {
+        let size = |html: &str| Size::of(&parse(html, &Work::late_after(usize::MAX)).unwrap());
+        let blocks = |deep, n| format!("{}{}", "<div>".repeat(deep), "<p>some words, and more words</p>".repeat(n));
+        assert!(size(&blocks(20, 500)).is_readable());
+        // Looked at once for each pair of elements around it.
+        assert!(!size(&blocks(300, 1_500)).is_readable());
+        // Each heading is compared with the whole title.
+        for title in [
+            format!("<title>{}</title>", "word ".repeat(20_000)),
+            format!("<meta property=og:title content='{}'>", "word ".repeat(20_000)),
+            format!("<script type=application/ld+json>\"{}\"</script>", "word ".repeat(20_000)),
+        ] {
+            assert!(size(&format!("{title}{}", "<h2>x</h2>".repeat(50))).is_readable());
+            assert!(!size(&format!("{title}{}", "<h2>x</h2>".repeat(600))).is_readable());
+        }
+        // Each attribute is looked for among the others.
+        let image = |n| format!("<img {}>", (0..n).map(|i| format!("a{i}=x.jpg ")).collect::<String>());
+        assert!(size(&image(100)).is_readable() && !size(&image(3_000)).is_readable());
+        let got = page(&blocks(300, 1_500), Form::Markdown, None).unwrap();
+        assert_eq!(got.note, Some(WHOLE));
+        assert_eq!(got.text.matches("some words").count(), 1_500);
+    }
+
+    #[test]
+    fn selectors_that_multiply_are_refused_on_large_pages() {
+        let html = "<p>x</p>".repeat(8_000);
+        assert_eq!(page(&html, Form::Markdown, Some("p:has(~ b ~ c)")).unwrap_err(), Failed::Complex);
+        assert_eq!(page(&html, Form::Markdown, Some("p:HAS(~ b)")).unwrap_err(), Failed::Complex);
+        assert_eq!(page("<p>x</p><b>y</b>", Form::Markdown, Some("p:has(~ b)")).unwrap().text, "x");
+        assert_eq!(page(&html, Form::Markdown, Some("div:has(b)")).unwrap_err(), Failed::Nothing);
+    }
+
+    #[test]
+    fn attributes_that_are_added_later_are_bounded() {
+        let added = |n| (0..n).map(|i| format!("<html a{i}><body b{i}=1>")).collect::<String>() + "<p>x";
+        assert_eq!(page(&added(100), Form::Markdown, None).unwrap().note, None);
+        // Each is held against all before it.
+        let (got, spent) = page_in(&added(5_000), Form::Markdown, None, Work::late_after(usize::MAX));
+        assert_eq!(got.unwrap().note, Some(COMPLEX));
+        assert!(spent < 2 * steps(&added(5_000)), "{spent}");
     }
 
     #[test]

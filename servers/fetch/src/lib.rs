@@ -4,7 +4,8 @@
 //! more: absolute links, structured content, PDF documents, feeds, laid-out JSON, selectors, and slices of one download.
 //!
 //! Everything goes through `linchpin::transport::web`, which connects to checked addresses only. What pages say is data: it is
-//! converted on a thread of its own with bounded stack and time, and marked as somebody else's words. This crate must never
+//! converted on a thread of its own with bounded stack, memory and work, which ends soon after the time of its request does
+//! (`text::Work`), and marked as somebody else's words. This crate must never
 //! run scripts, keep cookies, follow anything but redirects, or write anywhere.
 //!
 //! - [`Config`]: what the operator says; [`Fetch`]: the server;

@@ -1,9 +1,11 @@
 //! A tree as Markdown in the dialect of the published server: ATX headings, `*` for bullets, pipe tables, fences without a
 //! language, `*` and `_` escaped. The tree's depth is bounded by who made it ([`crate::html`]), so that recursion is safe.
 
-use dom_query::NodeRef;
+use crate::text::Work;
+use dom_query::{NodeId, NodeRef};
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use url::Url;
 
 /// How a tree is written.
@@ -24,14 +26,22 @@ pub(crate) struct Links<'a> {
     /// Where the page lies: links are made whole, and those that run scripts are dropped. `None` leaves them as they stand.
     base: Option<&'a Url>,
     left: Cell<usize>,
+    /// What writing a page may cost. Text is copied once for each level that it lies in.
+    work: &'a Work,
+    /// The item of each numbered list that was written last, with its number.
+    counted: RefCell<HashMap<NodeId, (NodeId, u64)>>,
 }
 
 /// Most bytes that are added to a page.
 const ADDED_BYTES_MAX: usize = 16 << 20;
 
 impl<'a> Links<'a> {
-    pub(crate) fn new(base: Option<&'a Url>) -> Self {
-        Links { base, left: Cell::new(ADDED_BYTES_MAX) }
+    pub(crate) fn new(base: Option<&'a Url>, work: &'a Work) -> Self {
+        Links { base, left: Cell::new(ADDED_BYTES_MAX), work, counted: RefCell::default() }
+    }
+
+    pub(crate) fn work(&self) -> &'a Work {
+        self.work
     }
 
     /// Whether so many bytes may still be added; if so, they count as added.
@@ -49,7 +59,16 @@ impl<'a> Links<'a> {
         if href.starts_with('#') {
             return Some(href.to_owned());
         }
-        let url = base.join(href).ok()?;
+        // Where nothing may be added, the base does not matter, which costs its length for each link.
+        let url = if self.left.get() > 0 {
+            self.work.spend(base.as_str().len() + href.len());
+            base.join(href).ok()?
+        } else {
+            match Url::parse(href) {
+                Err(url::ParseError::RelativeUrlWithoutBase) => return Some(href.to_owned()),
+                other => other.ok()?,
+            }
+        };
         match url.scheme() {
             "http" | "https" | "mailto" | "tel" | "ftp" => {
                 let whole = url.to_string().replace('(', "%28").replace(')', "%29");
@@ -72,14 +91,17 @@ impl<'a> Links<'a> {
 /// end.
 const INDENTS_MAX: usize = 12;
 const COLUMNS_MAX: usize = 200;
+/// Bytes that are copied for a unit of work.
+const COPIED_EACH: usize = 16;
 
-/// A tree as text.
+/// A tree as text; of no use when the work is over then.
 pub(crate) fn render(node: NodeRef<'_>, style: Style, links: &Links<'_>) -> String {
     let text = Renderer { style, links }.node(&node, Context::default());
     let text = text.trim_matches(['\n', ' ', '\t']);
     let mut out = String::with_capacity(text.len());
     let mut blank = 0;
     let mut fenced = false;
+    links.work.spend(text.len());
     for line in text.split('\n') {
         fenced ^= line.trim_start().starts_with("```");
         blank = if line.trim().is_empty() { blank + 1 } else { 0 };
@@ -133,12 +155,20 @@ impl Renderer<'_> {
         inside.item |= name == "li";
         inside.indents += usize::from(matches!(name, "li" | "blockquote" | "dd"));
         let text = self.children(node, name, inside);
+        // Most elements only copy their text; these look at each character of it.
+        let heavy = inside.inline || inside.verbatim || matches!(name, "li" | "blockquote" | "dt" | "dd");
+        if !self.links.work.spend(if heavy { text.len() } else { text.len() / COPIED_EACH }) {
+            return String::new();
+        }
         self.element(node, name, text, context)
     }
 
     fn children(&self, node: &NodeRef<'_>, name: &str, inside: Context) -> String {
         let mut out = String::new();
         for child in node.children_it(false) {
+            if self.links.work.is_over() {
+                break;
+            }
             if child.is_text() && ignorable(&child, name) && !inside.pre {
                 continue;
             }
@@ -163,6 +193,7 @@ impl Renderer<'_> {
 
     fn text(&self, node: &NodeRef<'_>, context: Context) -> String {
         let text = node.text();
+        self.links.work.spend(text.len());
         let mut out: Cow<'_, str> = if context.pre { Cow::Borrowed(&text) } else { Cow::Owned(collapsed(&text)) };
         if !context.verbatim && self.style == Style::Markdown && out.contains(['*', '_']) {
             out = Cow::Owned(out.replace('*', "\\*").replace('_', "\\_"));
@@ -280,22 +311,38 @@ impl Renderer<'_> {
         if text.is_empty() {
             return "\n".to_owned();
         }
-        let parent = node.parent();
-        let numbered = parent.as_ref().is_some_and(|parent| parent.has_name("ol"));
-        let bullet = if numbered {
-            let start = parent.and_then(|parent| parent.attr("start")?.parse::<u64>().ok()).unwrap_or(1);
-            // Counting is bounded so that long lists stay linear enough; beyond it the number says less than its place.
-            let before = std::iter::successors(node.prev_sibling(), NodeRef::prev_sibling)
-                .take(10_000)
-                .filter(|sibling| sibling.has_name("li"))
-                .count();
-            format!("{}. ", start.saturating_add(before as u64))
+        let list = node.parent().filter(|parent| parent.has_name("ol"));
+        let bullet = if let Some(list) = list {
+            format!("{}. ", self.number(node, &list))
         } else {
             let above = node.ancestors_it(Some(64)).filter(|above| above.has_name("ul")).count();
             format!("{} ", ["*", "+", "-"][above.saturating_sub(1) % 3])
         };
         let blanks = " ".repeat(bullet.len());
         self.indented(text, &bullet, &blanks, context)
+    }
+
+    /// The number of an item: one more than that of the item before, which is known when its list is written in order.
+    fn number(&self, item: &NodeRef<'_>, list: &NodeRef<'_>) -> u64 {
+        let mut counted = self.links.counted.borrow_mut();
+        let known = counted.get(&list.id).copied();
+        let (mut more, mut found) = (0, None);
+        let mut before = item.prev_sibling();
+        while let Some(sibling) = before {
+            if let Some((_, number)) = known.filter(|(id, _)| *id == sibling.id) {
+                found = Some(number.saturating_add(1));
+                break;
+            }
+            if !self.links.work.spend(1) {
+                break;
+            }
+            more += u64::from(sibling.has_name("li"));
+            before = sibling.prev_sibling();
+        }
+        let first = || list.attr("start").and_then(|start| start.parse().ok()).unwrap_or(1_u64);
+        let number = found.unwrap_or_else(first).saturating_add(more);
+        counted.insert(list.id, (item.id, number));
+        number
     }
 
     fn cell(&self, node: &NodeRef<'_>, text: &str) -> String {
@@ -508,10 +555,15 @@ const SKIPPED: [&str; 12] = [
 mod tests {
     use super::*;
     use dom_query::Document;
+    use std::time::{Duration, Instant};
+
+    fn work() -> Work {
+        Work::until(Instant::now() + Duration::from_secs(60))
+    }
 
     fn markdown(html: &str) -> String {
         let base = Url::parse("http://a.test/d/").unwrap();
-        render(Document::from(html).root(), Style::Markdown, &Links::new(Some(&base)))
+        render(Document::from(html).root(), Style::Markdown, &Links::new(Some(&base), &work()))
     }
 
     #[test]
@@ -549,7 +601,8 @@ mod tests {
         ] {
             assert_eq!(markdown(html), want, "{html}");
         }
-        let as_written = render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, &Links::new(None));
+        let as_written =
+            render(Document::from("<a href='/x'>l</a>").root(), Style::Markdown, &Links::new(None, &work()));
         assert_eq!(as_written, "[l](/x)");
     }
 
@@ -557,7 +610,7 @@ mod tests {
     fn plain_text_has_no_marks() {
         let html = "<h1>H</h1><p>a <b>b</b> <a href=/x>l</a> 1*2</p><ul><li>x</li></ul><pre>  c</pre>";
         let base = Url::parse("http://a.test/").unwrap();
-        let text = render(Document::from(html).root(), Style::Plain, &Links::new(Some(&base)));
+        let text = render(Document::from(html).root(), Style::Plain, &Links::new(Some(&base), &work()));
         assert_eq!(text, "H\n\na b l 1*2\n\n* x\n\n  c");
     }
 
@@ -580,13 +633,15 @@ mod tests {
             format!("<table>{}", "<tr><td colspan=200>".repeat(44_000)),
             "<table><tr><td colspan=200>x</table>".repeat(8_500),
         ] {
-            let links = Links::new(Some(&long));
+            let work = work();
+            let links = Links::new(Some(&long), &work);
             let text = render(Document::from(html.as_str()).root(), Style::Markdown, &links);
             let most = 4 * html.len() + ADDED_BYTES_MAX;
             assert!(text.len() <= most, "{}…: {} of {most}", &html[..30], text.len());
             assert_eq!(links.left.get(), 0, "{}… comes to the bound", &html[..30]);
         }
-        let links = Links::new(Some(&long));
+        let work = work();
+        let links = Links::new(Some(&long), &work);
         links.left.set(0);
         let text = render(Document::from("<a href=x>l</a><ul><li>a<p>b</ul>").root(), Style::Markdown, &links);
         assert_eq!(text, "[l](x)\n\n* a\n\nb", "what is written stays");

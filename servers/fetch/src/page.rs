@@ -3,7 +3,7 @@
 use crate::config::{Config, HostHeader};
 use crate::html::{self, Failed, Form};
 use crate::robots::{self, Robots};
-use crate::text::{self, Kind};
+use crate::text::{self, Kind, Work};
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
@@ -327,6 +327,7 @@ const NO_LINKS_THERE: &str = "<error>There are no links in what the selector fit
 /// When the page has no such form.
 pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, Fault> {
     let kind = text::kind(&page.body, &page.content_type);
+    let work = Work::until(deadline);
     let content_type = &page.content_type;
     let raw_prefix =
         format!("Content type {content_type} cannot be simplified to markdown, but here is the raw content:\n");
@@ -336,13 +337,13 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
         (text, html)
     } else {
         match kind {
-            Kind::Pdf if !want.raw => return render_pdf(page, deadline).map(harmless),
+            Kind::Pdf if !want.raw => return render_pdf(page, &work).map(harmless),
             Kind::Pdf | Kind::Binary => return Err(no_text(page)),
             _ => (text::decode(&page.body, content_type).0, kind == Kind::Html),
         }
     };
     if html && !want.raw {
-        let rendered = render_html(page, &text, want, compat, deadline)?;
+        let rendered = render_html(page, &text, want, compat, &work)?;
         return Ok(if compat { rendered } else { harmless(rendered) });
     }
     if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
@@ -354,7 +355,7 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
         return Ok(if compat { rendered } else { harmless(rendered) });
     }
     if kind == Kind::Xml
-        && let Some(feed) = crate::feed::read(&text, Some(&page.final_url))
+        && let Some(feed) = crate::feed::read(&text, Some(&page.final_url), &work)
     {
         return Ok(harmless(Rendered { text: feed.text, title: feed.title, ..Rendered::default() }));
     }
@@ -375,8 +376,8 @@ fn harmless(rendered: Rendered) -> Rendered {
     Rendered { text, prefix, ..rendered }
 }
 
-fn render_html(page: &Page, text: &str, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, Fault> {
-    let converted = html::convert(text, &page.final_url, want.form, want.selector.as_deref(), compat, deadline);
+fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) -> Result<Rendered, Fault> {
+    let converted = html::convert(text, &page.final_url, want.form, want.selector.as_deref(), compat, work);
     let selector = want.selector.as_deref().unwrap_or_default();
     let converted = converted.map_err(|why| match why {
         Failed::Selector => Fault::new(format!("Not a CSS selector: {selector}")),
@@ -384,6 +385,8 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, deadline: Ins
             .hint("Leave selector out to see the main content, or look at the page with format=html."),
         Failed::Complex => Fault::new("The page is too large or too deeply nested for that")
             .hint("Fetch it without selector and format for its bare text, or with raw=true."),
+        Failed::Late => Fault::new(format!("Failed to fetch {}: bringing it into form took too long", page.final_url))
+            .hint("Fetch it with raw=true to see it as it is; the operator can raise the limit with --timeout."),
     })?;
     let text = match (converted.text.trim().is_empty(), want.form, &want.selector) {
         (false, ..) => converted.text,
@@ -401,10 +404,14 @@ fn no_text(page: &Page) -> Fault {
 }
 
 #[cfg(feature = "pdf")]
-fn render_pdf(page: &Page, deadline: Instant) -> Result<Rendered, Fault> {
-    let read = crate::pdf::read(&page.body, deadline).map_err(|why| {
+fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, Fault> {
+    let read = crate::pdf::read(&page.body, work).map_err(|why| {
         Fault::new(format!("{} is a PDF document that {why}", page.final_url)).hint("Look for the same as a web page.")
     })?;
+    if read.text.trim().is_empty() && read.cut {
+        let fault = format!("{} is a PDF document without text in as much of it as could be read", page.final_url);
+        return Err(Fault::new(fault).hint("Look for the same as a web page."));
+    }
     if read.text.trim().is_empty() {
         return Err(Fault::new(format!("{} is a PDF document of {} pages without text", page.final_url, read.pages))
             .hint("Its pages may be pictures. Look for the same as a web page."));
@@ -416,7 +423,7 @@ fn render_pdf(page: &Page, deadline: Instant) -> Result<Rendered, Fault> {
 }
 
 #[cfg(not(feature = "pdf"))]
-fn render_pdf(page: &Page, _: Instant) -> Result<Rendered, Fault> {
+fn render_pdf(page: &Page, _: &Work) -> Result<Rendered, Fault> {
     Err(no_text(page))
 }
 

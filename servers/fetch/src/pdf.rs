@@ -2,14 +2,14 @@
 //!
 //! A reader of our own, because a document is hostile input and the crates for it put no bounds on what they unpack: this one
 //! never trusts offsets (objects are found by scanning, which also reads damaged files), and bounds nesting, objects, unpacked
-//! bytes, operators and text. It must never look at anything but text: no pictures, forms, scripts or encryption.
+//! bytes, operators, text and work: whatever is read again and again is paid for each time. It must never look at anything but text: no pictures, forms, scripts or encryption.
 
 mod file;
 
+use crate::text::Work;
 use file::{Dict, File, Leaf, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value, find, is};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// What a document says.
 #[derive(Debug, Default)]
@@ -29,6 +29,11 @@ const FORMS_DEEP_MAX: usize = 6;
 /// have room for little.
 const FONTS_MAX: usize = 4_096;
 const CODES_UNKEPT_MAX: usize = 512;
+/// What a font, a part of a list and a glyph cost that are read for it.
+const FONT_UNITS: usize = 256;
+const GLYPH_UNITS: usize = 32;
+/// Entries of a dictionary of resources that is kept while it is used.
+const RESOURCES_MAX: usize = 50_000;
 /// Operands that an operator may have; those that count have at most six.
 const OPERANDS_MAX: usize = 8;
 
@@ -36,8 +41,8 @@ const OPERANDS_MAX: usize = 8;
 ///
 /// # Errors
 /// Why it cannot be read, as the end of a sentence.
-pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Document, &'static str> {
-    let mut file = File::scan(body, deadline);
+pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
+    let mut file = File::scan(body, work);
     if file.encrypted {
         return Err("is encrypted");
     }
@@ -49,7 +54,7 @@ pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Document, &'static 
     let mut fonts = HashMap::new();
     let mut operators = 0;
     for page in pages {
-        let mut drawn = Page::new(&mut file, &mut fonts, &mut operators, deadline);
+        let mut drawn = Page::new(&mut file, &mut fonts, &mut operators);
         drawn.draw_page(&page);
         let text = std::mem::take(&mut drawn.text);
         let text = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
@@ -60,12 +65,12 @@ pub(crate) fn read(body: &[u8], deadline: Instant) -> Result<Document, &'static 
             }
             out.text.push_str(text);
         }
-        if operators >= OPERATORS_MAX || out.text.len() >= TEXT_BYTES_MAX || Instant::now() > deadline {
+        if operators >= OPERATORS_MAX || out.text.len() >= TEXT_BYTES_MAX || work.is_over() {
             out.cut = true;
             break;
         }
     }
-    out.cut |= file.unpacked >= UNPACKED_BYTES_MAX || file.codes_left == 0;
+    out.cut |= file.cut || file.unpacked >= UNPACKED_BYTES_MAX || file.codes_left == 0;
     Ok(out)
 }
 
@@ -79,13 +84,16 @@ struct Font {
     plain: Option<&'static encoding_rs::Encoding>,
     widths: HashMap<u32, f64>,
     usual_width: f64,
-    /// How many codes may be mapped or have a width.
+    /// How many codes may still be mapped or have a width; one that is named again counts again.
     room: usize,
+    /// How many were.
+    used: usize,
 }
 
 impl Font {
     fn read(file: &mut File<'_>, value: &Value, room: usize) -> Font {
         let Some(dict) = file.dict(Some(value)) else { return Font { usual_width: 500.0, ..Font::default() } };
+        file.work.spend(FONT_UNITS);
         let mut font = Font { wide: is(&dict, "Subtype", "Type0"), usual_width: 500.0, room, ..Font::default() };
         if font.wide {
             font.read_wide(file, &dict);
@@ -93,17 +101,24 @@ impl Font {
             font.read_simple(file, &dict);
         }
         if let Some((_, cmap)) = dict.get("ToUnicode").and_then(|map| file.stream(map)) {
-            font.read_map(&cmap);
+            font.read_map(&cmap, file.work);
         }
         font
     }
 
+    /// Whether another code may be looked at, which then counts.
+    fn takes_room(&mut self) -> bool {
+        let has = self.has_room();
+        self.used += usize::from(has);
+        has
+    }
+
     fn has_room(&self) -> bool {
-        self.mapped.len() + self.widths.len() < self.room
+        self.used < self.room
     }
 
     fn widen(&mut self, code: u32, width: f64) {
-        if self.has_room() {
+        if self.takes_room() {
             self.widths.insert(code, width);
         }
     }
@@ -124,11 +139,14 @@ impl Font {
         }
         let Some(Value::List(list)) = below.get("W").map(|list| file.resolved(list)) else { return };
         let mut at = 0;
-        while at + 1 < list.len() && self.has_room() {
+        while at + 1 < list.len() && self.has_room() && file.work.spend(1) {
             let first = list[at].number().unwrap_or(0.0).max(0.0) as u32;
             match file.resolved(&list[at + 1]) {
                 Value::List(widths) => {
-                    for (n, width) in (0..).zip(&widths) {
+                    for (n, width) in (0..).zip(widths.iter()) {
+                        if !self.has_room() {
+                            break;
+                        }
                         self.widen(first.saturating_add(n), width.number().unwrap_or(1_000.0));
                     }
                     at += 2;
@@ -137,6 +155,9 @@ impl Font {
                     let last = last.number().unwrap_or(0.0).max(0.0) as u32;
                     let width = list.get(at + 2).and_then(Value::number).unwrap_or(1_000.0);
                     for code in first..=last.min(first.saturating_add(65_535)) {
+                        if !self.has_room() {
+                            break;
+                        }
                         self.widen(code, width);
                     }
                     at += 3;
@@ -161,6 +182,7 @@ impl Font {
         {
             let mut code = 0;
             for value in list.iter().take(1_024) {
+                file.work.spend(GLYPH_UNITS);
                 match value {
                     Value::Number(n) => code = n.max(0.0) as u32,
                     Value::Name(name) => {
@@ -175,17 +197,23 @@ impl Font {
         }
         let first = dict.get("FirstChar").and_then(|n| file.resolved(n).number()).unwrap_or(0.0).max(0.0) as u32;
         if let Some(Value::List(widths)) = dict.get("Widths").map(|list| file.resolved(list)) {
-            for (n, width) in (0..1_024).zip(&widths) {
+            for (n, width) in (0..1_024).zip(widths.iter()) {
+                file.work.spend(1);
                 self.widen(first.saturating_add(n), file.resolved(width).number().unwrap_or(500.0));
             }
         }
     }
 
     /// Reads a `ToUnicode` map.
-    fn read_map(&mut self, cmap: &[u8]) {
+    fn read_map(&mut self, cmap: &[u8], work: &Work) {
         let mut lexer = Lexer::new(cmap, 0);
         let mut stack: Vec<Value> = Vec::new();
+        let mut before = 0;
         while let Some(value) = lexer.value(0) {
+            if !work.spend(lexer.at - before) {
+                return;
+            }
+            before = lexer.at;
             let Value::Word(word) = &value else {
                 if stack.len() < 4_096 {
                     stack.push(value);
@@ -198,6 +226,7 @@ impl Font {
                         self.wide = first.len() == 2;
                     }
                 }
+                _ if !self.has_room() => return,
                 "endbfchar" => {
                     for pair in stack.chunks(2) {
                         if let [Value::Text(code), Value::Text(text)] = pair {
@@ -218,7 +247,7 @@ impl Font {
     }
 
     fn map(&mut self, code: u32, text: String) {
-        if self.has_room() {
+        if self.takes_room() {
             self.mapped.insert(code, text);
         }
     }
@@ -229,7 +258,7 @@ impl Font {
         let codes = first..=last.min(first.saturating_add(65_535));
         match to {
             Value::List(texts) => {
-                for (code, text) in codes.zip(texts) {
+                for (code, text) in codes.zip(texts.iter()) {
                     if let Value::Text(text) = text {
                         self.map(code, utf16(text));
                     }
@@ -244,8 +273,10 @@ impl Font {
                     if !self.has_room() {
                         break;
                     }
-                    if let Some(c) = char::from_u32(u32::from(last).saturating_add(step)) {
-                        self.map(code, format!("{before}{c}"));
+                    match char::from_u32(u32::from(last).saturating_add(step)) {
+                        Some(c) => self.map(code, format!("{before}{c}")),
+                        // Numbers that are no character cost the same.
+                        None => self.used += 1,
                     }
                 }
             }
@@ -254,14 +285,14 @@ impl Font {
     }
 
     /// The text of a string, with its length in thousandths of the font's size, its characters and its blanks.
-    fn show(&self, bytes: &[u8]) -> (String, f64, usize, usize) {
+    fn show(&self, bytes: &[u8], work: &Work) -> (String, f64, usize, usize) {
         let (mut text, mut width, mut blanks) = (String::new(), 0.0, 0);
         let step = if self.wide { 2 } else { 1 };
         let codes = bytes.chunks(step);
         let count = codes.len();
         for code in codes {
             // One string may stand for far more text than it has bytes.
-            if text.len() >= TEXT_BYTES_MAX {
+            if text.len() >= TEXT_BYTES_MAX || !work.spend(0) {
                 break;
             }
             let value = number(code);
@@ -417,12 +448,29 @@ struct Drawing {
     leading: f64,
 }
 
+/// A dictionary of resources, and the one of fonts or forms in it.
+type Resources = (Rc<Dict>, Option<Rc<Dict>>);
+
+/// What resources have under a name. What was found last is kept, because pages use it for each line.
+fn named(file: &File<'_>, kept: &mut Option<Resources>, of: &Rc<Dict>, name: &str) -> Option<Rc<Dict>> {
+    if let Some((_, known)) = kept.as_ref().filter(|(resources, _)| Rc::ptr_eq(resources, of)) {
+        return known.clone();
+    }
+    let found = file.dict(of.get(name));
+    if found.as_ref().is_none_or(|found| found.len() <= RESOURCES_MAX) {
+        *kept = Some((of.clone(), found.clone()));
+    }
+    found
+}
+
 /// A page being drawn.
 struct Page<'f, 'a> {
     file: &'f mut File<'a>,
     fonts: &'f mut HashMap<u32, Rc<Font>>,
     operators: &'f mut usize,
-    deadline: Instant,
+    /// The fonts and the forms of the resources that were used last.
+    fonts_here: Option<Resources>,
+    forms_here: Option<Resources>,
     now: Drawing,
     kept: Vec<Drawing>,
     tm: Matrix,
@@ -433,12 +481,7 @@ struct Page<'f, 'a> {
 }
 
 impl<'f, 'a> Page<'f, 'a> {
-    fn new(
-        file: &'f mut File<'a>,
-        fonts: &'f mut HashMap<u32, Rc<Font>>,
-        operators: &'f mut usize,
-        deadline: Instant,
-    ) -> Self {
+    fn new(file: &'f mut File<'a>, fonts: &'f mut HashMap<u32, Rc<Font>>, operators: &'f mut usize) -> Self {
         let now = Drawing {
             ctm: IDENTITY,
             font: None,
@@ -449,18 +492,19 @@ impl<'f, 'a> Page<'f, 'a> {
             leading: 0.0,
         };
         let (tm, line) = (IDENTITY, IDENTITY);
-        Self { file, fonts, operators, deadline, now, kept: Vec::new(), tm, line, last: None, text: String::new() }
+        let (fonts_here, forms_here, kept, text) = (None, None, Vec::new(), String::new());
+        Self { file, fonts, operators, fonts_here, forms_here, now, kept, tm, line, last: None, text }
     }
 
     fn draw_page(&mut self, leaf: &Leaf) {
         let Some((contents, resources)) = self.file.open(leaf) else { return };
         let parts = match self.file.resolved(&contents) {
             Value::List(parts) => parts,
-            _ => vec![contents],
+            _ => Rc::new(vec![contents]),
         };
         let mut content = Vec::new();
         for part in parts.iter().take(10_000) {
-            if Instant::now() > self.deadline {
+            if self.file.work.is_over() {
                 break;
             }
             if let Some((_, data)) = self.file.stream(part) {
@@ -477,7 +521,12 @@ impl<'f, 'a> Page<'f, 'a> {
     fn draw(&mut self, content: &[u8], resources: &Rc<Dict>, depth: usize) {
         let mut lexer = Lexer::new(content, 0);
         let mut operands: Vec<Value> = Vec::new();
+        let mut before = 0;
         while let Some(value) = lexer.value(0) {
+            if !self.file.work.spend(lexer.at - before) {
+                return;
+            }
+            before = lexer.at;
             let Value::Word(operator) = value else {
                 if operands.len() < OPERANDS_MAX {
                     operands.push(value);
@@ -485,8 +534,7 @@ impl<'f, 'a> Page<'f, 'a> {
                 continue;
             };
             *self.operators += 1;
-            let over = *self.operators >= OPERATORS_MAX || self.text.len() >= TEXT_BYTES_MAX;
-            if over || self.operators.is_multiple_of(4_096) && Instant::now() > self.deadline {
+            if self.is_full() {
                 return;
             }
             match operator.as_str() {
@@ -505,6 +553,10 @@ impl<'f, 'a> Page<'f, 'a> {
             operands.clear();
             lexer.let_go();
         }
+    }
+
+    fn is_full(&self) -> bool {
+        *self.operators >= OPERATORS_MAX || self.text.len() >= TEXT_BYTES_MAX || self.file.work.is_over()
     }
 
     fn operate(&mut self, operator: &str, operands: &[Value]) {
@@ -542,7 +594,11 @@ impl<'f, 'a> Page<'f, 'a> {
             }
             "TJ" => {
                 let Some(Value::List(pieces)) = operands.first() else { return };
-                for piece in pieces {
+                for piece in pieces.iter() {
+                    // One list may hold as much as a page.
+                    if self.is_full() {
+                        break;
+                    }
                     match piece {
                         Value::Number(back) => self.advance(-back / 1_000.0 * self.now.size * self.now.stretch),
                         text => self.show(Some(text)),
@@ -562,12 +618,12 @@ impl<'f, 'a> Page<'f, 'a> {
         self.tm = times(&[1.0, 0.0, 0.0, 1.0, by, 0.0], &self.tm);
     }
 
-    fn choose_font(&mut self, operands: &[Value], resources: &Dict) {
+    fn choose_font(&mut self, operands: &[Value], resources: &Rc<Dict>) {
         let (Some(Value::Name(name)), Some(size)) = (operands.first(), operands.get(1).and_then(Value::number)) else {
             return;
         };
         self.now.size = size;
-        let fonts = self.file.dict(resources.get("Font"));
+        let fonts = named(self.file, &mut self.fonts_here, resources, "Font");
         let Some(value) = fonts.as_ref().and_then(|fonts| fonts.get(name)) else { return };
         let kept = if let Value::Reference(number) = value { Some(*number) } else { None };
         let kept = kept.filter(|number| self.fonts.len() < FONTS_MAX || self.fonts.contains_key(number));
@@ -578,7 +634,7 @@ impl<'f, 'a> Page<'f, 'a> {
         let room = if kept.is_some() { self.file.codes_left } else { CODES_UNKEPT_MAX };
         let font = Rc::new(Font::read(self.file, value, room));
         if let Some(number) = kept {
-            self.file.codes_left -= (font.mapped.len() + font.widths.len()).min(self.file.codes_left);
+            self.file.codes_left -= font.used.min(self.file.codes_left);
             self.fonts.insert(number, font.clone());
         }
         self.now.font = Some(font);
@@ -587,10 +643,10 @@ impl<'f, 'a> Page<'f, 'a> {
     fn form(&mut self, name: &str, resources: &Rc<Dict>, depth: usize) {
         // A form costs more than other operators.
         *self.operators += 100;
-        if depth >= FORMS_DEEP_MAX || *self.operators >= OPERATORS_MAX || Instant::now() > self.deadline {
+        if depth >= FORMS_DEEP_MAX || self.is_full() {
             return;
         }
-        let Some(objects) = self.file.dict(resources.get("XObject")) else { return };
+        let Some(objects) = named(self.file, &mut self.forms_here, resources, "XObject") else { return };
         let Some(Value::Reference(number)) = objects.get(name) else { return };
         let is_form = self.file.dict(Some(&Value::Reference(*number))).is_some_and(|dict| is(&dict, "Subtype", "Form"));
         if !is_form {
@@ -601,7 +657,7 @@ impl<'f, 'a> Page<'f, 'a> {
         let before = (self.now.clone(), self.kept.len());
         if let Some(Value::List(list)) = dict.get("Matrix") {
             let mut matrix = IDENTITY;
-            for (slot, value) in matrix.iter_mut().zip(list) {
+            for (slot, value) in matrix.iter_mut().zip(list.iter()) {
                 *slot = value.number().unwrap_or(0.0);
             }
             self.now.ctm = times(&matrix, &self.now.ctm);
@@ -613,7 +669,7 @@ impl<'f, 'a> Page<'f, 'a> {
 
     fn show(&mut self, value: Option<&Value>) {
         let (Some(Value::Text(bytes)), Some(font)) = (value, self.now.font.clone()) else { return };
-        let (text, width, chars, blanks) = font.show(bytes);
+        let (text, width, chars, blanks) = font.show(bytes, self.file.work);
         let start = times(&self.tm, &self.now.ctm);
         let (x, y) = (start[4], start[5]);
         let height = (self.now.size * (start[2] * start[2] + start[3] * start[3]).sqrt()).abs().max(0.01);
@@ -651,10 +707,10 @@ mod tests {
     use flate2::Compression;
     use flate2::write::ZlibEncoder;
     use std::io::Write;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(60)
+    fn read(body: &[u8]) -> Result<Document, &'static str> {
+        super::read(body, &Work::until(Instant::now() + Duration::from_secs(60)))
     }
 
     fn packed(data: &[u8]) -> Vec<u8> {
@@ -703,7 +759,7 @@ mod tests {
     }
 
     fn text(content: &str) -> String {
-        read(&page(content.as_bytes()), soon()).unwrap().text
+        read(&page(content.as_bytes())).unwrap().text
     }
 
     #[test]
@@ -725,7 +781,7 @@ mod tests {
         ] {
             assert_eq!(text(content), want, "{content}");
         }
-        let read = read(&page(b""), soon()).unwrap();
+        let read = read(&page(b"")).unwrap();
         assert_eq!((read.title.as_deref(), read.pages, read.cut), (Some("A (nested) tétle"), 1, false));
     }
 
@@ -747,10 +803,10 @@ mod tests {
             (6, stream(&format!("/Subtype/Form{font}/Filter/ASCII85Decode"), b"6<#'\\7Q\"P@+>P&n/M8\\L+@]o[")),
             (7, b"<</Type/Font/Subtype/TrueType>>".to_vec()),
         ];
-        assert_eq!(ascii85(b"87cURD]i,\"Ebo80~>"), b"Hello World!");
+        assert_eq!(ascii85(b"87cURD]i,\"Ebo80~>", 100), b"Hello World!");
         let mut objects = objects.to_vec();
         objects[2].1 = stream(&format!("/Subtype/Form{font}"), b"BT /F 9 Tf (in a form) Tj ET");
-        assert_eq!(read(&file(&objects, ""), soon()).unwrap().text, "in a form");
+        assert_eq!(read(&file(&objects, "")).unwrap().text, "in a form");
     }
 
     #[test]
@@ -771,7 +827,7 @@ mod tests {
             (9, differs("nine")),
             (10, differs("zero")),
         ];
-        assert_eq!(read(&file(&objects, "/Root 1 0 R"), soon()).unwrap().text, "9\n\n0\n\n88\n\n8");
+        assert_eq!(read(&file(&objects, "/Root 1 0 R")).unwrap().text, "9\n\n0\n\n88\n\n8");
     }
 
     #[test]
@@ -795,8 +851,116 @@ mod tests {
             (file(&[(1, b"<</Type/Page>>".to_vec())], "/Encrypt 5 0 R"), "is encrypted"),
             (Vec::new(), "has no pages that could be found"),
         ] {
-            assert_eq!(read(&body, soon()).unwrap_err(), want);
+            assert_eq!(read(&body).unwrap_err(), want);
         }
+    }
+
+    /// Values that were read of a document, whoever paid for them.
+    fn values(body: &[u8]) -> usize {
+        let before = file::VALUES.with(std::cell::Cell::get);
+        let _ = read(body);
+        file::VALUES.with(std::cell::Cell::get) - before
+    }
+
+    #[test]
+    fn objects_that_are_referred_to_again_and_again_do_not_multiply() {
+        let numbers = |n| format!("[{}]", "1 ".repeat(n)).into_bytes();
+        let plain = |resources: &str, content: &str, more: Vec<(u32, Vec<u8>)>| {
+            let page = format!("<</Type/Page/Contents 4 0 R/Resources<<{resources}>>>>").into_bytes();
+            file(&[vec![(2, page), (4, stream("", content.as_bytes()))], more].concat(), "")
+        };
+        let fonts: String = (0..5_000).map(|n| format!("/F{n} 9 0 R")).collect();
+        let forms: String = (0..5_000).map(|n| format!("/X{n} 9 0 R")).collect();
+        for (what, body, most) in [
+            (
+                "widths of many codes in one list",
+                plain(
+                    "/Font<</F 6 0 R>>",
+                    "/F 1 Tf (x) Tj",
+                    vec![
+                        (6, b"<</Type/Font/Subtype/Type0/DescendantFonts[7 0 R]>>".to_vec()),
+                        (7, format!("<</W[{}]>>", "0 9 0 R ".repeat(200)).into_bytes()),
+                        (9, numbers(10_000)),
+                    ],
+                ),
+                400_000,
+            ),
+            (
+                "fonts of a large dictionary",
+                plain(
+                    "/Font 5 0 R",
+                    &"/F1 1 Tf ".repeat(300),
+                    vec![(5, format!("<<{fonts}>>").into_bytes()), (9, b"<</Type/Font>>".to_vec())],
+                ),
+                20_000,
+            ),
+            (
+                "forms of a large dictionary",
+                plain(
+                    "/XObject 5 0 R",
+                    &"/X1 Do ".repeat(300),
+                    vec![(5, format!("<<{forms}>>").into_bytes()), (9, stream("/Subtype/Form", b"q Q"))],
+                ),
+                20_000,
+            ),
+        ] {
+            let read = values(&body);
+            assert!(read <= most, "{what}: {read} values");
+        }
+        // What has to be read again is paid for, so that it ends: the length of a stream, too.
+        let lengths = (100..400).map(|n| (n, b"<</X 1/Length 9 0 R>>\nstream\nx\nendstream".to_vec()));
+        let body = file(&[vec![(9, numbers(50_000))], lengths.collect()].concat(), "");
+        let before = file::VALUES.with(std::cell::Cell::get);
+        let _ = super::read(&body, &Work::late_after(1_000_000));
+        let read = file::VALUES.with(std::cell::Cell::get) - before;
+        assert!(read <= 1_100_000, "lengths: {read} values");
+    }
+
+    #[test]
+    fn a_code_that_is_named_again_takes_room_again() {
+        let font = |map: &str, widths: &str| {
+            let body = file(
+                &[
+                    (5, b"<</Type/Font/Subtype/Type0/ToUnicode 7 0 R/DescendantFonts[8 0 R]>>".to_vec()),
+                    (7, stream("", map.as_bytes())),
+                    (8, format!("<</W[{widths}]>>").into_bytes()),
+                ],
+                "",
+            );
+            let work = Work::until(Instant::now() + Duration::from_secs(60));
+            Font::read(&mut File::scan(&body, &work), &Value::Reference(5), 5_000)
+        };
+        let last = "1 beginbfchar <0001> <005A> endbfchar";
+        // The same codes; codes behind the last character; surrogates.
+        for range in ["<0000><03E7><0041>", "<0000><03E7><DBFFDFFE>", "<0000><03E7><D7FE>"] {
+            for (times, known) in [(4, Some("Z")), (6, None)] {
+                let map = format!("1 beginbfrange {range} endbfrange ").repeat(times) + last;
+                let font = font(&map, "");
+                assert_eq!(font.mapped.get(&1).map(String::as_str).filter(|to| *to == "Z"), known, "{range} {times}");
+                assert!(font.used <= 5_000);
+            }
+        }
+        for (times, width) in [(4, 7.0), (6, 5.0)] {
+            let font = font("", &("0 999 5 ".repeat(times) + "0 [7]"));
+            assert_eq!(font.widths.get(&0), Some(&width), "{times}");
+        }
+    }
+
+    #[test]
+    fn one_list_of_strings_is_bounded_as_a_page_is() {
+        let pieces = "(AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA)".repeat(5_000);
+        let content = format!("/F 1 Tf [{pieces}] TJ");
+        let body = file(
+            &[
+                (2, b"<</Type/Page/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>".to_vec()),
+                (4, stream("/Filter/FlateDecode", &packed(content.as_bytes()))),
+                (5, b"<</Type/Font/ToUnicode 7 0 R>>".to_vec()),
+                (7, stream("", format!("1 beginbfchar <41> <{}> endbfchar", "4E00".repeat(32)).as_bytes())),
+            ],
+            "",
+        );
+        let read = read(&body).unwrap();
+        assert!(read.cut && read.text.len() < TEXT_BYTES_MAX + 8_192, "{}", read.text.len());
     }
 
     #[test]
@@ -867,8 +1031,15 @@ mod tests {
         ];
         for (n, body) in documents.into_iter().enumerate() {
             let worker = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
-                let deadline = Instant::now() + Duration::from_secs(2);
-                read(&body, deadline).map(|document| document.text.len())
+                for time in [0, 1_000_000] {
+                    let work = Work::late_after(time);
+                    let _ = super::read(&body, &work);
+                    // As far as a look at the clock may be away: a value as long as the document, a stream to unpack.
+                    let most = time + 10 * body.len() + STREAM_BYTES_MAX / 4;
+                    assert!(work.spent() <= most, "{} of {most} for {time}", work.spent());
+                }
+                let work = Work::until(Instant::now() + Duration::from_secs(2));
+                super::read(&body, &work).map(|document| document.text.len())
             });
             let length = worker.unwrap().join().unwrap_or_else(|_| panic!("document {n}"));
             assert!(length.unwrap_or(0) <= TEXT_BYTES_MAX + STREAM_BYTES_MAX, "document {n}");

@@ -30,6 +30,10 @@ pub(crate) const BYTES_MAX: usize = 500 << 10;
 const RULES_MAX: usize = 20_000;
 const PATTERN_BYTES_MAX: usize = 2_048;
 const SHOWN_BYTES_MAX: usize = 2_000;
+/// Bytes that are compared to find out about one address: many rules with `*`, for a long address, would keep everybody waiting.
+const COMPARED_BYTES_MAX: usize = 16 << 20;
+/// What is shown where that is not enough.
+const TOO_MANY: &str = "# There are too many rules to hold so long an address against; it is taken as refused.";
 
 impl Robots {
     /// Reads a file; `whole` shows all of it where a group refuses, as the published server does.
@@ -85,8 +89,14 @@ impl Robots {
     /// The group that forbids, when the rules of all groups for this token do.
     fn verdict(&self, token: &str, path: &str) -> Option<&str> {
         let mut best: Option<(usize, bool, &Group)> = None;
+        let mut left = COMPARED_BYTES_MAX;
         for group in self.groups.iter().filter(|group| group.is_for(token)) {
-            for rule in group.rules.iter().filter(|rule| rule.covers(path)) {
+            for rule in &group.rules {
+                let Some(rest) = left.checked_sub(rule.cost(path)) else { return Some(TOO_MANY) };
+                left = rest;
+                if !rule.covers(path) {
+                    continue;
+                }
                 let weight = (rule.pattern.len(), rule.allow);
                 if best.is_none_or(|(length, allow, _)| weight > (length, allow)) {
                     best = Some((weight.0, weight.1, group));
@@ -112,6 +122,11 @@ impl Group {
 }
 
 impl Rule {
+    /// About how many bytes are compared to find out whether it covers a path.
+    fn cost(&self, path: &str) -> usize {
+        self.pattern.len() + if self.pattern.contains('*') { path.len() } else { 0 }
+    }
+
     /// `*` is any run of characters, `$` at the end the end of the path.
     fn covers(&self, path: &str) -> bool {
         let (pattern, ends) = match self.pattern.strip_suffix('$') {
@@ -305,5 +320,10 @@ mod tests {
         let wide = format!("User-agent: *\n{}", "Disallow: /yyyyyyyyyyyyyyyyyyyy\n".repeat(9_000));
         let robots = Robots::parse(&(wide + "Disallow: /x\n"), false);
         assert!(robots.refuses(&tokens("x"), "/x").is_some_and(|shown| shown.len() <= SHOWN_BYTES_MAX));
+        // Twenty thousand rules for an address of 48 KiB are a gigabyte to compare: refused, and said so.
+        let robots = Robots::parse(&format!("User-agent: *\n{}", "Disallow:*bc*d\n".repeat(20_000)), false);
+        let long = format!("/{}", "b".repeat(48 << 10));
+        assert_eq!(robots.refuses(&tokens("x"), &long), Some(TOO_MANY));
+        assert_eq!(robots.refuses(&tokens("x"), &long[..100]), None);
     }
 }

@@ -1,7 +1,101 @@
-//! From bytes to text: what a body is, which characters it is made of, and how JSON is laid out.
+//! From bytes to text: what a body is, which characters it is made of, how JSON is laid out, and how much work all of it may be.
 
 use encoding_rs::Encoding;
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::time::Instant;
+
+/// How much work a conversion may be: until when, and how many units in this part of it. A unit is about a byte that is looked
+/// at. Whatever a page can make longer than the page is spends from it, and ends when there is no more.
+#[derive(Debug)]
+pub(crate) struct Work {
+    deadline: Instant,
+    left: Cell<usize>,
+    over: Cell<bool>,
+    late: Cell<bool>,
+    /// Units since the last look at the clock.
+    unseen: Cell<usize>,
+    #[cfg(test)]
+    spent: Cell<usize>,
+    /// In place of the clock: the time is up when so much was spent.
+    #[cfg(test)]
+    late_after: usize,
+}
+
+/// Units between two looks at the clock: well below a millisecond.
+const LOOK_UNITS: usize = 8 << 10;
+
+impl Work {
+    pub(crate) fn until(deadline: Instant) -> Self {
+        let (left, unseen) = (Cell::new(usize::MAX), Cell::new(LOOK_UNITS));
+        Work {
+            deadline,
+            left,
+            over: Cell::new(false),
+            late: Cell::new(false),
+            unseen,
+            #[cfg(test)]
+            spent: Cell::new(0),
+            #[cfg(test)]
+            late_after: usize::MAX,
+        }
+    }
+
+    /// Work whose time is up when so much was spent.
+    #[cfg(test)]
+    pub(crate) fn late_after(units: usize) -> Self {
+        let deadline = Instant::now() + std::time::Duration::from_secs(3_600);
+        Work { late_after: units, ..Work::until(deadline) }
+    }
+
+    /// Begins another part of the work, which may take so many units.
+    pub(crate) fn begin(&self, units: usize) {
+        self.left.set(units);
+        self.over.set(false);
+    }
+
+    /// Spends units; `false` when there are no more, or the time is up.
+    pub(crate) fn spend(&self, units: usize) -> bool {
+        let units = units.saturating_add(1);
+        #[cfg(test)]
+        self.spent.set(self.spent.get().saturating_add(units));
+        match self.left.get().checked_sub(units) {
+            Some(left) => self.left.set(left),
+            None => self.over.set(true),
+        }
+        self.unseen.set(self.unseen.get().saturating_add(units));
+        if self.unseen.get() >= LOOK_UNITS {
+            self.unseen.set(0);
+            self.is_late();
+        }
+        !self.is_over()
+    }
+
+    /// Whether nothing may be spent any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get() || self.late.get()
+    }
+
+    /// Whether the time is up, as a look at the clock says.
+    pub(crate) fn is_late(&self) -> bool {
+        #[cfg(test)]
+        if self.spent.get() > self.late_after {
+            self.late.set(true);
+        }
+        self.late.set(self.late.get() || Instant::now() > self.deadline);
+        self.late.get()
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Everything that was spent.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> usize {
+        self.spent.get()
+    }
+}
 
 /// What a body is, by its type and its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

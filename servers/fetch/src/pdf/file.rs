@@ -1,10 +1,10 @@
 //! The objects of a PDF file: found by scanning, unpacked within bounds.
 
+use crate::text::Work;
 use flate2::read::ZlibDecoder;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::rc::Rc;
-use std::time::Instant;
 
 const DEPTH_MAX: usize = 40;
 const OBJECTS_MAX: usize = 300_000;
@@ -18,6 +18,15 @@ pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 const CODES_MAX: usize = 300_000;
 pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
 const PAGES_MAX: usize = 5_000;
+/// What finding the objects may cost, and what drawing the pages may, beside eight times the length of the file: as much as may
+/// be unpacked. A unit is a byte that is read as a value; what costs less counts for a part of one.
+const WORK_MORE: usize = UNPACKED_BYTES_MAX;
+/// Bytes that are copied, searched and unpacked for a unit.
+const COPIED_EACH: usize = 64;
+const SEARCHED_EACH: usize = 16;
+const UNPACKED_EACH: usize = 8;
+/// What an object costs beside its bytes.
+const OBJECT_UNITS: usize = 16;
 
 pub(super) type Dict = BTreeMap<String, Value>;
 
@@ -27,7 +36,7 @@ pub(super) enum Value {
     Number(f64),
     Name(String),
     Text(Vec<u8>),
-    List(Vec<Value>),
+    List(Rc<Vec<Value>>),
     Dict(Rc<Dict>),
     Reference(u32),
     /// An operator of a content stream, or another bare word.
@@ -76,6 +85,12 @@ fn is_end(b: u8) -> bool {
     is_blank(b) || b"()<>[]{}/%".contains(&b)
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Values that this thread read.
+    pub(super) static VALUES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl<'a> Lexer<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at, values: 0, held: 0 }
@@ -106,6 +121,8 @@ impl<'a> Lexer<'a> {
 
     /// The next value; `None` at the end, or where nothing can be read.
     pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
+        #[cfg(test)]
+        VALUES.with(|values| values.set(values.get() + 1));
         self.values += 1;
         self.held += usize::from(depth > 0);
         if depth > DEPTH_MAX || self.values > VALUES_MAX || self.held > HELD_VALUES_MAX {
@@ -135,7 +152,7 @@ impl<'a> Lexer<'a> {
                         Some(_) => list.push(self.value(depth + 1)?),
                     }
                 }
-                Some(Value::List(list))
+                Some(Value::List(Rc::new(list)))
             }
             b'+' | b'-' | b'.' | b'0'..=b'9' => Some(self.number_or_reference()),
             b']' | b'>' | b')' | b'{' | b'}' => {
@@ -300,11 +317,12 @@ pub(super) struct File<'a> {
     pub(super) encrypted: bool,
     packed: HashMap<u32, Rc<Vec<u8>>>,
     pub(super) unpacked: usize,
+    /// Whether finding the objects ended before the file did.
+    pub(super) cut: bool,
     /// Codes of fonts that may still be kept.
     pub(super) codes_left: usize,
-    /// Bytes that were read as objects, some of them again and again.
-    read: usize,
-    deadline: Instant,
+    /// What all of it may cost: objects are read again whenever something refers to them.
+    pub(super) work: &'a Work,
 }
 
 /// A page, and the one above it whose resources it inherits. They are references and not read yet, so that thousands of them
@@ -315,7 +333,9 @@ pub(super) struct Leaf {
 }
 
 impl<'a> File<'a> {
-    pub(super) fn scan(bytes: &'a [u8], deadline: Instant) -> Self {
+    pub(super) fn scan(bytes: &'a [u8], work: &'a Work) -> Self {
+        let most = bytes.len().saturating_mul(8) + WORK_MORE;
+        work.begin(most);
         let mut file = File {
             bytes,
             places: HashMap::new(),
@@ -325,9 +345,9 @@ impl<'a> File<'a> {
             encrypted: false,
             packed: HashMap::new(),
             unpacked: 0,
+            cut: false,
             codes_left: CODES_MAX,
-            read: 0,
-            deadline,
+            work,
         };
         let mut at = 0;
         while let Some(found) = find(&bytes[at..], b"obj") {
@@ -340,7 +360,7 @@ impl<'a> File<'a> {
             file.places.insert(number, Place::At(at));
             let mut lexer = Lexer::new(bytes, at);
             let value = lexer.value(0);
-            file.read += lexer.at - at;
+            work.spend(lexer.at - at);
             let Some(Value::Dict(dict)) = value else { continue };
             let end = lexer.at;
             if let Some(data) = stream_start(bytes, end) {
@@ -363,16 +383,18 @@ impl<'a> File<'a> {
             if let Some(Value::Dict(dict)) = lexer.value(0) {
                 file.note_trailer(&dict);
             }
-            file.read += lexer.at - at;
+            work.spend(lexer.at - at);
         }
+        // What is drawn of a file that was not looked at to its end is a part.
+        file.cut = work.is_over();
+        work.begin(most);
         file
     }
 
     /// Whether scanning should end. Objects that do not end, and those that are said to be at one place, overlap; reading them
     /// all again and again has an end too.
     fn is_enough(&self) -> bool {
-        let again = self.read > self.bytes.len().saturating_mul(8) + UNPACKED_BYTES_MAX;
-        again || self.places.len() >= OBJECTS_MAX || Instant::now() > self.deadline
+        self.work.is_over() || self.places.len() >= OBJECTS_MAX
     }
 
     fn note(&mut self, number: u32, dict: &Dict) {
@@ -396,7 +418,7 @@ impl<'a> File<'a> {
         let rest = &self.bytes[data.min(self.bytes.len())..];
         let said = match dict.get("Length") {
             Some(Value::Reference(number)) => match self.places.get(number) {
-                Some(Place::At(at)) => Lexer::new(self.bytes, *at).value(0).and_then(|value| value.number()),
+                Some(Place::At(_)) => self.object(*number).and_then(|(value, _)| value.number()),
                 _ => None,
             },
             other => other.and_then(Value::number),
@@ -407,7 +429,9 @@ impl<'a> File<'a> {
         {
             return said;
         }
-        find(rest, b"endstream").unwrap_or(rest.len())
+        let length = find(rest, b"endstream").unwrap_or(rest.len());
+        self.work.spend(length / SEARCHED_EACH);
+        length
     }
 
     /// Finds the objects in an object stream.
@@ -431,32 +455,47 @@ impl<'a> File<'a> {
             if let Some(Value::Dict(dict)) = inside.value(0) {
                 self.note(inner, &dict);
             }
-            self.read += inside.at.saturating_sub(place);
+            self.work.spend(inside.at.saturating_sub(place));
         }
         self.packed.insert(number, content);
     }
 
-    /// The object of this number, with where its data begins if it is a stream.
+    /// The object of this number, with where its data begins if it is a stream; `None` when the work is over.
     fn object(&self, number: u32) -> Option<(Value, Option<usize>)> {
-        match *self.places.get(&number)? {
-            Place::At(at) => {
-                let mut lexer = Lexer::new(self.bytes, at);
-                let value = lexer.value(0)?;
-                Some((value, stream_start(self.bytes, lexer.at)))
-            }
+        if self.work.is_over() {
+            return None;
+        }
+        let (bytes, at) = match *self.places.get(&number)? {
+            Place::At(at) => (self.bytes, at),
             Place::Within(stream, at) => {
                 let content = self.packed.get(&stream)?;
-                Some((Lexer::new(content, at.min(content.len())).value(0)?, None))
+                (content.as_slice(), at.min(content.len()))
             }
-        }
+        };
+        let mut lexer = Lexer::new(bytes, at);
+        let value = lexer.value(0);
+        self.work.spend(OBJECT_UNITS + lexer.at - at);
+        let outside = bytes.len() == self.bytes.len() && std::ptr::eq(bytes, self.bytes);
+        let data = if outside { stream_start(bytes, lexer.at) } else { None };
+        Some((value?, data))
     }
 
     /// The value itself, or what it refers to.
     pub(super) fn resolved(&self, value: &Value) -> Value {
         let mut value = value.clone();
         for _ in 0..8 {
-            let Value::Reference(number) = value else { return value };
-            value = self.object(number).map_or(Value::Null, |(value, _)| value);
+            match value {
+                Value::Reference(number) => value = self.object(number).map_or(Value::Null, |(value, _)| value),
+                Value::Name(ref text) | Value::Word(ref text) => {
+                    self.work.spend(text.len() / COPIED_EACH);
+                    return value;
+                }
+                Value::Text(ref text) => {
+                    self.work.spend(text.len() / COPIED_EACH);
+                    return value;
+                }
+                value => return value,
+            }
         }
         Value::Null
     }
@@ -477,15 +516,21 @@ impl<'a> File<'a> {
     fn unpack(&mut self, dict: &Dict, data: usize, length: usize) -> Vec<u8> {
         let listed = |value: Option<Value>| match value {
             Some(Value::List(list)) => list,
-            Some(Value::Null) | None => Vec::new(),
-            Some(one) => vec![one],
+            Some(Value::Null) | None => Rc::default(),
+            Some(one) => Rc::new(vec![one]),
         };
         let filters = listed(dict.get("Filter").map(|value| self.resolved(value)));
         let parameters = listed(dict.get("DecodeParms").map(|value| self.resolved(value)));
+        if !self.work.spend(length / COPIED_EACH) {
+            return Vec::new();
+        }
         let mut content = self.bytes.get(data..data + length).unwrap_or_default().to_vec();
         for (n, filter) in filters.iter().take(4).enumerate() {
             let most = STREAM_BYTES_MAX.min(UNPACKED_BYTES_MAX.saturating_sub(self.unpacked));
             let parameters = parameters.get(n).and_then(|value| self.dict(Some(value)));
+            if !self.work.spend(content.len() / UNPACKED_EACH) {
+                return Vec::new();
+            }
             content = match self.resolved(filter).name() {
                 Some("FlateDecode" | "Fl") => {
                     let mut out = Vec::new();
@@ -498,9 +543,10 @@ impl<'a> File<'a> {
                     let closed = [b"<", &content[..], b">"].concat();
                     Lexer::new(&closed, 0).hex()
                 }
-                Some("ASCII85Decode" | "A85") => ascii85(&content),
+                Some("ASCII85Decode" | "A85") => ascii85(&content, most),
                 _ => return Vec::new(),
             };
+            self.work.spend(content.len() / UNPACKED_EACH);
             self.unpacked += content.len();
         }
         content
@@ -536,14 +582,15 @@ impl<'a> File<'a> {
                 let Some(dict) = self.dict(Some(&node)) else { continue };
                 let kids = dict.get("Kids").map(|kids| self.resolved(kids));
                 if let (Some(Value::List(kids)), true) = (kids, depth < DEPTH_MAX) {
+                    self.work.spend(kids.len());
                     let above = if dict.contains_key("Resources") { Some(node) } else { above };
                     let room = PAGES_MAX.saturating_sub(stack.len());
-                    let kids: Vec<Value> = kids.into_iter().filter(Value::is_light).take(room).collect();
+                    let kids: Vec<Value> = kids.iter().filter(|kid| kid.is_light()).take(room).cloned().collect();
                     stack.extend(kids.into_iter().rev().map(|kid| (kid, above.clone(), depth + 1)));
                 } else if found.len() < PAGES_MAX && depth > 0 {
                     found.push(Leaf { page: node, above });
                 }
-                if Instant::now() > self.deadline {
+                if self.work.is_over() {
                     break;
                 }
             }
@@ -705,10 +752,10 @@ pub(super) fn lzw(data: &[u8], most: usize) -> Vec<u8> {
     out
 }
 
-pub(super) fn ascii85(data: &[u8]) -> Vec<u8> {
+pub(super) fn ascii85(data: &[u8], most: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut group: Vec<u32> = Vec::new();
-    let mut write = |group: &[u32]| {
+    let write = |out: &mut Vec<u8>, group: &[u32]| {
         let mut value: u32 = 0;
         for n in 0..5 {
             value = value.wrapping_mul(85).wrapping_add(group.get(n).copied().unwrap_or(84));
@@ -718,19 +765,22 @@ pub(super) fn ascii85(data: &[u8]) -> Vec<u8> {
     for byte in data {
         match byte {
             b'~' => break,
-            b'z' if group.is_empty() => write(&[0; 5]),
+            b'z' if group.is_empty() => write(&mut out, &[0; 5]),
             b'!'..=b'u' => {
                 group.push(u32::from(byte - b'!'));
                 if group.len() == 5 {
-                    write(&group);
+                    write(&mut out, &group);
                     group.clear();
                 }
             }
             _ => {}
         }
+        if out.len() >= most {
+            break;
+        }
     }
     if group.len() > 1 {
-        write(&group);
+        write(&mut out, &group);
     }
     out
 }
