@@ -8,34 +8,37 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The memory file; `~/` is expanded, relative paths start at the working directory. `None` is the default file, or the
-    /// one of `scope`. It can never be chosen by a tool call.
+    /// one of `scope`. It can never be chosen by a tool call. Default `None`.
     pub file: Option<PathBuf>,
     /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths mean something else to the published server;
-    /// [`Memory::open`](crate::Memory::open) then says so.
+    /// [`Memory::open`](crate::Memory::open) then says so. Default `false`.
     pub file_of_published: bool,
-    /// A memory of its own beside the default one, for a project or a purpose. Not together with `file`.
+    /// A memory of its own beside the default one, for a project or a purpose. Not together with `file`. Default none.
     pub scope: Option<String>,
-    /// The directory for data of programs, in which `mcp-memory/` is made. `None` asks the process's environment.
+    /// The directory for data of programs, in which `mcp-memory/` is made. `None`, the default, asks the process's
+    /// environment.
     pub data_home: Option<PathBuf>,
-    /// A memory file whose contents are added at start. What is there already is not added again.
+    /// A memory file whose contents are added at start, `~/` expanded. What is there already is not added again. Default none.
     pub import: Option<PathBuf>,
-    /// Most entities; at that number creating more is refused.
+    /// Most entities; at that number creating more is refused. Default 50,000.
     pub max_entities: usize,
-    /// Most bytes of the file; a change that would make it larger is refused, and a larger file is not opened.
+    /// Most bytes of the file; a change that would make it larger is refused, and a larger file is not opened. Default 64 MiB.
     pub max_file_bytes: u64,
     /// How many backups are kept as `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change when there is none
-    /// or the newest is more than a day old. 0 makes none.
+    /// or the newest is more than a day old. 0 makes none. Default 3.
     pub backup: u32,
     /// How many changes `memory_history` lists and `memory_undo` can undo; they are kept in `FILE.history`, with what was
-    /// deleted. 0 keeps none.
+    /// deleted. 0 keeps none. Default 200.
     pub history: usize,
     /// Whether it is kept in `FILE.times` when entities were created and changed. The memory file itself holds no times.
+    /// Default `true`.
     pub timestamps: bool,
-    /// Bytes of records that one answer holds before it is cut. 0 never cuts, as published.
+    /// Bytes of records that the text of one answer holds before it is cut, and its structured content too. What is around
+    /// them comes on top, and warnings of a quarter as many bytes. 0 never cuts, as published. Default 100,000.
     pub max_result_bytes: usize,
-    /// How long a change waits for another one, in this process or another, before it is given up.
+    /// How long a change waits for another one, in this process or another, before it is given up. Default 15 s.
     pub lock_wait: Duration,
-    /// Which tools are offered and under which names.
+    /// Which tools are offered and under which names. Default: all, under their own.
     pub tools: ToolChoice,
 }
 
@@ -90,22 +93,16 @@ impl Config {
 
     /// The file as an absolute path, and whether it is one that we chose ourselves (the default or a scope's).
     pub(crate) fn path(&self) -> Result<(PathBuf, bool), Fault> {
-        let from_process = |name: &str| std::env::var(name).ok();
-        let vars = Vars::new(&from_process);
         match (&self.file, &self.scope) {
             (Some(_), Some(_)) => Err(Fault::new("Both a file and a scope are configured")
                 .hint("A scope is a file in the default place: leave out one of the two.")),
             (Some(file), None) => {
-                let file = match (file.strip_prefix("~"), home(vars)) {
-                    (Ok(rest), Some(home)) => home.join(rest),
-                    _ => file.clone(),
-                };
-                let path = std::path::absolute(&file)
+                let path = std::path::absolute(expanded(file)?)
                     .map_err(|_| Fault::new(format!("Not usable as a memory file: {}", file.display())))?;
                 Ok((path, false))
             }
             (None, scope) => {
-                let home = self.data_home.clone().or_else(|| data_home(vars));
+                let home = self.data_home.clone().or_else(|| data_home(Vars::new(&from_process)));
                 let home = home.ok_or_else(|| {
                     Fault::new("There is no directory for the memory file")
                         .hint("Set HOME or XDG_DATA_HOME, or name the file with --file.")
@@ -126,6 +123,28 @@ fn scope_ok(scope: &str) -> bool {
     (1..=64).contains(&scope.len())
         && scope.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
         && !scope.starts_with('.')
+}
+
+fn from_process(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The path with `~` replaced by the user's home directory. A directory of that name is never meant: it would be made where
+/// the server happens to be started, and nobody would look there.
+pub(crate) fn expanded(path: &Path) -> Result<PathBuf, Fault> {
+    if let Ok(rest) = path.strip_prefix("~") {
+        let home = home(Vars::new(&from_process));
+        let home = home.ok_or_else(|| {
+            Fault::new(format!("There is no home directory for {}", path.display()))
+                .hint("Set HOME (on Windows USERPROFILE), or write the path out.")
+        })?;
+        return Ok(home.join(rest));
+    }
+    if path.to_string_lossy().starts_with('~') && !path.exists() {
+        return Err(Fault::new(format!("{} names another user's home directory", path.display()))
+            .hint("Write the path out, or put ./ before a name that begins with ~."));
+    }
+    Ok(path.to_owned())
 }
 
 fn home(vars: Vars<'_>) -> Option<PathBuf> {

@@ -376,7 +376,7 @@ impl Times {
         match self.known.get(name) {
             // Which of two entities of one name is meant nobody knows.
             Some(_) if graph.is_there_twice(name) => Last::Unknown,
-            Some(known) if known.line == fingerprint(&item.record.line) => Last::At(known.updated),
+            Some(known) if known.line == fingerprint(&*item.record.line) => Last::At(known.updated),
             Some(known) => Last::After(known.updated),
             None => Last::Unknown,
         }
@@ -506,9 +506,10 @@ fn name_of(line: &str) -> Option<String> {
     serde_json::from_str::<Named>(line).ok().map(|named| named.name)
 }
 
-/// Tells one line from another (FNV-1a). It is in files, so it must stay the same in every build.
-fn fingerprint(line: &str) -> u64 {
-    line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Tells one text from another (FNV-1a). It is in files, so it must stay the same in every build.
+pub(crate) fn fingerprint(text: impl AsRef<[u8]>) -> u64 {
+    let one = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    text.as_ref().iter().fold(0xcbf2_9ce4_8422_2325, one)
 }
 
 fn now() -> u64 {

@@ -70,7 +70,7 @@ impl Memory {
                 return Err(Fault::new("Nothing can be imported into a read-only memory")
                     .hint("Leave out --import or --read-only."));
             }
-            let other = store::read_foreign(source, config.max_file_bytes)?;
+            let other = store::read_foreign(&config::expanded(source)?, config.max_file_bytes)?;
             let done =
                 store.change("import", Instant::now() + config.lock_wait, |edit| Ok(ops::import(edit, &other)))?;
             warnings.extend(done.warnings);

@@ -7,7 +7,7 @@ use crate::search::{Hit, Query};
 use linchpin_kit::{Fault, Paging, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -325,64 +325,88 @@ pub(crate) struct Part {
     pub(crate) entities: Vec<Entity>,
     pub(crate) relations: Vec<Relation>,
     pub(crate) paging: Paging,
-    pub(crate) warnings: Vec<String>,
+    /// What is left out of a record that is too large for an answer of its own, or was left to this answer.
+    pub(crate) cut: Option<String>,
 }
 
-/// Cuts a graph: from `cursor` on, at most `most` records and about `bytes_max` bytes of them (0 is no bound). There is
-/// always at least one; if it alone is too large, some of its observations are left out, with a warning.
-pub(crate) fn part<E, R>(
-    entities: &[E],
-    relations: &[R],
-    cursor: Option<&str>,
-    most: usize,
-    bytes_max: usize,
-) -> Result<Part, Fault>
+/// How much an answer may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Records.
+    pub(crate) most: usize,
+    /// Bytes of their text, which is indented; that of programs is shorter. 0 is no bound.
+    pub(crate) bytes_max: usize,
+    /// Bytes that are added to each entity.
+    pub(crate) beside: usize,
+}
+
+/// Cuts a graph: from `cursor` on, as much as there is room for. There is always at least one record; an entity that alone is
+/// too large is shown in several answers, each with some of its observations.
+pub(crate) fn part<E, R>(entities: &[E], relations: &[R], cursor: Option<&str>, room: Room) -> Result<Part, Fault>
 where
     E: Borrow<Item<Entity>>,
     R: Borrow<Item<Relation>>,
 {
+    let Room { most, bytes_max, beside } = room;
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
-    let (from_entity, from_relation) = start(cursor)?;
-    let (mut part, mut bytes, mut count) = (Part { first: from_entity, ..Part::default() }, 0_usize, 0_usize);
-    let mut room = |line: &str| {
-        bytes = bytes.saturating_add(line.len());
+    let from = start(cursor)?;
+    let (mut part, mut bytes, mut count) = (Part { first: from.entity, ..Part::default() }, 0_usize, 0_usize);
+    let mut fits = |size: usize| {
+        bytes = bytes.saturating_add(size);
         count += 1;
         count == 1 || count <= most && bytes <= bytes_max
     };
-    for (at, item) in entities.iter().map(Borrow::borrow).enumerate().skip(from_entity) {
-        if !room(&item.record.line) {
+    let size = |bytes: &dyn Fn() -> usize| if bytes_max == usize::MAX { 0 } else { bytes() };
+    for (at, item) in entities.iter().map(Borrow::borrow).enumerate().skip(from.entity) {
+        let all = item.value().observations.len();
+        let skipped = if at == from.entity { from.observation.min(all) } else { 0 };
+        let entity = match skipped {
+            0 => Cow::Borrowed(item.value()),
+            _ => Cow::Owned(Entity { observations: item.value().observations[skipped..].to_vec(), ..item.value().clone() }),
+        };
+        let size = size(&|| indented(&*entity, 2) + beside);
+        if !fits(size) {
             part.paging = Paging::more(format!("e{at}"));
             return Ok(part);
         }
-        if item.record.line.len() > bytes_max {
-            let (shorter, left_out) = shorten(item.value(), bytes_max);
-            part.warnings.push(too_large(&item.value().observations, left_out));
+        if size > bytes_max {
+            let (shorter, whole) = shorten(&entity, bytes_max.saturating_sub(beside));
+            let next = skipped + whole.max(1);
+            part.cut = Some(format!(
+                "An entity is too large for one answer: of its {all} observations these are {} from number {} on, a long one \
+                 in part.",
+                shorter.observations.len(),
+                skipped + 1
+            ));
             part.entities.push(shorter);
-        } else {
-            part.entities.push(item.value().clone());
+            part.paging = match next < all {
+                true => Paging::more(format!("e{at}.{next}")),
+                false if at + 1 < entities.len() => Paging::more(format!("e{}", at + 1)),
+                false if relations.is_empty() => Paging { truncated: true, next_cursor: None },
+                false => Paging::more("r0"),
+            };
+            return Ok(part);
         }
+        if skipped > 0 {
+            part.cut = Some(format!("Of the first entity these are the observations from number {} on.", skipped + 1));
+        }
+        part.entities.push(entity.into_owned());
     }
-    for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(from_relation) {
-        if !room(&item.record.line) {
+    for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(from.relation) {
+        let size = size(&|| indented(item.value(), 2));
+        if !fits(size) {
             part.paging = Paging::more(format!("r{at}"));
             return Ok(part);
         }
-        if item.record.line.len() > bytes_max {
-            part.warnings.push("A relation is too large for one answer: its names are cut.".to_owned());
+        if size > bytes_max {
+            part.cut = Some("A relation is too large for one answer: its names are cut.".to_owned());
+            part.paging.truncated = true;
             part.relations.push(item.value().shortened(bytes_max));
         } else {
             part.relations.push(item.value().clone());
         }
     }
     Ok(part)
-}
-
-fn too_large(observations: &[String], left_out: usize) -> String {
-    format!(
-        "An entity is too large for one answer: {left_out} of its {} observations are left out or cut. Find them with \
-         memory_search.",
-        observations.len()
-    )
 }
 
 /// One of the things that a change answers with.
@@ -407,9 +431,10 @@ impl Piece for Relation {
 impl Piece for AddedObservations {
     fn shortened(&self, bytes_max: usize) -> Self {
         let name = fitting(&self.entity_name, bytes_max / 2);
+        let room = bytes_max.saturating_sub(written(&name));
         AddedObservations {
             entity_name: name.to_owned(),
-            added_observations: first_of(&self.added_observations, bytes_max - name.len()),
+            added_observations: first_of(&self.added_observations, room),
         }
     }
 }
@@ -419,7 +444,7 @@ impl Piece for AddedObservations {
 pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Option<usize>) {
     let mut bytes = 0_usize;
     let fits = |value: &T| {
-        bytes = bytes.saturating_add(written(value));
+        bytes = bytes.saturating_add(indented(value, 1));
         bytes <= bytes_max
     };
     if bytes_max == 0 {
@@ -434,22 +459,38 @@ pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Op
     (values, Some(all))
 }
 
+/// Counts bytes and line feeds.
+#[derive(Default)]
+struct Count {
+    bytes: usize,
+    lines: usize,
+}
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len();
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Bytes of something as JSON.
 fn written(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
+    let mut count = Count::default();
     // Strings and lists of strings always have a JSON form, and counting does not fail.
     let _ = serde_json::to_writer(&mut count, value);
-    count.0
+    count.bytes
+}
+
+/// Bytes of something in JSON that is indented, inside of `depth` lists and objects, with what divides it from the next.
+fn indented(value: &impl Serialize, depth: usize) -> usize {
+    let mut count = Count::default();
+    let _ = serde_json::to_writer_pretty(&mut count, value);
+    count.bytes + (count.lines + 1) * 2 * depth + 2
 }
 
 /// The beginning of a text that takes at most `bytes_max` bytes as JSON.
@@ -466,11 +507,15 @@ fn fitting(text: &str, bytes_max: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// The first texts that take at most `bytes_max` bytes as JSON, at least the beginning of one.
+/// Bytes that a text takes in an indented list beyond its own, and an entity beyond its texts.
+const LINE_BYTES: usize = 12;
+const ENTITY_BYTES: usize = 100;
+
+/// The first texts that take at most `bytes_max` bytes in an indented list, at least the beginning of one.
 fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
     let mut room = bytes_max;
     let fits = |text: &&String| {
-        let left = room.checked_sub(written(text) + 1);
+        let left = room.checked_sub(written(text) + LINE_BYTES);
         room = left.unwrap_or_default();
         left.is_some()
     };
@@ -481,13 +526,27 @@ fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
     }
 }
 
-/// Where a cursor points: at an entity and all relations behind, or at a relation.
-fn start(cursor: Option<&str>) -> Result<(usize, usize), Fault> {
-    let Some(cursor) = cursor else { return Ok((0, 0)) };
+/// Where a cursor points: at an entity, its observations from one on, and all relations behind, or at a relation.
+#[derive(Debug, Default)]
+struct Start {
+    entity: usize,
+    observation: usize,
+    relation: usize,
+}
+
+fn start(cursor: Option<&str>) -> Result<Start, Fault> {
+    let Some(cursor) = cursor else { return Ok(Start::default()) };
     let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
     let place = match cursor.split_at_checked(1) {
-        Some(("e", at)) => number(at).map(|at| (at, 0)),
-        Some(("r", at)) => number(at).map(|at| (usize::MAX, at)),
+        Some(("e", at)) => {
+            let (entity, observation) = at.split_once('.').unwrap_or((at, "0"));
+            number(entity).zip(number(observation)).map(|(entity, observation)| Start {
+                entity,
+                observation,
+                relation: 0,
+            })
+        }
+        Some(("r", at)) => number(at).map(|relation| Start { entity: usize::MAX, relation, ..Start::default() }),
         _ => None,
     };
     place.ok_or_else(|| {
@@ -496,15 +555,14 @@ fn start(cursor: Option<&str>) -> Result<(usize, usize), Fault> {
     })
 }
 
-/// The entity with as many observations as fit, and how many are left out or cut.
+/// The entity with as many observations as fit, and how many of them are whole.
 fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
     let name = fitting(&entity.name, bytes_max / 3);
     let entity_type = fitting(&entity.entity_type, bytes_max / 3);
-    let room = bytes_max.saturating_sub(written(&name) + written(&entity_type));
+    let room = bytes_max.saturating_sub(written(&name) + written(&entity_type) + ENTITY_BYTES);
     let observations = first_of(&entity.observations, room);
     let whole = observations.iter().zip(&entity.observations).filter(|(shown, all)| shown == all).count();
-    let shorter = Entity { name: name.to_owned(), entity_type: entity_type.to_owned(), observations };
-    (shorter, entity.observations.len() - whole)
+    (Entity { name: name.to_owned(), entity_type: entity_type.to_owned(), observations }, whole)
 }
 
 /// An entity that a search found.
@@ -572,7 +630,7 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
     let (page, mut paging) = Paging::of(&hits, wanted.cursor, wanted.most)?;
     let start = wanted.cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
-    let names_max = if wanted.bytes_max == 0 { usize::MAX } else { wanted.bytes_max / 3 };
+    let bytes_max = if wanted.bytes_max == 0 { usize::MAX } else { wanted.bytes_max };
     for hit in page {
         let item = &graph.entities()[hit.at];
         let entity = item.value();
@@ -580,20 +638,21 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
             Some(query) => query.best(entity, SHOWN_OBSERVATIONS),
             None => entity.observations.iter().rev().take(SHOWN_OBSERVATIONS).rev().map(String::as_str).collect(),
         };
-        let observations: Vec<String> = best.into_iter().map(|text| shown(text, SHOWN_BYTES)).collect();
-        bytes += entity.name.len() + entity.entity_type.len() + observations.iter().map(String::len).sum::<usize>();
-        if wanted.bytes_max > 0 && bytes > wanted.bytes_max && !results.is_empty() {
-            paging = Paging::more((start + results.len()).to_string());
-            break;
-        }
-        results.push(Found {
-            name: shown(&entity.name, names_max),
-            entity_type: shown(&entity.entity_type, names_max),
-            observations,
+        // Three quarters of the room at most, so that at least one always fits.
+        let found = Found {
+            name: shown(&entity.name, bytes_max / 4),
+            entity_type: shown(&entity.entity_type, bytes_max / 4),
+            observations: best.into_iter().map(|text| shown(text, SHOWN_BYTES.min(bytes_max / 12))).collect(),
             observation_count: entity.observations.len(),
             score: (hit.score * 1_000.0).round() / 1_000.0,
             when: times.map(|times| times.when(graph, item)).unwrap_or_default(),
-        });
+        };
+        bytes = bytes.saturating_add(indented(&found, 2));
+        if bytes > bytes_max && !results.is_empty() {
+            paging = Paging::more((start + results.len()).to_string());
+            break;
+        }
+        results.push(found);
     }
     Ok(FoundPage { total: hits.len(), results, undated, paging })
 }
@@ -624,9 +683,10 @@ fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bo
     undated
 }
 
+/// The text, or its beginning where it takes more than `bytes_max` bytes as JSON.
 fn shown(text: &str, bytes_max: usize) -> String {
-    let cut = clip(text, bytes_max);
-    if cut.left_out == 0 { text.to_owned() } else { format!("{}…", cut.text) }
+    let part = fitting(text, bytes_max);
+    if part.len() == text.len() { text.to_owned() } else { format!("{part}…") }
 }
 
 /// One record of a change, as the history shows it.
@@ -673,13 +733,14 @@ pub(crate) struct HistoryPage {
     pub(crate) paging: Paging,
 }
 
-/// The history, newest first; only what touched the entity `name`, if one is given.
+/// The history, newest first; only what touched the entity `name`, if one is given. With it what is left out of a change
+/// that is too large for an answer.
 pub(crate) fn history(
     entries: &[Entry],
     name: Option<&str>,
     cursor: Option<&str>,
-    most: usize,
-) -> Result<HistoryPage, Fault> {
+    room: Room,
+) -> Result<(HistoryPage, Option<String>), Fault> {
     let before = match cursor {
         None => u64::MAX,
         Some(cursor) => cursor.parse().map_err(|_| {
@@ -687,35 +748,47 @@ pub(crate) fn history(
                 .hint("Pass next_cursor of the answer before, or leave cursor out.")
         })?,
     };
+    let bytes_max = if room.bytes_max == 0 { usize::MAX } else { room.bytes_max };
     let undone = journal::undone(entries);
-    let (mut changes, mut paging) = (Vec::new(), Paging::whole());
+    let (mut changes, mut paging, mut cut, mut bytes) = (Vec::<ShownEntry>::new(), Paging::whole(), None, 0_usize);
     for entry in entries.iter().rev().filter(|entry| entry.id < before) {
         let records: Vec<ShownChange> = entry.changes.iter().flatten().filter_map(shown_change).collect();
         if name.is_some_and(|name| !records.iter().any(|change| change.touches(name))) {
             continue;
         }
-        if changes.len() == most {
-            let last: Option<&ShownEntry> = changes.last();
-            paging = Paging::more(last.map_or(before, |last| last.id).to_string());
-            break;
-        }
-        changes.push(ShownEntry {
+        let names_max = NAME_BYTES.min(bytes_max / 8);
+        let mut shown = ShownEntry {
             id: entry.id,
-            time: entry.time.clone(),
-            tool: entry.tool.clone(),
+            time: shown(&entry.time, names_max),
+            tool: shown(&entry.tool, names_max),
             records: entry.records,
-            changes: records.into_iter().take(SHOWN_CHANGES).map(ShownChange::shortened).collect(),
+            changes: records.into_iter().take(SHOWN_CHANGES).map(|change| change.shortened(names_max)).collect(),
             undoes: entry.undoes,
             undone: undone.contains(&entry.id),
-        });
+        };
+        bytes = bytes.saturating_add(indented(&shown, 2));
+        if let Some(last) = changes.last().filter(|_| changes.len() == room.most || bytes > bytes_max) {
+            paging = Paging::more(last.id.to_string());
+            break;
+        }
+        if bytes > bytes_max {
+            while shown.changes.len() > 1 && indented(&shown, 2) > bytes_max {
+                shown.changes.pop();
+            }
+            let few = shown.changes.len();
+            paging.truncated = true;
+            cut = Some(format!("Change {} is too large for one answer: of its {} records {few} are shown.", entry.id, entry.records));
+        }
+        changes.push(shown);
     }
-    Ok(HistoryPage { changes, paging })
+    paging.truncated |= cut.is_some();
+    Ok((HistoryPage { changes, paging }, cut))
 }
 
 impl ShownChange {
     /// With names that are cut where they are long.
-    fn shortened(self) -> Self {
-        let part = |text: String| shown(&text, NAME_BYTES);
+    fn shortened(self, bytes_max: usize) -> Self {
+        let part = |text: String| shown(&text, bytes_max);
         let relation = self.relation.map(|Relation { from, to, relation_type }| Relation {
             from: part(from),
             to: part(to),

@@ -10,7 +10,7 @@
 use crate::config::{Config, may_become_memory};
 use crate::files::{self, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
-use crate::journal::{Journal, Tail, Times};
+use crate::journal::{Journal, Tail, Times, fingerprint};
 use linchpin_kit::Fault;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -210,7 +210,8 @@ impl Store {
         let nothing = census.records + census.others + census.unreadable == 0;
         let records = census.records > 0 && census.unreadable <= census.records + census.others;
         // When only foreign lines were left, the lock file says which.
-        if nothing || records || files::lock_note(&self.path).is_some_and(|note| note == left_over(bytes)) {
+        let left = |note: String| note == left_over(bytes) || note == left_over_before(bytes);
+        if nothing || records || files::lock_note(&self.path).is_some_and(left) {
             return Ok(());
         }
         Err(Fault::new(format!("This is not a memory file: {}", self.path.display())).hint(
@@ -306,6 +307,12 @@ impl Store {
 /// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any more, and
 /// is still the one that this server left.
 fn left_over(bytes: &[u8]) -> String {
+    format!("left {} fnv1a {:016x}", bytes.len(), fingerprint(bytes))
+}
+
+/// The same as earlier builds noted it, by the hash of Rust's standard library, which may change with Rust: it still opens
+/// their files where it did not.
+fn left_over_before(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     format!("left {} {:016x}", bytes.len(), hasher.finish())

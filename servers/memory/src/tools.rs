@@ -3,8 +3,8 @@
 use crate::format::{Entity, Relation};
 use crate::journal::When;
 use crate::ops::{
-    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Piece, Undone,
-    Wanted,
+    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Piece, Room,
+    Undone, Wanted,
 };
 use crate::store::Done;
 use crate::{GRAPH_URI, Memory};
@@ -388,12 +388,39 @@ fn pretty(value: &impl Serialize) -> Result<String, Fault> {
 
 impl<T> Done<T> {
     /// What did not work, and what is not right with the file.
-    fn warnings(&mut self) -> Warnings {
+    fn warnings(&mut self, memory: &Memory) -> Warnings {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.extend(self.graph.warnings());
-        warnings
+        within(warnings, memory.inner.config.max_result_bytes)
     }
 }
+
+/// Warnings that take no more than a quarter of `bytes_max` bytes (0 is no bound), at least one, and how many there are
+/// besides.
+fn within(mut warnings: Warnings, bytes_max: usize) -> Warnings {
+    let mut bytes = 0;
+    let too_many = warnings.iter().position(|warning| {
+        bytes += warning.len();
+        bytes > bytes_max / 4
+    });
+    if let Some(kept) = too_many.map(|at| at.max(1)).filter(|kept| bytes_max > 0 && *kept < warnings.len()) {
+        let left_out = warnings.split_off(kept).len();
+        warnings.push(format!("{left_out} more warnings are left out of this answer."));
+    }
+    warnings
+}
+
+/// What clients that only read text are told of a cut.
+fn notice(cut: Option<&str>, next: Option<String>) -> Option<String> {
+    match (cut, next) {
+        (Some(cut), Some(next)) => Some(format!("[Cut: {cut}]\n{next}")),
+        (Some(cut), None) => Some(format!("[Cut: {cut}]")),
+        (None, next) => next,
+    }
+}
+
+/// Bytes that times add to an entity: two lines.
+const TIMES_BYTES: usize = 90;
 
 /// What a change is answered with: as much as fits, whether that is less than there is, and what to do about it.
 fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, Paging, Option<String>) {
@@ -410,7 +437,7 @@ fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, Paging, Option<St
 
 async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<Shown<Entities>, Fault> {
     let mut done = memory.change(CREATE_ENTITIES.name, |_, edit| Ok(ops::create_entities(edit, args.entities))).await?;
-    let warnings = done.warnings();
+    let warnings = done.warnings(memory);
     let (entities, paging, notice) = echo(memory, done.value);
     Ok(Shown::outside(pretty(&entities)?, Entities { entities, paging, warnings }).notice(notice))
 }
@@ -419,7 +446,8 @@ async fn create_relations(memory: &Memory, args: Relations) -> Result<Shown<NewR
     let mut done =
         memory.change(CREATE_RELATIONS.name, |_, edit| Ok(ops::create_relations(edit, args.relations))).await?;
     let mut warnings = done.graph.dangling(done.value.iter());
-    warnings.extend(done.warnings());
+    warnings.extend(done.warnings(memory));
+    let warnings = within(warnings, memory.inner.config.max_result_bytes);
     let (relations, paging, notice) = echo(memory, done.value);
     Ok(Shown::outside(pretty(&relations)?, NewRelations { relations, paging, warnings }).notice(notice))
 }
@@ -427,41 +455,49 @@ async fn create_relations(memory: &Memory, args: Relations) -> Result<Shown<NewR
 async fn add_observations(memory: &Memory, args: AddObservations) -> Result<Shown<Results>, Fault> {
     let mut done =
         memory.change(ADD_OBSERVATIONS.name, |_, edit| ops::add_observations(edit, args.observations)).await?;
-    let warnings = done.warnings();
+    let warnings = done.warnings(memory);
     let (results, paging, notice) = echo(memory, done.value);
     Ok(Shown::outside(pretty(&results)?, Results { results, paging, warnings }).notice(notice))
 }
 
-fn deletions(what: &str, mut done: Done<Deleted>) -> Shown<Deletions> {
+fn deletions(memory: &Memory, what: &str, mut done: Done<Deleted>) -> Shown<Deletions> {
     let message = format!("{what} deleted successfully");
-    let warnings = done.warnings();
+    let warnings = done.warnings(memory);
     Shown::ours(message.clone(), Deletions { success: true, message, deleted: done.value, warnings })
 }
 
 async fn delete_entities(memory: &Memory, args: DeleteEntities) -> Result<Shown<Deletions>, Fault> {
     let done =
         memory.change(DELETE_ENTITIES.name, move |_, edit| Ok(ops::delete_entities(edit, &args.entity_names))).await?;
-    Ok(deletions("Entities", done))
+    Ok(deletions(memory, "Entities", done))
 }
 
 async fn delete_observations(memory: &Memory, args: DeleteObservations) -> Result<Shown<Deletions>, Fault> {
     let done = memory
         .change(DELETE_OBSERVATIONS.name, move |_, edit| Ok(ops::delete_observations(edit, &args.deletions)))
         .await?;
-    Ok(deletions("Observations", done))
+    Ok(deletions(memory, "Observations", done))
 }
 
 async fn delete_relations(memory: &Memory, args: Relations) -> Result<Shown<Deletions>, Fault> {
     let done =
         memory.change(DELETE_RELATIONS.name, move |_, edit| Ok(ops::delete_relations(edit, args.relations))).await?;
-    Ok(deletions("Relations", done))
+    Ok(deletions(memory, "Relations", done))
 }
 
-/// A part of the graph, as the published server answers a whole one.
-fn graph_part(part: Part, mut more: Warnings, notice: Option<String>) -> Result<Shown<GraphPart>, Fault> {
-    let Part { entities, relations, paging, mut warnings, .. } = part;
+/// A part of the graph, as the published server answers a whole one. `next` says how to go on.
+fn graph_part(
+    part: Part,
+    mut more: Warnings,
+    bytes_max: usize,
+    next: impl FnOnce(&Paging) -> Option<String>,
+) -> Result<Shown<GraphPart>, Fault> {
+    let Part { entities, relations, paging, cut, .. } = part;
     let text = pretty(&PublishedGraph { entities: &entities, relations: &relations })?;
+    let notice = notice(cut.as_deref(), next(&paging));
+    let mut warnings: Warnings = cut.into_iter().collect();
     warnings.append(&mut more);
+    let warnings = within(warnings, bytes_max);
     Ok(Shown::outside(text, GraphPart { entities, relations, paging, warnings }).notice(notice))
 }
 
@@ -469,15 +505,16 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<Shown<GraphPart>, Faul
     memory
         .read(|inner, graph| {
             let bytes_max = inner.config.max_result_bytes;
-            let part = ops::part(graph.entities(), graph.relations(), None, usize::MAX, bytes_max)?;
+            let room = Room { most: usize::MAX, bytes_max, beside: 0 };
+            let part = ops::part(graph.entities(), graph.relations(), None, room)?;
             let mut warnings = graph.dangling(graph.relations().iter().map(|item| item.value()));
             warnings.extend(graph.warnings());
-            let notice = part.paging.next_cursor.as_ref().map(|cursor| {
-                format!(
+            graph_part(part, warnings, bytes_max, |paging| {
+                let cursor = paging.next_cursor.as_ref()?;
+                Some(format!(
                     "[Cut: there is more. Continue with memory_read_page and cursor={cursor:?}, or use memory_search.]"
-                )
-            });
-            graph_part(part, warnings, notice)
+                ))
+            })
         })
         .await
 }
@@ -504,15 +541,15 @@ async fn some_nodes(
         .read(move |inner, graph| {
             let (entities, relations) = graph.around(wanted);
             let bytes_max = inner.config.max_result_bytes;
-            let part = ops::part(&entities, &relations, cursor.as_deref(), usize::MAX, bytes_max)?;
+            let room = Room { most: usize::MAX, bytes_max, beside: 0 };
+            let part = ops::part(&entities, &relations, cursor.as_deref(), room)?;
             // Said once, on the first page, of all relations.
             let mut warnings = match &cursor {
                 None => graph.dangling(relations.iter().map(|item| item.value())),
                 Some(_) => Vec::new(),
             };
             warnings.extend(graph.warnings());
-            let notice = part.paging.notice();
-            graph_part(part, warnings, notice)
+            graph_part(part, warnings, bytes_max, Paging::notice)
         })
         .await
 }
@@ -530,7 +567,8 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fau
             };
             let page = ops::search(graph, times, &wanted)?;
             let notice = page.paging.notice();
-            Ok(Shown::json(FoundAnswer { page, warnings: graph.warnings() }, Told::Outside)?.notice(notice))
+            let warnings = within(graph.warnings(), wanted.bytes_max);
+            Ok(Shown::json(FoundAnswer { page, warnings }, Told::Outside)?.notice(notice))
         })
         .await
 }
@@ -538,12 +576,16 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fau
 async fn read_page(memory: &Memory, args: ReadPage) -> Result<Shown<Page>, Fault> {
     memory
         .read_dated(move |inner, graph, times| {
-            let (most, bytes_max) = (args.limit.unwrap_or(PAGE_RECORDS), inner.config.max_result_bytes);
-            let part = ops::part(graph.entities(), graph.relations(), args.cursor.as_deref(), most, bytes_max)?;
-            let Part { first, entities, relations, paging, mut warnings } = part;
+            let bytes_max = inner.config.max_result_bytes;
+            let beside = if times.is_some() { TIMES_BYTES } else { 0 };
+            let room = Room { most: args.limit.unwrap_or(PAGE_RECORDS), bytes_max, beside };
+            let part = ops::part(graph.entities(), graph.relations(), args.cursor.as_deref(), room)?;
+            let Part { first, entities, relations, paging, cut } = part;
+            let notice = notice(cut.as_deref(), paging.notice());
+            let mut warnings: Warnings = cut.into_iter().collect();
             warnings.extend(graph.dangling(relations.iter()));
             warnings.extend(graph.warnings());
-            let notice = paging.notice();
+            let warnings = within(warnings, bytes_max);
             let items = graph.entities().iter().skip(first).map(|item| &**item);
             let dated =
                 |(entity, item)| Dated { entity, when: times.map(|times| times.when(graph, item)).unwrap_or_default() };
@@ -564,17 +606,21 @@ async fn history(memory: &Memory, args: History) -> Result<Shown<HistoryAnswer>,
     memory
         .read(move |inner, graph| {
             let entries = inner.store.journal.read()?;
-            let most = args.limit.unwrap_or(PAGE_HITS);
-            let page = ops::history(&entries, args.name.as_deref(), args.cursor.as_deref(), most)?;
-            let notice = page.paging.notice();
-            Ok(Shown::json(HistoryAnswer { page, warnings: graph.warnings() }, Told::Outside)?.notice(notice))
+            let bytes_max = inner.config.max_result_bytes;
+            let room = Room { most: args.limit.unwrap_or(PAGE_HITS), bytes_max, beside: 0 };
+            let (page, cut) = ops::history(&entries, args.name.as_deref(), args.cursor.as_deref(), room)?;
+            let notice = notice(cut.as_deref(), page.paging.notice());
+            let mut warnings: Warnings = cut.into_iter().collect();
+            warnings.extend(graph.warnings());
+            let warnings = within(warnings, bytes_max);
+            Ok(Shown::json(HistoryAnswer { page, warnings }, Told::Outside)?.notice(notice))
         })
         .await
 }
 
 async fn undo(memory: &Memory, args: Undo) -> Result<Shown<UndoneAnswer>, Fault> {
     let mut done = memory.change(UNDO.name, move |inner, edit| ops::undo(edit, &inner.store.journal, args.id)).await?;
-    let warnings = done.warnings();
+    let warnings = done.warnings(memory);
     let Undone { id, tool, records } = &done.value;
     let text = format!("Change {id} ({tool}) is undone: {records} records are as before.");
     Ok(Shown::ours(text, UndoneAnswer { undone: done.value, warnings }))
@@ -582,7 +628,7 @@ async fn undo(memory: &Memory, args: Undo) -> Result<Shown<UndoneAnswer>, Fault>
 
 async fn merge(memory: &Memory, args: Merge) -> Result<Shown<MergedAnswer>, Fault> {
     let mut done = memory.change(MERGE.name, move |_, edit| ops::merge(edit, &args.names, &args.into)).await?;
-    let warnings = done.warnings();
+    let warnings = done.warnings(memory);
     let (mut entity, paging, notice) = echo(memory, vec![done.value.entity]);
     let entity = entity.remove(0);
     let merged = Merged { entity, ..done.value };
@@ -593,7 +639,8 @@ async fn merge(memory: &Memory, args: Merge) -> Result<Shown<MergedAnswer>, Faul
 async fn resource(memory: &Memory, _: NoArgs) -> Result<ResourceContents, Error> {
     let text = memory
         .read(|_, graph| {
-            let part = ops::part(graph.entities(), graph.relations(), None, usize::MAX, 0)?;
+            let room = Room { most: usize::MAX, bytes_max: 0, beside: 0 };
+            let part = ops::part(graph.entities(), graph.relations(), None, room)?;
             pretty(&PublishedGraph { entities: &part.entities, relations: &part.relations })
         })
         .await?;
