@@ -8,9 +8,19 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// A picture of 16 by 16 pixels, in base64.
-pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAYAAAAf8/9hAAAAKUlEQVR42mNgoBWQz3/9HxlTpJkkQ3ApJtqQYWAAxYFIlWgcNWCoGQAAWjueAUzf/LAAAAAASUVORK5CYII=";
+pub(crate) const PNG: &str = concat!(
+    "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAYAAAAf8/9hAAAAKUlEQVR42mNgoBWQz3/9HxlTpJkkQ3ApJtqQYWAAxYFIlWgcNWCo",
+    "GQAAWjueAUzf/LAAAAAASUVORK5CYII=",
+);
 /// A twentieth of a second of a quiet tone, WAV in base64.
-const WAV: &str = "UklGRrQBAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YZABAACAjZmip6ejmo6Bc2deWFhcZHB9i5ehpqeknJGDdmlfWVhbYm16iJWfpqelnpOGeGthWlhaYWt4hpOepaemn5WIem1iW1hZX2l2g5GcpKemoZeLfXBkXFhYXmdzgY6ao6enopmNf3JmXVhYXGVxfoyYoaeno5uPgnRoXllYW2NufImWoKanpJ2ShXdqYFlYWmFseYeUnqWopZ6Uh3lsYVpYWWBqd4WSnaSnpqCWiXxuY1tYWV5odIKPm6Onp6GYjH5xZVxYWF1mcoCNmaKnp6OajoFzZ15YWFxkcH2Ll6Gmp6SckYN2aV9ZWFtibXqIlZ+mp6Wek4Z4a2FaWFpha3iGk56lp6aflYh6bWJbWFlfaXaDkZykp6ahl4t9cGRcWFheZ3OBjpqjp6eimY2AcmZdWFhcZXF+jJihp6ejm4+CdGheWVhbY258iZagpqeknZKFd2pgWVhaYWx5h5SepailnpSHeWxhWlhZYGp3hZKdpKemoJaJfG5jW1hZXmh0go+bo6enoZiMfnFlXFhYXWZy";
+const WAV: &str = concat!(
+    "UklGRrQBAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YZABAACAjZmip6ejmo6Bc2deWFhcZHB9i5ehpqeknJGDdmlf",
+    "WVhbYm16iJWfpqelnpOGeGthWlhaYWt4hpOepaemn5WIem1iW1hZX2l2g5GcpKemoZeLfXBkXFhYXmdzgY6ao6enopmNf3JmXVhY",
+    "XGVxfoyYoaeno5uPgnRoXllYW2NufImWoKanpJ2ShXdqYFlYWmFseYeUnqWopZ6Uh3lsYVpYWWBqd4WSnaSnpqCWiXxuY1tYWV5o",
+    "dIKPm6Onp6GYjH5xZVxYWF1mcoCNmaKnp6OajoFzZ15YWFxkcH2Ll6Gmp6SckYN2aV9ZWFtibXqIlZ+mp6Wek4Z4a2FaWFpha3iG",
+    "k56lp6aflYh6bWJbWFlfaXaDkZykp6ahl4t9cGRcWFheZ3OBjpqjp6eimY2AcmZdWFhcZXF+jJihp6ejm4+CdGheWVhbY258iZag",
+    "pqeknZKFd2pgWVhaYWx5h5SepailnpSHeWxhWlhZYGp3hZKdpKemoJaJfG5jW1hZXmh0go+bo6enoZiMfnFlXFhYXWZy",
+);
 
 /// The server's icon.
 pub(crate) fn icon() -> Icon {

@@ -133,7 +133,7 @@ impl Everything {
         choice.grant(EXPOSE_ENV, self.options.expose_env);
         let handle = server.handle();
         let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
-        let tools = session::add(gzip::add(content::add(tools)), handle);
+        let tools = session::add(gzip::add(content::add(tools)), handle, &choice.prefix);
         let server = offers::prompts(ask::add(tools)).close();
         Ok(offers::resources(gzip::links(server, &choice), &choice))
     }

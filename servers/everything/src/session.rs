@@ -1,9 +1,9 @@
 //! What belongs to one session and ends with it: simulated logs, simulated updates, stored results.
 
-use crate::{Everything, Options, offers};
+use crate::{Everything, Options, SERVICE, offers};
 use linchpin::prelude::*;
 use linchpin::server::{Handle, Peer};
-use linchpin_kit::{ToolSpec, Toolbox};
+use linchpin_kit::{ToolPrefix, ToolSpec, Toolbox};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -108,9 +108,11 @@ pub(crate) const TOGGLE_EXTRA: ToolSpec = toggles(
 /// Comes and goes by a call, and is none of those that can be chosen.
 const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", "Is only there sometimes.");
 
-/// Adds the tools. `server` leads to the one they are put on.
-pub(crate) fn add(tools: Toolbox<Everything>, server: Handle) -> Toolbox<Everything> {
+/// Adds the tools. `server` leads to the one they are put on, where other servers may have put theirs; the extra tool is named
+/// as `prefix` names all of ours.
+pub(crate) fn add(tools: Toolbox<Everything>, server: Handle, prefix: &ToolPrefix) -> Toolbox<Everything> {
     let other = server.clone();
+    let extra: Arc<str> = prefix.apply(SERVICE.name, EXTRA.name).into();
     tools
         .tool(&LOGGING, toggle_logging)
         .tool(&UPDATES, move |s: &Everything, cx: &Cx, _: NoArgs| {
@@ -118,7 +120,7 @@ pub(crate) fn add(tools: Toolbox<Everything>, server: Handle) -> Toolbox<Everyth
             async move { answer }
         })
         .tool(&TOGGLE_EXTRA, move |_: NoArgs| {
-            let answer = toggle_extra(&other);
+            let answer = toggle_extra(&other, &extra);
             async move { answer }
         })
 }
@@ -189,11 +191,11 @@ async fn simulate_updates(peer: Peer, options: Options) {
     }
 }
 
-fn toggle_extra(handle: &Handle) -> Result<&'static str> {
+fn toggle_extra(handle: &Handle, name: &str) -> Result<&'static str> {
     let tools = handle.tools();
-    if tools.remove(EXTRA.name) {
+    if tools.remove(name) {
         return Ok("Taken away.");
     }
-    tools.insert(EXTRA.listed(EXTRA.name), |_: NoArgs| async { "Here for now." })?;
+    tools.insert(EXTRA.listed(name), |_: NoArgs| async { "Here for now." })?;
     Ok("Added.")
 }

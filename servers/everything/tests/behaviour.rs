@@ -5,6 +5,7 @@ use linchpin::proto::Service;
 use linchpin::proto::service::{Bind, IntoService};
 use linchpin::types::version::Revision;
 use linchpin_everything::{Everything, Options, server};
+use linchpin_kit::ToolPrefix;
 use linchpin_testing::{Client, Script};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -295,5 +296,24 @@ async fn completions_narrow_with_what_was_typed_and_chosen() {
         let params = json!({ "ref": reference, "argument": { "name": name, "value": value }, "context": { "arguments": chosen } });
         let got = client.request("completion/complete", params.clone()).await.unwrap();
         assert_eq!(got["completion"]["values"], want, "{params}");
+    }
+}
+
+#[tokio::test]
+async fn several_servers_in_one_process_have_an_extra_tool_each() {
+    let named = |name: &str| {
+        let mut options = quick();
+        options.tools.prefix = ToolPrefix::Text(format!("{name}_"));
+        options.tools.scope = Some(name.to_owned());
+        options
+    };
+    let both = Everything::new(named("two")).add_to(server(named("one")).unwrap()).unwrap();
+    let mut client = joins(&both.into_shared().unwrap(), SESSIONS).await;
+    for (toggled, there) in [("one", "one"), ("two", "one two"), ("one", "two"), ("one", "two one"), ("two", "one")] {
+        client.call(&format!("{toggled}_everything_toggle_extra"), json!({})).await.unwrap();
+        let list = client.request("tools/list", json!({})).await.unwrap();
+        let names = list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+        let extra: Vec<&str> = names.filter_map(|name| name.strip_suffix("_everything_extra")).collect();
+        assert_eq!(extra.join(" "), there, "after {toggled}");
     }
 }

@@ -324,3 +324,64 @@ async fn a_relative_published_path_is_explained_at_start() {
     assert!(warnings.len() == 1 && warnings[0].contains("package"), "{warnings:?}");
     assert_eq!(Memory::open(config(false)).unwrap().1, Vec::<String>::new());
 }
+
+/// Not a test of its own: opens a file in a home directory, for the one below.
+#[test]
+#[ignore = "run by the test below, in an environment of its own"]
+fn child_opens_a_file_in_the_home_directory() {
+    let named = |name: &str| std::env::var_os(name).map(std::path::PathBuf::from);
+    let config = Config { file: named("TEST_FILE"), import: named("TEST_IMPORT"), ..Config::default() };
+    match Memory::open(config) {
+        Ok((memory, _)) => eprintln!("OPENED {}", memory.path().display()),
+        Err(fault) => eprintln!("REFUSED {fault}"),
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_home_directory_that_is_not_there_is_said_and_no_directory_of_that_name_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("old.jsonl"), e_line("a", &[])).unwrap();
+    let home = dir.path().display().to_string();
+    let file = dir.path().join("m.jsonl").display().to_string();
+    for (home, file, import, said) in [
+        (None, "~/x.jsonl", None, "REFUSED There is no home directory for ~/x.jsonl".to_owned()),
+        (Some("relative"), "~/x.jsonl", None, "REFUSED There is no home directory for ~/x.jsonl".to_owned()),
+        (None, file.as_str(), Some("~/old.jsonl"), "REFUSED There is no home directory for ~/old.jsonl".to_owned()),
+        (Some(&*home), "~nobody/x.jsonl", None, "REFUSED ~nobody/x.jsonl names another user's home".to_owned()),
+        (Some(&*home), "~/x.jsonl", None, format!("OPENED {home}/x.jsonl")),
+        (Some(&*home), file.as_str(), Some("~/old.jsonl"), format!("OPENED {file}")),
+    ] {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "child_opens_a_file_in_the_home_directory", "--ignored", "--nocapture"]);
+        child.current_dir(dir.path()).env_remove("HOME").env_remove("TEST_IMPORT").env("TEST_FILE", file);
+        child.envs(home.map(|home| ("HOME", home))).envs(import.map(|import| ("TEST_IMPORT", import)));
+        let output = child.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(&said), "{home:?} {file} {import:?}: {told}");
+        assert!(!dir.path().join("~").exists() && !dir.path().join("~nobody").exists());
+    }
+    assert_eq!(std::fs::read_to_string(file).unwrap(), e_line("a", &[]));
+}
+
+/// What is left of a memory whose last record was deleted looks like no memory: the lock file says that it is one, by a hash
+/// that is the same in every build. Earlier builds noted one that may not be.
+#[test]
+fn a_file_with_nothing_left_but_foreign_lines_is_known_by_a_lasting_note() {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.jsonl");
+    let foreign: &[u8] = br#"{"type":"theirs"}"#;
+    std::fs::write(&path, foreign).unwrap();
+    let mut hasher = DefaultHasher::new();
+    foreign.hash(&mut hasher);
+    for (note, ok) in [
+        ("left 17 fnv1a 7736efe763bda176".to_owned(), true),
+        (format!("left 17 {:016x}", hasher.finish()), true),
+        ("left 17 fnv1a 7736efe763bda177".to_owned(), false),
+        (String::new(), false),
+    ] {
+        std::fs::write(dir.path().join("m.jsonl.lock"), &note).unwrap();
+        assert_eq!(Memory::open(at(&path)).is_ok(), ok, "{note}");
+    }
+}

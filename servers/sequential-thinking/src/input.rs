@@ -14,7 +14,6 @@ const BRANCH_ID_BYTES_MAX: usize = 256;
 /// What `sequentialthinking` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = without_null)]
 pub(crate) struct ThinkArgs {
     /// Your current thinking step
     thought: String,
@@ -93,7 +92,6 @@ impl ThinkArgs {
 /// What the tools of our own take.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = without_null)]
 pub(crate) struct ResetArgs {
     /// The sessionId of an earlier answer
     #[serde(default)]
@@ -103,7 +101,6 @@ pub(crate) struct ResetArgs {
 /// What `sequentialthinking_export` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = without_null)]
 pub(crate) struct ExportArgs {
     /// The sessionId of an earlier answer
     #[serde(default)]
@@ -151,21 +148,6 @@ impl Switch {
             Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true),
             Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false),
             other => Err(Fault::new(format!("{name}: expected true or false, got {}", shown(other)))),
-        }
-    }
-}
-
-/// Takes `null` out of what the schema says: it is understood as left out, but nobody needs to send it, and some clients
-/// refuse schemas with it.
-fn without_null(schema: &mut Schema) {
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for property in properties.into_iter().flat_map(|all| all.values_mut()).filter_map(Value::as_object_mut) {
-        property.remove("default");
-        let Some(Value::Array(kinds)) = property.get_mut("type") else { continue };
-        kinds.retain(|kind| kind != "null");
-        if let [one] = kinds.as_slice() {
-            let one = one.clone();
-            property.insert("type".to_owned(), one);
         }
     }
 }

@@ -493,8 +493,7 @@ async fn child_thinks_dangerous_thoughts() {
     let caller = Caller::of(config).await;
     let dangerous = "MARK \u{1b}[2J\u{1b}]0;title\u{7} \u{9b}31m \u{8}\u{8} \r overwritten \u{202e}txt";
     caller.think(1, json!({ "thought": dangerous, "branchFromThought": 1, "branchId": "\u{1b}[31mid" })).await;
-    // The log's own thread writes; the process must not end before.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // The log's own thread writes; when the runtime ends, the server goes, and its log waits until that is done.
 }
 
 #[test]

@@ -29,7 +29,7 @@ async fn the_published_tools_come_first_and_every_hint_is_set_in_both_eras() {
 
 #[tokio::test]
 async fn texts_are_the_published_ones_byte_for_byte() {
-    let caller = Caller::of(config()).await;
+    let caller = Caller::new().await;
     let (text, _) = caller.call("get_current_time", json!({ "timezone": "Asia/Kathmandu" })).await.unwrap();
     assert_eq!(
         text,
@@ -256,7 +256,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
 
 #[tokio::test]
 async fn what_cannot_be_done_is_said_with_the_published_first_line_and_what_to_do() {
-    let caller = Caller::of(config()).await;
+    let caller = Caller::new().await;
     for (tool, args, first, hint) in REFUSED {
         let error = caller.error(tool, serde_json::from_str(args).unwrap()).await;
         let (line, rest) = error.split_once('\n').unwrap_or((&error, ""));
@@ -612,7 +612,7 @@ const ADDED: &[(&str, &str, &str, i64, bool)] = &[
 
 #[tokio::test]
 async fn days_follow_the_calendar_and_hours_the_clock() {
-    let caller = Caller::of(config()).await;
+    let caller = Caller::new().await;
     for (args, start, result, seconds, adjusted) in ADDED {
         let value = caller.value("time_add", serde_json::from_str(args).unwrap()).await;
         assert_eq!(
@@ -656,7 +656,7 @@ const BETWEEN: &[(&str, i64, &str)] = &[
 
 #[tokio::test]
 async fn the_time_between_is_counted_in_seconds_and_by_the_calendar() {
-    let caller = Caller::of(config()).await;
+    let caller = Caller::new().await;
     for (args, seconds, duration) in BETWEEN {
         let value = caller.value("time_diff", serde_json::from_str(args).unwrap()).await;
         assert_eq!((&value["seconds"], &value["duration"]), (&json!(seconds), &json!(duration)), "{args}");
@@ -808,7 +808,7 @@ async fn tools_are_chosen_and_named_by_the_common_rules() {
 
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_of_the_request() {
-    let caller = Caller::of(config()).await;
+    let caller = Caller::new().await;
     match caller.0.call("get_time", json!({})).await {
         Err(linchpin::client::Error::Refused(e)) => {
             assert!(e.code == -32602 && e.message.starts_with("Unknown tool: get_time"))
@@ -849,7 +849,7 @@ fn without_a_flag_the_systems_zone_is_used_and_utc_when_it_has_no_name() {
 
 #[tokio::test]
 async fn many_calls_at_once_answer_alike() {
-    let caller = std::sync::Arc::new(Caller::of(config()).await);
+    let caller = std::sync::Arc::new(Caller::new().await);
     let calls = (0..64).map(|n| {
         let caller = caller.clone();
         tokio::spawn(async move {

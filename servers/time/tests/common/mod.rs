@@ -33,6 +33,11 @@ pub struct Caller(pub Connection);
 pub type Answer = Result<(String, Value), String>;
 
 impl Caller {
+    /// Of the server as [`config`] has it.
+    pub async fn new() -> Self {
+        Self::of(config()).await
+    }
+
     pub async fn of(config: Config) -> Self {
         Self::speaking(config, &Revision::ALL).await
     }
