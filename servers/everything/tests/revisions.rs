@@ -239,10 +239,7 @@ async fn logs(client: &mut Peer) -> String {
         return "level".into();
     }
     client.call("toggle-simulated-logging", json!({})).await.unwrap();
-    assert!(
-        levels(before_now(client).await).is_empty(),
-        "logs came although the request asked for none"
-    );
+    assert!(levels(before_now(client).await).is_empty(), "logs came although the request asked for none");
     let meta = json!({ "io.modelcontextprotocol/logLevel": "alert" });
     client.request("tools/call", json!({ "name": "toggle-simulated-logging", "_meta": meta })).await.unwrap();
     assert_eq!(levels(before_now(client).await), ["alert", "emergency"].map(String::from).into());
@@ -296,7 +293,11 @@ async fn changes(seen: &mut Seen, client: &mut Peer) {
             // What was on its way comes before the answer; then the other one's updates come alone.
             before_now(client).await;
             for _ in 0..3 {
-                assert_eq!(client.expect(UPDATED).await["params"]["uri"], other, "updates after the subscription ended");
+                assert_eq!(
+                    client.expect(UPDATED).await["params"]["uri"],
+                    other,
+                    "updates after the subscription ended"
+                );
             }
             client.request("resources/unsubscribe", json!({ "uri": other })).await.unwrap();
             client.call("toggle-subscriber-updates", json!({})).await.unwrap();

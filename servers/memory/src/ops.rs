@@ -362,7 +362,10 @@ where
         let skipped = if at == from.entity { from.observation.min(all) } else { 0 };
         let entity = match skipped {
             0 => Cow::Borrowed(item.value()),
-            _ => Cow::Owned(Entity { observations: item.value().observations[skipped..].to_vec(), ..item.value().clone() }),
+            _ => Cow::Owned(Entity {
+                observations: item.value().observations[skipped..].to_vec(),
+                ..item.value().clone()
+            }),
         };
         let size = size(&|| indented(&*entity, 2) + beside);
         if !fits(size) {
@@ -432,10 +435,7 @@ impl Piece for AddedObservations {
     fn shortened(&self, bytes_max: usize) -> Self {
         let name = fitting(&self.entity_name, bytes_max / 2);
         let room = bytes_max.saturating_sub(written(&name));
-        AddedObservations {
-            entity_name: name.to_owned(),
-            added_observations: first_of(&self.added_observations, room),
-        }
+        AddedObservations { entity_name: name.to_owned(), added_observations: first_of(&self.added_observations, room) }
     }
 }
 
@@ -777,7 +777,10 @@ pub(crate) fn history(
             }
             let few = shown.changes.len();
             paging.truncated = true;
-            cut = Some(format!("Change {} is too large for one answer: of its {} records {few} are shown.", entry.id, entry.records));
+            cut = Some(format!(
+                "Change {} is too large for one answer: of its {} records {few} are shown.",
+                entry.id, entry.records
+            ));
         }
         changes.push(shown);
     }

@@ -50,7 +50,12 @@ async fn answer(w: &World, tool: &str, args: &Value) -> Value {
     assert!(text <= HELD && structured <= HELD, "{tool} {args}: {text} bytes of text, {structured} structured");
     let value: Value = result.json().unwrap();
     let cut = value["truncated"] == true;
-    assert_eq!(blocks.get(1).is_some_and(|notice| notice.contains("[Cut: ")), cut, "{tool} {args}: {:?}", blocks.get(1));
+    assert_eq!(
+        blocks.get(1).is_some_and(|notice| notice.contains("[Cut: ")),
+        cut,
+        "{tool} {args}: {:?}",
+        blocks.get(1)
+    );
     if let Some(cursor) = value["next_cursor"].as_str() {
         assert!(cut && blocks[1].contains(&format!("{cursor:?}")), "{tool}: {}", blocks[1]);
     }
@@ -93,7 +98,10 @@ async fn every_answer_holds_the_limit_and_pages_show_everything() {
         }
         assert_eq!(order, names, "{tool}");
         for entity in &entities {
-            assert!(seen[entity["name"].as_str().unwrap()] == *entity["observations"].as_array().unwrap(), "{tool} {entity}");
+            assert!(
+                seen[entity["name"].as_str().unwrap()] == *entity["observations"].as_array().unwrap(),
+                "{tool} {entity}"
+            );
         }
         let shown: Vec<&Value> = pages.iter().flat_map(|page| page["relations"].as_array().unwrap()).collect();
         assert_eq!(shown, relations.iter().collect::<Vec<_>>(), "{tool}");
@@ -130,8 +138,11 @@ async fn every_change_and_the_history_hold_the_limit() {
     }
     for args in [json!({ "limit": 100 }), json!({})] {
         let pages = pages(&w, "memory_history", args).await;
-        let ids: Vec<u64> =
-            pages.iter().flat_map(|page| page["changes"].as_array().unwrap()).map(|c| c["id"].as_u64().unwrap()).collect();
+        let ids: Vec<u64> = pages
+            .iter()
+            .flat_map(|page| page["changes"].as_array().unwrap())
+            .map(|c| c["id"].as_u64().unwrap())
+            .collect();
         assert_eq!(ids, (1..=12).rev().collect::<Vec<_>>());
         assert!(pages.len() > 3, "{}", pages.len());
     }
@@ -152,9 +163,17 @@ async fn even_the_smallest_limit_is_held_by_one_record() {
         ("memory_history", json!({})),
     ] {
         let shown = pages(&w, tool, args).await;
-        let lists = ["entities", "results", "changes"].map(|list| {
-            shown.iter().filter_map(|page| page[list].as_array()).map(Vec::len).sum::<usize>()
-        });
-        assert!(lists.contains(&if tool == "memory_history" { 1 } else if tool == "memory_search" { 3 } else { 6 }), "{tool}: {lists:?}");
+        let lists = ["entities", "results", "changes"]
+            .map(|list| shown.iter().filter_map(|page| page[list].as_array()).map(Vec::len).sum::<usize>());
+        assert!(
+            lists.contains(&if tool == "memory_history" {
+                1
+            } else if tool == "memory_search" {
+                3
+            } else {
+                6
+            }),
+            "{tool}: {lists:?}"
+        );
     }
 }

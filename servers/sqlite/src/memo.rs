@@ -6,7 +6,7 @@ use linchpin_kit::{Fault, Shown, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +20,9 @@ const INSIGHTS_MAX: usize = 1_000;
 
 /// Bytes of one insight.
 const INSIGHT_BYTES_MAX: usize = 10_000;
+
+/// Lines of the file that are warned about one by one.
+const WARNINGS_MAX: usize = 10;
 
 /// Bytes of a file that is read at the start.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -59,20 +62,31 @@ impl Memo {
         if crate::guard::check_kind(&path)? {
             let failed =
                 |error: std::io::Error| Fault::new(format!("{} cannot be read: {}", path.display(), error.kind()));
-            let lines = BufReader::new(File::open(&path).map_err(failed)?.take(FILE_BYTES_MAX)).lines();
-            for (number, line) in (1..).zip(lines) {
-                let line = line.map_err(failed)?;
-                if line.trim().is_empty() {
-                    continue;
-                }
-                match serde_json::from_str::<Line>(&line) {
-                    Ok(line) if insights.len() < INSIGHTS_MAX => insights.push(line.insight),
-                    Ok(_) => {
-                        warnings.push(format!("{}: only the first {INSIGHTS_MAX} insights are used", path.display()));
-                        break;
+            let mut lines = BufReader::new(File::open(&path).map_err(failed)?.take(FILE_BYTES_MAX)).split(b'\n');
+            let mut unreadable = 0;
+            for number in 1.. {
+                let Some(line) = lines.next().transpose().map_err(failed)? else { break };
+                let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1).unwrap_or(&line);
+                // Earlier versions did not see that a line had no end, and put the next one right behind it.
+                let all: Result<Vec<Line>, _> = serde_json::Deserializer::from_slice(line).into_iter().collect();
+                match all {
+                    Ok(all) if all.iter().all(|line| line.insight.len() <= INSIGHT_BYTES_MAX) => {
+                        insights.extend(all.into_iter().map(|line| line.insight));
                     }
-                    Err(_) => warnings.push(format!("{}:{number} is not an insight; it is left alone", path.display())),
+                    _ if unreadable < WARNINGS_MAX => {
+                        unreadable += 1;
+                        warnings.push(format!("{}:{number} is not an insight; it is left alone", path.display()));
+                    }
+                    _ => unreadable += 1,
                 }
+                if insights.len() > INSIGHTS_MAX {
+                    insights.truncate(INSIGHTS_MAX);
+                    warnings.push(format!("{}: only the first {INSIGHTS_MAX} insights are used", path.display()));
+                    break;
+                }
+            }
+            if let Some(more @ 1..) = unreadable.checked_sub(WARNINGS_MAX) {
+                warnings.push(format!("{}: {more} more lines are not insights", path.display()));
             }
         }
         Ok((Memo { insights: Mutex::new(insights), file: Some(path) }, warnings))
@@ -115,10 +129,11 @@ impl Memo {
     }
 }
 
-/// One write for one line, so that several processes do not mix theirs.
+/// One write for one line, so that several processes do not mix theirs. A line that has no end, because somebody wrote it by
+/// hand or was stopped while writing, is ended first: two on one line would both be lost.
 fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
+    options.read(true).append(true).create(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -127,6 +142,14 @@ fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
     let mut line = serde_json::to_string(&Line { insight: insight.to_owned() })?;
     line.push('\n');
     let mut file = options.open(path)?;
+    if file.metadata()?.len() > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            line.insert(0, '\n');
+        }
+    }
     file.write_all(line.as_bytes())?;
     file.sync_data()
 }
@@ -222,5 +245,50 @@ mod tests {
         }
         assert!(memo.append("one too many".into()).unwrap_err().message().contains("1000 insights already"));
         assert!(!memo.text().contains("one too many"));
+    }
+
+    fn reopened(path: &Path) -> (Vec<String>, Vec<String>) {
+        let (memo, warnings) = Memo::open(Some(path.to_owned())).unwrap();
+        (memo.insights.into_inner().unwrap(), warnings)
+    }
+
+    #[test]
+    fn what_was_added_is_there_again_whatever_the_file_ends_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memo.jsonl");
+        for (before, kept, warned) in [
+            ("", &[][..], 0),
+            ("{\"insight\":\"first\"}\n", &["first"], 0),
+            ("{\"insight\":\"first\"}", &["first"], 0),
+            ("{\"insight\":\"first\"}\r\n\r\n{\"insight\":\"next\"}\r\n", &["first", "next"], 0),
+            ("\u{feff}{\"insight\":\"first\"}", &["first"], 0),
+            ("{\"insight\":\"first\"}\n{\"insi", &["first"], 1),
+            // What an earlier version made of a line without an end.
+            ("{\"insight\":\"first\"}{\"insight\":\"next\"}\n", &["first", "next"], 0),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            let (memo, warnings) = Memo::open(Some(path.clone())).unwrap();
+            assert_eq!(warnings.len(), warned, "{before:?}: {warnings:?}");
+            assert_eq!(memo.append("added".into()), Ok(kept.len() + 1), "{before:?}");
+            assert_eq!(memo.append("again".into()), Ok(kept.len() + 2), "{before:?}");
+            let expected: Vec<&str> = kept.iter().copied().chain(["added", "again"]).collect();
+            assert_eq!(reopened(&path).0, expected, "{before:?}");
+            assert!(std::fs::read_to_string(&path).unwrap().starts_with(before), "nothing in the file is changed");
+        }
+    }
+
+    #[test]
+    fn lines_of_others_are_left_alone_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memo.jsonl");
+        let mut bytes = b"{\"insight\":\"a\"}\n\xff\xfe\n".to_vec();
+        bytes.extend("{\"other\":1}\n".repeat(5_000).bytes());
+        bytes.extend(format!("{{\"insight\":\"{}\"}}\n", "x".repeat(INSIGHT_BYTES_MAX + 1)).bytes());
+        bytes.extend(b"{\"insight\":\"b\"}");
+        std::fs::write(&path, bytes).unwrap();
+        let (insights, warnings) = reopened(&path);
+        assert_eq!(insights, ["a", "b"]);
+        assert_eq!(warnings.len(), WARNINGS_MAX + 1, "{warnings:?}");
+        assert!(warnings[WARNINGS_MAX].ends_with(": 4992 more lines are not insights"), "{warnings:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use linchpin::proto::{Reply, ResultWriter};
 use linchpin::{Cx, Error, IntoReply};
-use linchpin_kit::{Fault, Paging, Shown, Told};
+use linchpin_kit::{Fault, Paging, Shown, Told, clip};
 use rusqlite::{ErrorCode, Statement, ffi};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,9 @@ pub struct Created {
 pub struct Plan {
     /// The steps; each belongs below its parent, 0 is the top.
     pub steps: Vec<PlanStep>,
+    /// Whether there are more.
+    #[serde(flatten)]
+    pub paging: Paging,
 }
 
 /// A step of a plan.
@@ -151,8 +154,12 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
 /// `sqlite_explain`.
 pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<Outcome<Plan>, Error> {
     let view = db.view();
-    let steps = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
-    Ok(Outcome(steps.map(|steps| Shown::outside(tree(&steps), Plan { steps }))))
+    let plan = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
+    Ok(Outcome(plan.map(|(text, plan)| {
+        let notice =
+            plan.paging.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
+        Shown::outside(text, plan).notice(notice)
+    })))
 }
 
 /// What was done by [`Desk::write`].
@@ -240,7 +247,8 @@ impl Desk {
         Ok(Done { shown: shown.notice(notice), is_schema })
     }
 
-    fn explain(&self, sql: &str, view: View) -> Result<Vec<PlanStep>, Fault> {
+    /// The plan as a tree and as steps.
+    fn explain(&self, sql: &str, view: View) -> Result<(String, Plan), Fault> {
         let look = look(sql)?;
         single(&look)?;
         if !matches!(look.verb(), "SELECT" | "WITH" | "VALUES" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE") {
@@ -258,7 +266,11 @@ impl Desk {
             }
             _ => None,
         });
-        Ok(steps.collect())
+        let steps: Vec<PlanStep> = steps.collect();
+        let text = tree(&steps);
+        let cut = clip(&text, view.bounds.bytes);
+        let paging = Paging { truncated: table.cut.is_some() || cut.left_out > 0, next_cursor: None };
+        Ok((cut.text.to_owned(), Plan { steps, paging }))
     }
 
     /// Compiles one statement under a policy, which stays in force for the rest of the call: SQLite may compile it again.

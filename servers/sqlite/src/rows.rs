@@ -284,6 +284,43 @@ impl Table {
     pub(crate) fn notice(&self) -> Option<String> {
         self.cut.map(Cut::notice)
     }
+
+    /// Those of the rows that fit into one answer, from `cursor` on, and where the next one begins. `beside` are the bytes that
+    /// each row takes in the structured content beyond those of its text.
+    pub(crate) fn page(
+        mut self,
+        cursor: Option<&str>,
+        bounds: Bounds,
+        beside: usize,
+        form: Form,
+    ) -> Result<(Table, Paging), Fault> {
+        let start = self.rows.len() - Paging::of(&self.rows, cursor, usize::MAX)?.0.len();
+        let names: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        let writer = Writer::new(&names, form);
+        let (mut text, mut shown) = (String::from("["), 0);
+        for row in self.rows[start..].iter().take(bounds.rows) {
+            let before = text.len();
+            writer.write(row, &mut text);
+            if text.len() + (shown + 1) * beside > bounds.bytes {
+                text.truncate(before);
+                break;
+            }
+            shown += 1;
+        }
+        text.push(']');
+        let next = start + shown;
+        if shown == 0 && next < self.rows.len() {
+            return Err(Fault::new(format!("Error: the next entry alone is longer than {} bytes", bounds.bytes))
+                .hint(format!("To go on behind it, pass cursor={:?}.", (next + 1).to_string())));
+        }
+        let paging = match next < self.rows.len() {
+            true => Paging::more(next.to_string()),
+            false => self.paging(),
+        };
+        self.rows.truncate(next);
+        self.rows.drain(..start);
+        Ok((Table { text, ..self }, paging))
+    }
 }
 
 /// Whether a statement that has given enough rows is run to its end.

@@ -29,11 +29,20 @@ const PARTS_MAX: usize = 1_000;
 /// Bytes of the definitions of one table that are read.
 const TABLE_BYTES_MAX: usize = 4 << 20;
 
+/// Tables and columns that are looked at to make a page. SQLite has at most 32,767 columns.
+const ALL_TABLES: Bounds = Bounds { rows: OBJECTS_MAX, bytes: TABLE_BYTES_MAX };
+const ALL_COLUMNS: Bounds = Bounds { rows: 32_767, bytes: TABLE_BYTES_MAX };
+
+/// Bytes of the type that the structured list of tables has and the text has not.
+const KIND_BYTES: usize = 16;
+
 /// What `list_tables` takes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListTables {
     /// List views too, with the type of each entry. Default false.
     pub include_views: Option<bool>,
+    /// next_cursor of the answer before, to go on.
+    pub cursor: Option<String>,
 }
 
 /// What `describe_table` takes.
@@ -41,6 +50,8 @@ pub struct ListTables {
 pub struct DescribeTable {
     /// The name of the table or view, exactly as list_tables shows it, without quotes.
     pub table_name: String,
+    /// next_cursor of the answer before, to go on.
+    pub cursor: Option<String>,
 }
 
 /// What `sqlite_schema` takes.
@@ -77,6 +88,9 @@ pub struct TableName {
 pub struct Columns {
     /// In order.
     pub columns: Vec<Column>,
+    /// Whether there are more.
+    #[serde(flatten)]
+    pub paging: Paging,
 }
 
 /// A column as PRAGMA table_info shows it.
@@ -173,17 +187,24 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table'"
     };
-    let table = match db.read(cx, move |desk| desk.rows(sql, &[], view.bounds, view.form)).await? {
-        Ok(table) => table,
+    let page = move |desk: &Desk| {
+        desk.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
+    };
+    let (table, paging) = match db.read(cx, page).await? {
+        Ok(page) => page,
         Err(fault) => return Ok(Outcome(Err(fault))),
     };
     let tables = table.rows.iter().filter_map(|row| {
         let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
         Some(TableName { name: row.first()?.text()?.to_owned(), kind })
     });
-    let value = Tables { tables: tables.collect(), paging: table.paging() };
-    let notice = table.notice();
+    let notice = paging.notice().or_else(|| all_that_is_looked_at(paging.truncated));
+    let value = Tables { tables: tables.collect(), paging };
     Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
+}
+
+fn all_that_is_looked_at(truncated: bool) -> Option<String> {
+    truncated.then(|| format!("[Cut: there are more than the first {OBJECTS_MAX}. Query sqlite_master to see them.]"))
 }
 
 /// `describe_table`.
@@ -191,12 +212,15 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
     let view = db.view();
     let table = db
         .read(cx, move |desk| {
-            let table = desk.rows(&about("table_info", &args.table_name)?, &[], view.bounds, view.form)?;
-            if table.rows.is_empty() { Err(no_such(&args.table_name)) } else { Ok(table) }
+            let table = desk.rows(&about("table_info", &args.table_name)?, &[], ALL_COLUMNS, Form::Json)?;
+            if table.rows.is_empty() && table.cut.is_none() {
+                return Err(no_such(&args.table_name));
+            }
+            table.page(args.cursor.as_deref(), view.bounds, 0, view.form)
         })
         .await?;
-    let table = match table {
-        Ok(table) => table,
+    let (table, paging) = match table {
+        Ok(page) => page,
         Err(fault) => return Ok(Outcome(Err(fault))),
     };
     let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
@@ -209,8 +233,8 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
         dflt_value: text(row.get(4)),
         pk: number(row.get(5)),
     });
-    let value = Columns { columns: columns.collect() };
-    let notice = table.notice();
+    let notice = paging.notice().or_else(|| table.notice());
+    let value = Columns { columns: columns.collect(), paging };
     Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
 }
 
@@ -233,17 +257,17 @@ impl Desk {
         rows::step(&mut statement, bounds, form, End::Stop).map_err(|error| self.fault(error))
     }
 
-    fn names(&self, view: View) -> Result<Vec<(String, String)>, Fault> {
-        let bounds = Bounds { rows: OBJECTS_MAX, bytes: view.bounds.bytes.saturating_mul(10) };
+    /// The names and types of tables and views, and whether these are all.
+    fn names(&self) -> Result<(Vec<(String, String)>, bool), Fault> {
         let sql = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')";
-        let table = self.rows(sql, &[], bounds, Form::Json)?;
+        let table = self.rows(sql, &[], ALL_TABLES, Form::Json)?;
         let name = |row: &Vec<Cell>| Some((row.first()?.text()?.to_owned(), row.get(1)?.text()?.to_owned()));
-        Ok(table.rows.iter().filter_map(name).collect())
+        Ok((table.rows.iter().filter_map(name).collect(), table.cut.is_none()))
     }
 
     /// The schema as text and as structure, from a cursor on, as far as it fits.
     fn schema(&self, only: Option<&str>, cursor: Option<&str>, view: View) -> Result<(String, Schema), Fault> {
-        let mut names = self.names(view)?;
+        let (mut names, all) = self.names()?;
         if let Some(only) = only {
             names.retain(|(name, _)| name.eq_ignore_ascii_case(only));
             if names.is_empty() {
@@ -252,7 +276,7 @@ impl Desk {
         }
         let (page, mut paging) = Paging::of(&names, cursor, TABLES_MAX)?;
         let start = names.len() - Paging::of(&names, cursor, usize::MAX)?.0.len();
-        let (mut text, mut tables) = (String::new(), Vec::new());
+        let (mut text, mut tables, mut structured) = (String::new(), Vec::new(), 0);
         for (at, (name, kind)) in page.iter().enumerate() {
             let (table, whole) = self.table_schema(name, kind)?;
             let mut part = format!("{};\n", table.sql);
@@ -262,8 +286,10 @@ impl Desk {
             for trigger in &table.triggers {
                 part.push_str(&format!("{};\n", trigger.sql));
             }
-            if whole && text.len() + part.len() <= view.bounds.bytes {
+            let size = serde_json::to_string(&table).map_or(0, |json| json.len() + 1);
+            if whole && text.len() + part.len() <= view.bounds.bytes && structured + size <= view.bounds.bytes {
                 text.push_str(&part);
+                structured += size;
                 tables.push(table);
                 continue;
             }
@@ -284,6 +310,10 @@ impl Desk {
         }
         if names.is_empty() {
             text.push_str("-- The database has no tables.\n");
+        }
+        if !paging.truncated && !all && only.is_none() {
+            paging.truncated = true;
+            text.push_str(&format!("-- Cut: of more than {OBJECTS_MAX} tables and views the first are looked at.\n"));
         }
         Ok((text, Schema { tables, paging }))
     }
@@ -390,8 +420,8 @@ pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
         table = table.complete("table", move |typed: Completion| {
             let db = db.clone();
             async move {
-                let (view, Some(pass)) = (db.view(), db.pass_for_all()) else { return Vec::new() };
-                let names = db.read_as(pass, move |desk| desk.names(view)).await.unwrap_or_default();
+                let Some(pass) = db.pass_for_all() else { return Vec::new() };
+                let (names, _) = db.read_as(pass, Desk::names).await.unwrap_or_default();
                 typed.filter(names.into_iter().map(|(name, _)| name))
             }
         });
