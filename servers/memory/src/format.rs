@@ -267,6 +267,79 @@ fn kept<T: Record>(value: T, text: &str, only_known: bool) -> Written<T> {
     if only_known { value.plain() } else { Written { line: text.into(), value } }
 }
 
+/// Counts bytes and line feeds.
+#[derive(Default)]
+struct Count {
+    bytes: usize,
+    lines: usize,
+}
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len();
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of something as JSON.
+pub(crate) fn written(value: &impl Serialize) -> usize {
+    let mut count = Count::default();
+    // Strings and lists of strings always have a JSON form, and counting does not fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.bytes
+}
+
+/// Bytes of something in JSON that is indented, inside of `depth` lists and objects, with what divides it from the next.
+pub(crate) fn indented(value: &impl Serialize, depth: usize) -> usize {
+    let mut count = Count::default();
+    let _ = serde_json::to_writer_pretty(&mut count, value);
+    count.bytes + (count.lines + 1) * 2 * depth + 2
+}
+
+/// The beginning of a text that takes at most `bytes_max` bytes as JSON.
+pub(crate) fn fitting(text: &str, bytes_max: usize) -> &str {
+    let mut bytes = 2_usize;
+    let end = text.char_indices().find(|(_, c)| {
+        bytes += match c {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            c if *c < ' ' => 6,
+            c => c.len_utf8(),
+        };
+        bytes > bytes_max
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// Bytes that a text takes in an indented list beyond its own, and an entity beyond its texts.
+const LINE_BYTES: usize = 12;
+pub(crate) const ENTITY_BYTES: usize = 100;
+
+/// The first texts that take at most `bytes_max` bytes in an indented list, at least the beginning of one.
+pub(crate) fn first_of(texts: &[String], bytes_max: usize) -> Vec<String> {
+    let mut room = bytes_max;
+    let fits = |text: &&String| {
+        let left = room.checked_sub(written(text) + LINE_BYTES);
+        room = left.unwrap_or_default();
+        left.is_some()
+    };
+    let whole: Vec<String> = texts.iter().take_while(fits).cloned().collect();
+    match texts.first() {
+        Some(first) if whole.is_empty() => vec![fitting(first, bytes_max).to_owned()],
+        _ => whole,
+    }
+}
+
+/// The text, or its beginning where it takes more than `bytes_max` bytes as JSON.
+pub(crate) fn shown(text: &str, bytes_max: usize) -> String {
+    let part = fitting(text, bytes_max);
+    if part.len() == text.len() { text.to_owned() } else { format!("{part}…") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
