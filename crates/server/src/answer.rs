@@ -219,6 +219,7 @@ fn own_error(error: &Error, out: ResultWriter) -> Reply {
             let data = data.as_ref().map(Value::to_string);
             out.error(*code, &error.to_string(), data.as_deref())
         }
+        Kind::Answer(answer) => answer.clone().into_reply(out),
         _ => failure(out, &error.to_string()),
     }
 }

@@ -1,5 +1,6 @@
 //! One error with two faces: what the peer reads, and what the log keeps.
 
+use crate::answer::Answer;
 use linchpin_types::error::code;
 use serde_json::Value;
 use std::fmt;
@@ -10,7 +11,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a call failed.
 ///
 /// [`Error::tool`] (and any error converted by `?`) is for the model: it becomes a result with `isError`. Only the
-/// outermost message travels; the chain of sources is logged. [`Error::protocol`] becomes a JSON-RPC error.
+/// outermost message travels; the chain of sources is logged. [`Error::answer`] is the same as more than a text.
+/// [`Error::protocol`] becomes a JSON-RPC error.
 ///
 /// Like `anyhow::Error` it does not implement `std::error::Error` itself, so that everything else converts into it.
 pub struct Error(Box<Inner>);
@@ -21,9 +23,9 @@ struct Inner {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Kind {
     Tool,
+    Answer(Answer),
     Protocol(i32, Option<Value>),
     /// Carried out by `?` while the call's own record says what input is missing.
     Input,
@@ -37,6 +39,14 @@ impl Error {
     /// A failure that the model should read and may correct.
     pub fn tool(message: impl Into<String>) -> Error {
         Error::new(Kind::Tool, message)
+    }
+
+    /// A failure that the model should read, as a whole answer: for when its blocks must be chosen one by one, for example
+    /// to annotate them. Resources and prompts have no such answers and carry its texts as the message.
+    pub fn answer(answer: Answer) -> Error {
+        let texts: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
+        let message = texts.join("\n");
+        Error::new(Kind::Answer(Answer { is_error: Some(true), ..answer }), message)
     }
 
     /// A JSON-RPC error of this code. Codes of your own lie outside -32768..=-32000.
@@ -69,7 +79,7 @@ impl Error {
 
     /// Whether the call still needs input of the client: pass it on with `?` and the client will be asked.
     pub fn is_input_required(&self) -> bool {
-        self.0.kind == Kind::Input
+        matches!(self.0.kind, Kind::Input)
     }
 
     pub(crate) fn log_chain(&self) {
