@@ -7,7 +7,8 @@ use std::fmt;
 
 /// Why a tool could not do what was asked, in words for the model that asked: what happened, then what to do next.
 ///
-/// Returned by a handler it becomes a tool result with `isError`. The first line is the published server's where it has
+/// Returned by a handler it becomes a tool result with `isError`; by `?` in one that returns [`linchpin::Result`] it becomes the
+/// same, with its mark of whose words it holds ([`Fault::as_outside`]). The first line is the published server's where it has
 /// one; a `Hint:` line says what to do. It never holds a secret, a stack trace or the name of a library's type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -99,4 +100,9 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+/// Not by way of `std::error::Error`, which would leave nothing of it but its text.
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Self::answer(fault.into_answer())
+    }
+}
