@@ -1,5 +1,6 @@
 //! Cutting what is too long, and saying how to go on.
 
+use crate::Fault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,9 @@ pub const TEXT_BYTES_MAX: usize = 100_000;
 
 /// Items of a list an answer holds before it is cut, unless a server says otherwise.
 pub const PAGE_ITEMS_MAX: usize = 1_000;
+
+/// Bytes of an unknown cursor that are shown.
+const CURSOR_BYTES_SHOWN: usize = 80;
 
 /// The beginning of a text that fits into a number of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +66,13 @@ pub struct Paging {
     pub next_cursor: Option<String>,
 }
 
+/// What to say to a cursor that no answer gave.
+#[must_use]
+pub fn unknown_cursor(cursor: &str) -> Fault {
+    Fault::new(format!("Unknown cursor: {}", clip(cursor, CURSOR_BYTES_SHOWN).text))
+        .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
+}
+
 impl Paging {
     /// Nothing was left out.
     #[must_use]
@@ -75,19 +86,21 @@ impl Paging {
         Self { truncated: true, next_cursor: Some(next_cursor.into()) }
     }
 
-    /// One page of `items` from the offset that `cursor` holds (its decimal form; nothing is the start).
+    /// Where in a list of this length `cursor` continues: it holds an offset in decimal form; nothing is the start.
     ///
     /// # Errors
     /// When the cursor is not one of ours.
-    pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), crate::Fault> {
-        let start = match cursor {
-            None => 0,
-            Some(text) => text.parse::<usize>().ok().filter(|start| *start <= items.len()).ok_or_else(|| {
-                crate::Fault::new(format!("Unknown cursor: {text}")).hint(
-                    "Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.",
-                )
-            })?,
-        };
+    pub fn start(cursor: Option<&str>, length: usize) -> Result<usize, Fault> {
+        let offset = |text: &str| text.parse().ok().filter(|start| *start <= length);
+        cursor.map_or(Ok(0), |text| offset(text).ok_or_else(|| unknown_cursor(text)))
+    }
+
+    /// One page of `items` from where `cursor` continues, see [`Paging::start`].
+    ///
+    /// # Errors
+    /// When the cursor is not one of ours.
+    pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), Fault> {
+        let start = Self::start(cursor, items.len())?;
         let end = items.len().min(start.saturating_add(most.max(1)));
         let paging = if end < items.len() { Self::more(end.to_string()) } else { Self::whole() };
         Ok((&items[start..end], paging))
@@ -147,8 +160,12 @@ mod tests {
             }
         }
         assert_eq!(seen, items);
-        for foreign in ["x", "11", "-1", ""] {
-            assert!(Paging::of(&items, Some(foreign), 3).is_err(), "{foreign}");
+        for foreign in ["x", "11", "-1", "", &"9".repeat(10_000)] {
+            let refused = Paging::of(&items, Some(foreign), 3).unwrap_err().to_string();
+            assert!(refused.starts_with("Unknown cursor: ") && refused.len() < 300, "{refused}");
+        }
+        for (cursor, start) in [(None, 0), (Some("0"), 0), (Some("7"), 7), (Some("10"), 10)] {
+            assert_eq!(Paging::start(cursor, items.len()), Ok(start));
         }
     }
 }

@@ -4,8 +4,9 @@
 //!   by one set of flags; [`as_listed`]: our own words name them as they are listed;
 //! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
 //! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
-//! - [`clip`], [`Paging`]: one way of cutting what is too long and saying how to go on;
-//! - [`RootsPolicy`], [`root_path`], [`settled`]: what a client's roots do, which paths they name, and where a path really leads;
+//! - [`clip`], [`Paging`], [`unknown_cursor`]: one way of cutting what is too long and saying how to go on;
+//! - [`RootsPolicy`], [`root_path`], [`settled`]: what a client's roots do and how it is asked for them, which paths they name, and
+//!   where a path really leads;
 //! - [`near`]: what was probably meant by a name that there is not;
 //! - [`Vars`]: reading environment variables, with errors that name them; [`Secret`]: what is never shown.
 //!
@@ -23,11 +24,11 @@ mod toolbox;
 mod vars;
 
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
-pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip};
+pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
 pub use fault::Fault;
 pub use names::as_listed;
 pub use near::near;
-pub use roots::{RootsPolicy, root_path, settled};
+pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, root_path, settled};
 pub use shown::{Shown, Told, from_outside};
 pub use toolbox::Toolbox;
 pub use vars::{Keyring, Secret, Vars};

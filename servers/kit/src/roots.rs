@@ -1,9 +1,17 @@
 //! A client's roots: what they do, which paths they name, and where paths really lead.
 
-use crate::Fault;
+use crate::{Fault, clip};
+use linchpin::{Cx, Error};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// How long a client may take to tell its roots, unless a server has less time for the whole call.
+pub const ROOTS_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of the reason why a client did not tell its roots: it may be in the client's words.
+const WHY_BYTES_SHOWN: usize = 300;
 
 /// Links followed at the end of one path before it is given up.
 const LINKS_MAX: usize = 40;
@@ -40,6 +48,32 @@ impl RootsPolicy {
         if taken.contains(&self) { Ok(self) } else { Err(unknown(self.word(), taken)) }
     }
 
+    /// The roots of the client that makes this call, as it tells them now. They are asked for on each call, so that they are
+    /// always the present ones. `None` where they do not count: the policy ignores them, or the client never said that it has
+    /// any.
+    ///
+    /// # Errors
+    /// When a client that says it has roots does not tell them: it refuses, answers something else, or does not answer within
+    /// `patience` ([`ROOTS_WAIT`], unless the server has less). What it may use is not known then, so it may use nothing.
+    /// Where requests stand alone also while it is still to be asked: pass the error on and the call comes again with the
+    /// answer.
+    pub async fn ask(self, cx: &Cx, patience: Duration) -> Result<Option<Vec<String>>, Error> {
+        if self == Self::Ignore || !cx.caps().roots {
+            return Ok(None);
+        }
+        let why = match tokio::time::timeout(patience, cx.roots("roots")).await {
+            Ok(Ok(roots)) => return Ok(Some(roots.into_iter().map(|root| root.uri).collect())),
+            Ok(Err(error)) if error.is_input_required() => return Err(error),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the client did not answer roots/list within {} s", patience.as_secs_f64()),
+        };
+        let fault =
+            Fault::new(format!("Error: the roots of this client are not known: {}", clip(&why, WHY_BYTES_SHOWN).text));
+        let hint = "It says that it has roots, so nothing may be used without them. Try again; the person running the server can \
+                    start it with --roots ignore, so that only what is configured counts.";
+        Err(fault.hint(hint).into())
+    }
+
     fn word(self) -> &'static str {
         match self {
             Self::Ignore => "ignore",
@@ -68,14 +102,16 @@ pub fn root_path(root: &str) -> Option<PathBuf> {
             let rest = rest.strip_prefix("localhost").unwrap_or(rest);
             // On Windows the path of `file:///C:/x` is `C:/x`.
             let rest = if cfg!(windows) { rest.strip_prefix('/')? } else { rest };
-            PathBuf::from(decoded(rest)?)
+            PathBuf::from(percent_decoded(rest)?)
         }
         _ => PathBuf::from(root),
     };
     path.is_absolute().then_some(path)
 }
 
-fn decoded(text: &str) -> Option<OsString> {
+/// What was percent-encoded, which need not be text. `None` when it is not readable or holds a NUL.
+#[must_use]
+pub fn percent_decoded(text: &str) -> Option<OsString> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
