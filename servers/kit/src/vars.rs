@@ -5,7 +5,9 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Bytes of a file that holds a secret; a longer one is refused.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
@@ -51,6 +53,8 @@ impl<'de> Deserialize<'de> for Secret {
 pub type Keyring<'a> = dyn Fn(&str, &str) -> Result<Secret, Fault> + 'a;
 
 /// The environment, as a function, so that tests bring their own: `Vars::new(&|name| std::env::var(name).ok())`.
+///
+/// An empty variable is one that is not set: that is how files for containers and hosts leave one out.
 #[derive(Clone, Copy)]
 pub struct Vars<'a> {
     get: &'a dyn Fn(&str) -> Option<String>,
@@ -71,7 +75,7 @@ impl<'a> Vars<'a> {
 
     /// A secret of one line: the value of the variable; else the first line of the file that `<NAME>_FILE` names; else the
     /// first line of what the keyring keeps at `<NAME>_KEYRING`, which is `SERVICE/ACCOUNT` (the account is what stands after
-    /// the last `/`). Empty variables do not count, and no source is asked after one that had the secret.
+    /// the last `/`). No source is asked after one that had the secret.
     ///
     /// # Errors
     /// When the file or the keyring has no such secret to give. The error names the variable and the place, and holds nothing
@@ -85,7 +89,7 @@ impl<'a> Vars<'a> {
     /// # Errors
     /// As [`Vars::secret`].
     pub fn secret_of(self, names: &[&str]) -> Result<Option<Secret>, Fault> {
-        if let Some(value) = names.iter().find_map(|name| self.filled(name)) {
+        if let Some(value) = names.iter().find_map(|name| self.text(name)) {
             return Ok(Some(Secret(value)));
         }
         for name in names {
@@ -107,18 +111,14 @@ impl<'a> Vars<'a> {
     /// # Errors
     /// As [`Vars::secret`].
     pub fn secret_lines(self, name: &str) -> Result<Vec<Secret>, Fault> {
-        let sources = [self.filled(name).map(Secret), self.secret_in_file(name)?, self.secret_in_keyring(name)?];
+        let sources = [self.text(name).map(Secret), self.secret_in_file(name)?, self.secret_in_keyring(name)?];
         let lines = sources.iter().flatten().flat_map(|secret| secret.0.lines());
         Ok(lines.map(str::trim).filter(|line| !line.is_empty()).map(Secret::new).collect())
     }
 
-    fn filled(self, name: &str) -> Option<String> {
-        self.text(name).filter(|value| !value.is_empty())
-    }
-
     fn secret_in_file(self, name: &str) -> Result<Option<Secret>, Fault> {
         let name = format!("{name}_FILE");
-        let Some(path) = self.filled(&name) else { return Ok(None) };
+        let Some(path) = self.text(&name) else { return Ok(None) };
         let mut bytes = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes));
         let why = match read {
@@ -135,7 +135,7 @@ impl<'a> Vars<'a> {
 
     fn secret_in_keyring(self, name: &str) -> Result<Option<Secret>, Fault> {
         let name = format!("{name}_KEYRING");
-        let Some(place) = self.filled(&name) else { return Ok(None) };
+        let Some(place) = self.text(&name) else { return Ok(None) };
         // Whoever put the secret itself there should not find it in a log.
         let (service, account) = match place.rsplit_once('/') {
             Some((service, account)) if !service.is_empty() && !account.is_empty() => (service, account),
@@ -147,10 +147,22 @@ impl<'a> Vars<'a> {
         look(service, account).map(Some).map_err(|fault| named(&name, &fault))
     }
 
-    /// The variable as it is; `None` when it is not set.
+    /// The variable as it is; `None` when it is not set or empty.
     #[must_use]
     pub fn text(self, name: &str) -> Option<String> {
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// The same, also when it is empty: for what is handed on to other programs, to which that may mean something.
+    #[must_use]
+    pub fn raw(self, name: &str) -> Option<String> {
         (self.get)(name)
+    }
+
+    /// A path, as it is.
+    #[must_use]
+    pub fn path(self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
     }
 
     /// A list separated by `separator` or newlines; blanks around items and empty items are dropped.
@@ -161,7 +173,7 @@ impl<'a> Vars<'a> {
         Some(items.map(str::to_owned).collect())
     }
 
-    /// A switch: `1/true/yes/on`, or nothing or `0/false/no/off`. Without regard to case.
+    /// A switch: `1/true/yes/on` or `0/false/no/off`. Without regard to case.
     ///
     /// # Errors
     /// When it is anything else.
@@ -169,7 +181,7 @@ impl<'a> Vars<'a> {
         let Some(value) = self.text(name) else { return Ok(()) };
         *target = match value.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => true,
-            "" | "0" | "false" | "no" | "off" => false,
+            "0" | "false" | "no" | "off" => false,
             other => return Err(Fault::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
         };
         Ok(())
@@ -182,6 +194,19 @@ impl<'a> Vars<'a> {
     pub fn number<N: FromStr>(self, name: &str, target: &mut N) -> Result<(), Fault> {
         let Some(value) = self.text(name) else { return Ok(()) };
         *target = value.trim().parse().map_err(|_| Fault::new(format!("{name} is not a usable number: {value}")))?;
+        Ok(())
+    }
+
+    /// A whole number of seconds.
+    ///
+    /// # Errors
+    /// As [`Vars::number`].
+    pub fn seconds(self, name: &str, target: &mut Duration) -> Result<(), Fault> {
+        let mut seconds = target.as_secs();
+        self.number(name, &mut seconds)?;
+        if self.text(name).is_some() {
+            *target = Duration::from_secs(seconds);
+        }
         Ok(())
     }
 
@@ -314,6 +339,39 @@ mod tests {
         assert_eq!(fault.message(), "KEY_FILE: the first line there is empty");
         for path in [binary, large, blank] {
             std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_empty_variable_is_one_that_is_not_set() {
+        let read = |value: Option<&str>| {
+            // The files and the keyring's entries of secrets are empty too.
+            let get = |name: &str| value.filter(|value| name == "X" || value.is_empty()).map(str::to_owned);
+            let vars = Vars::new(&get);
+            let (mut on, mut number, mut seconds) = (true, 7_u32, Duration::from_millis(1_500));
+            vars.switch("X", &mut on)?;
+            vars.number("X", &mut number)?;
+            vars.seconds("X", &mut seconds)?;
+            let choice = vars.tool_choice("X")?;
+            let prefix = vars.parsed::<crate::ToolPrefix>("X_TOOL_PREFIX")?;
+            let read = vars.read("X", |text| Ok(text.to_owned()))?;
+            let secret = vars.secret("X")?.map(|secret| secret.reveal().to_owned());
+            let lists = (vars.list("X", ',').unwrap_or_default(), vars.secret_lines("X")?.len());
+            Ok((on, number, seconds, choice, prefix, (read, vars.text("X"), vars.path("X"), secret), lists))
+        };
+        let unset: Result<_, Fault> = read(None);
+        assert!(unset.is_ok());
+        assert_eq!(read(Some("")), unset);
+        let set = read(Some("1")).unwrap();
+        assert_eq!((set.0, set.1, set.2), (true, 1, Duration::from_secs(1)));
+        assert_eq!(set.5, (Some("1".into()), Some("1".into()), Some("1".into()), Some("1".into())));
+        let get = |_: &str| Some(String::new());
+        assert_eq!(Vars::new(&get).raw("X").as_deref(), Some(""), "for other programs it is what it is");
+        for off in ["0", "false", "No", " off "] {
+            let get = |_: &str| Some(off.to_owned());
+            let mut on = true;
+            Vars::new(&get).switch("X", &mut on).unwrap();
+            assert!(!on, "{off}");
         }
     }
 
