@@ -2,8 +2,8 @@
 
 use crate::names::Names;
 use crate::{Fault, Service, ToolChoice, ToolPrefix, ToolSpec};
-use linchpin::server::{Call, Next, PromptHandler, Shape, ToolHandler};
-use linchpin::{Prompt, Server, Tool};
+use linchpin::server::{Call, Next, PromptHandler, ResourceHandler, Shape, ToolHandler};
+use linchpin::{Prompt, Resource, Server, Tool};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde_json::value::RawValue;
@@ -159,6 +159,21 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
             prompt = prompt.layer(move |call, next| names.clone().around(call, next));
         }
         self.server = self.server.prompt(prompt, handler);
+        self
+    }
+
+    /// Adds a resource or a template. What its handler says names tools as they are listed.
+    #[must_use]
+    #[track_caller]
+    pub fn resource<M, H>(mut self, mut resource: Resource, handler: H) -> Self
+    where
+        H: Shape<S, M> + ResourceHandler<S, M>,
+    {
+        if !self.names.is_empty() {
+            let names = self.names.clone();
+            resource = resource.layer(move |call, next| names.clone().around(call, next));
+        }
+        self.server = self.server.resource(resource, handler);
         self
     }
 

@@ -1,9 +1,9 @@
 //! What a server says names its tools as they are listed, and what others wrote stays as it is.
 
-use linchpin::Server;
 use linchpin::client::{Client, Connection};
 use linchpin::transport::memory::in_process;
 use linchpin::types::version::Revision;
+use linchpin::{NoArgs, Resource, Server};
 use linchpin_kit::{Fault, Service, Shown, ToolChoice, ToolSpec, Toolbox, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,12 +59,23 @@ async fn query(_: &(), which: Which) -> Result<String, Fault> {
     Ok(format!("{} {}", as_listed("Call read_one:"), which.name))
 }
 
+async fn resource(_: &(), _: NoArgs) -> Result<String, linchpin::Error> {
+    tokio::task::yield_now().await;
+    Err(Fault::new("No").hint("list_all shows names.").for_resource())
+}
+
+async fn template(_: &(), at: Which) -> Result<String, linchpin::Error> {
+    Ok(format!("{} shows {}", as_listed("read_one"), at.name))
+}
+
 fn boxed(server: Server, prefix: &str, read_only: bool) -> Server {
     let mut choice = ToolChoice::default();
     (choice.prefix, choice.read_only) = (prefix.parse().unwrap(), read_only);
     let tools = Toolbox::open(server, &BOX, &choice).unwrap().instructions("Start with list_all, then `query`.");
     let tools = tools.tool(&LIST, list).tool(&READ, read).tool(&QUERY, query).tool(&WRITE, query);
-    tools.prompt("ask-me", "Uses list_all.", |prompt| prompt, query).close()
+    let tools = tools.prompt("ask-me", "Uses list_all.", |prompt| prompt, query);
+    let uri = |rest: &str| Resource::new(format!("box://{prefix}/{rest}"));
+    tools.resource(uri("all"), resource).resource(uri("one/{name}"), template).close()
 }
 
 async fn connected(server: Server, revision: Revision) -> Connection {
@@ -131,6 +142,11 @@ async fn instructions_descriptions_hints_and_notices_name_tools_as_they_are_list
                     .unwrap();
                 let said = serde_json::to_string(&prompt.messages).unwrap();
                 assert!(said.contains(&format!("Call {before}read_one: read_one")), "{said}");
+                // Resources and templates too.
+                let refused = connection.read(&format!("box://{prefix}/all")).await.unwrap_err().to_string();
+                assert!(refused.contains(&format!("No\nHint: {before}list_all shows names.")), "{refused}");
+                let said = connection.read(&format!("box://{prefix}/one/read_one")).await.unwrap().text();
+                assert_eq!(said, format!("{before}read_one shows read_one"));
                 connection.close().await;
             }
         }
