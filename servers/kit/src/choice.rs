@@ -131,12 +131,6 @@ impl ToolSpec {
         Self { idempotent: true, ..self }
     }
 
-    /// Calling it twice is not like calling it once, although it changes nothing.
-    #[must_use]
-    pub const fn not_idempotent(self) -> Self {
-        Self { idempotent: false, ..self }
-    }
-
     /// It reaches beyond what the operator configured.
     #[must_use]
     pub const fn outside(self) -> Self {
@@ -280,12 +274,6 @@ impl ToolChoice {
         all
     }
 
-    /// Whether nothing was said about tools by name or set.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        self.enable.is_empty() && self.disable.is_empty() && self.toolsets.is_empty() && !self.elsewhere
-    }
-
     /// Whether tools or tool sets were named, and all of them are those of other servers in the same process.
     #[must_use]
     pub fn leaves_all_to_others(&self) -> bool {
@@ -389,7 +377,7 @@ impl ToolChoice {
     /// # Errors
     /// When a tool or tool set is unknown to all of them, or a tool's own name belongs to several.
     pub fn share(&self, services: &[&Service]) -> Result<Vec<ToolChoice>, Fault> {
-        let mut shares = vec![ToolChoice { elsewhere: !self.is_default(), ..self.clone() }; services.len()];
+        let mut shares = vec![self.clone(); services.len()];
         for share in &mut shares {
             (share.enable, share.disable, share.toolsets) = (Vec::new(), Vec::new(), Vec::new());
             share.elsewhere = !(self.enable.is_empty() && self.toolsets.is_empty());
