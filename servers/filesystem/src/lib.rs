@@ -120,22 +120,20 @@ impl Filesystem {
 
     /// This server as a client with these roots (`file://` URIs or plain paths) may use it, by the configured
     /// [`RootsPolicy`], see [`Config::roots`]. Other clients are not affected.
-    #[must_use]
-    pub async fn for_roots(&self, roots: Vec<String>) -> Self {
+    ///
+    /// # Errors
+    /// When looking at the roots ends unexpectedly: what this client may use is not known then.
+    pub async fn for_roots(&self, roots: Vec<String>) -> Result<Self, Fault> {
         let policy = self.roots_policy();
         if policy == RootsPolicy::Ignore || policy == RootsPolicy::Use && !self.inner.ceiling.is_empty() {
-            return self.clone();
+            return Ok(self.clone());
         }
-        let inner = Arc::clone(&self.inner);
-        let taken = tokio::task::spawn_blocking(move || inner.take_roots(policy, &roots)).await;
+        let roots = self.run(move |inner| Ok(inner.take_roots(policy, &roots))).await?;
         // What only narrows counts even when nothing is left; what replaces does not, as published.
-        match taken.ok().filter(|roots| policy == RootsPolicy::Narrow || !roots.is_empty()) {
-            Some(roots) => {
-                let roots = Arc::new(roots);
-                Self { inner: Arc::new(Inner { roots, ..Inner::clone(&self.inner) }) }
-            }
-            None => self.clone(),
+        if policy != RootsPolicy::Narrow && roots.is_empty() {
+            return Ok(self.clone());
         }
+        Ok(Self { inner: Arc::new(Inner { roots: Arc::new(roots), ..Inner::clone(&self.inner) }) })
     }
 
     /// Runs blocking work for a tool on the runtime's blocking pool.
@@ -240,4 +238,17 @@ fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str
         }
     };
     (known.0.to_owned(), known.1.to_owned(), known.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also while a client's roots are looked at: it is refused then, and does not get what is configured.
+    #[tokio::test]
+    async fn work_that_panics_is_a_refusal() {
+        let (fs, _) = Filesystem::open(Config::default()).expect("no directory is fine");
+        let refused = fs.run(|_| -> Result<Roots, Fault> { panic!("on purpose") }).await;
+        assert!(refused.is_err_and(|fault| fault.message().contains("stopped unexpectedly")));
+    }
 }

@@ -2,7 +2,7 @@
 
 use linchpin::types::content::ResourceContents;
 use linchpin::{Content, Cx, Error, Resource, Server};
-use linchpin_kit::{Fault, Service, Shown, Told, ToolSpec, Toolbox, from_outside};
+use linchpin_kit::{Fault, ROOTS_WAIT, Service, Shown, Told, ToolSpec, Toolbox, from_outside};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -336,14 +336,9 @@ handlers! {
 
 /// The server as this client may use it: its roots are asked for on each call, so they are always the present ones.
 async fn as_client(fs: &Filesystem, cx: &Cx) -> Result<Filesystem, Error> {
-    if !cx.caps().roots {
-        return Ok(fs.clone());
-    }
-    match cx.roots("roots").await {
-        Ok(roots) => Ok(fs.for_roots(roots.into_iter().map(|root| root.uri).collect()).await),
-        // Not a failure: the client is being asked and the call comes again with the answer.
-        Err(error) if error.is_input_required() => Err(error),
-        Err(_) => Ok(fs.clone()),
+    match fs.roots_policy().ask(cx, ROOTS_WAIT).await? {
+        Some(roots) => Ok(fs.for_roots(roots).await?),
+        None => Ok(fs.clone()),
     }
 }
 
@@ -390,7 +385,7 @@ impl Filesystem {
         let resources = config.resources;
         let instructions = self.instructions();
         let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(instructions);
-        let mut server = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted)).close();
+        let mut tools = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted));
         if resources {
             let uri = match choice.scope {
                 Some(_) => choice.uri("file://{+path}"),
@@ -400,10 +395,9 @@ impl Filesystem {
                 .name("file")
                 .title("File")
                 .description("A file in an allowed directory, by its absolute path.");
-            server =
-                if rooted { server.resource(template, rooted_resource) } else { server.resource(template, resource) };
+            tools = if rooted { tools.resource(template, rooted_resource) } else { tools.resource(template, resource) };
         }
-        Ok(server)
+        Ok(tools.close())
     }
 
     /// What a model should know before its first call.

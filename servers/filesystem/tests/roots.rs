@@ -141,6 +141,35 @@ async fn nothing_to_use_is_explained() {
     }
 }
 
+/// The clock stands still: it moves on where everything waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_roots_and_does_not_tell_them_may_use_nothing() {
+    for (policy, configured) in [
+        (Some(RootsPolicy::Narrow), true),
+        (Some(RootsPolicy::Replace), true),
+        (Some(RootsPolicy::Use), false),
+        (None, false),
+    ] {
+        let w = world(policy, configured);
+        let server = w.fs.clone().add_to(Server::new("filesystem", "1")).expect("the configuration is fine");
+        let silent = Client::new("test", "1").revisions(&[Revision::V2025_11_25]).on_roots(std::future::pending);
+        let connection = silent.connect(in_process(server)).await.expect("a connection");
+        let why = "the roots of this client are not known: the client did not answer roots/list within 10 s";
+        for (tool, arguments) in [
+            ("read_text_file", json!({ "path": w.at("x") })),
+            ("write_file", json!({ "path": w.at("new"), "content": "x" })),
+            ("list_allowed_directories", json!({})),
+        ] {
+            let refused = connection.call(tool, arguments).await.expect("an answer");
+            assert!(refused.is_error() && refused.text().contains(why), "{policy:?} {tool}: {}", refused.text());
+        }
+        assert!(!w.path("new").exists());
+        let refused = connection.read(&format!("file://{}", w.at("x"))).await.expect_err("nothing to read");
+        assert!(refused.to_string().contains(why), "{policy:?}: {refused}");
+        connection.close().await;
+    }
+}
+
 /// A pattern below a configured directory hides the same file from a client that has a part of it as its root.
 #[tokio::test]
 async fn what_is_denied_stays_denied_whatever_the_roots_are() {
@@ -153,7 +182,7 @@ async fn what_is_denied_stays_denied_whatever_the_roots_are() {
             w.put(name, "words");
         }
         for root in ["", "sub", "sub/keys"] {
-            let fs = w.fs.for_roots(vec![w.at(root)]).await;
+            let fs = w.fs.for_roots(vec![w.at(root)]).await.expect("its roots");
             for name in ["sub/secret", "sub/keys/a.pem"] {
                 let read = common::call(&fs, "read_text_file", json!({ "path": w.at(name) })).await;
                 assert!(read.is_err(), "{policy:?} {root}: {name} is read: {read:?}");
@@ -192,7 +221,7 @@ async fn roots_are_uris_or_paths() {
         ("src".to_owned(), None),
         (String::new(), None),
     ] {
-        let fs = w.fs.for_roots(vec![offered.clone()]).await;
+        let fs = w.fs.for_roots(vec![offered.clone()]).await.expect("its roots");
         assert_eq!(fs.has_directories(), expected.is_some(), "{offered}");
         if let Some(expected) = expected {
             let listed = common::call(&fs, "list_allowed_directories", json!({})).await.expect("a list");
@@ -201,6 +230,6 @@ async fn roots_are_uris_or_paths() {
     }
     // The published server takes `~`.
     let home = std::env::var("HOME").unwrap_or_default();
-    let fs = w.fs.for_roots(vec!["~".to_owned()]).await;
+    let fs = w.fs.for_roots(vec!["~".to_owned()]).await.expect("its roots");
     assert_eq!(fs.has_directories(), std::path::Path::new(&home).is_dir());
 }

@@ -363,6 +363,24 @@ async fn a_clients_roots_count_only_for_that_client() {
     );
 }
 
+#[tokio::test]
+async fn errors_of_resources_name_tools_as_they_are_listed() {
+    for (prefix, listed) in [("none", "list_directory"), ("auto", "fs_list_directory"), ("my.", "my.list_directory")] {
+        // Fixed directories, and a client's roots.
+        for roots in [RootsPolicy::Ignore, RootsPolicy::Narrow] {
+            let w = World::with(|config| {
+                config.resources = true;
+                config.roots = Some(roots);
+                config.tools.prefix = prefix.parse().expect("a prefix");
+            });
+            let mut client = Client::of(w.fs.clone(), Some(vec![w.at("")])).await;
+            let refused = client.ask("resources/read", json!({"uri": format!("file://{}", w.at(""))})).await;
+            let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+            assert!(message.ends_with(&format!("\nHint: Use {listed} to see what is in it.")), "{prefix}: {message}");
+        }
+    }
+}
+
 /// The stateless revision: no handshake, everything in `_meta`, questions come back as `input_required`.
 #[tokio::test]
 async fn the_stateless_revision_gets_the_same_answers_and_is_asked_for_roots() {
