@@ -21,37 +21,41 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, Ro
 /// Everything the operator can set. `Config::default()` is the drop-in behaviour with no directory allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Directories to allow; `~` is expanded, relative paths start at the working directory.
+    /// Directories to allow; `~` is expanded, relative paths start at the working directory. Default none.
     pub directories: Vec<String>,
-    /// Globs of paths that must not be seen; matched without regard to case, see the README for the dialect.
+    /// Globs of paths that must not be seen; matched without regard to case, see the README for the dialect. Default none.
     pub deny: Vec<String>,
-    /// Bytes a single read may bring into memory.
+    /// Bytes a single read may bring into memory. Default 10 MiB.
     pub max_read_bytes: u64,
-    /// Bytes of text a listing, search or range read returns before it is cut and continued by a cursor.
+    /// Bytes of text a listing, search or range read returns before it is cut and continued by a cursor. Default 100,000.
     pub max_result_bytes: usize,
-    /// Entries a listing, tree or search returns before it is cut and continued by a cursor.
+    /// Entries a listing, tree or search returns before it is cut and continued by a cursor; 0 counts as 1. Default 10,000.
     pub max_entries: usize,
-    /// Entries one call looks at before it stops and continues by a cursor; also what one directory may hold.
+    /// Entries one call looks at before it stops and continues by a cursor, or, where it changes something, refuses. Default
+    /// 2,000,000.
     pub max_scan: usize,
-    /// Offer `fs_delete` (`--allow-delete`).
+    /// Offer `fs_delete` (`--allow-delete`). Default off.
     pub allow_delete: bool,
     /// Allow new names with invisible, direction-changing or control characters, and make an exact name win over a
-    /// name that only differs in Unicode composition.
+    /// name that only differs in Unicode composition. Default off.
     pub allow_odd_names: bool,
-    /// Refuse names that Windows treats specially (`CON`, `a:b`, trailing dots); for shares and WSL mounts.
+    /// Refuse names that Windows treats specially (`CON`, `a:b`, trailing dots); for shares and WSL mounts. Default off, on
+    /// Windows on.
     pub windows_names: bool,
-    /// Whether links inside the allowed directories are followed.
+    /// Whether links inside the allowed directories are followed. Default while they stay inside.
     pub follow_symlinks: FollowSymlinks,
     /// What to do with a client's roots, for that client alone; `None` is `Use` without configured directories and `Ignore` with
     /// them. With `Narrow` what is both in a configured directory and in a root can be used, which may be nothing.
-    /// With `Use` and `Replace` roots that cannot be opened are skipped, and where none can the configured directories stay.
+    /// With `Use` and `Replace` roots that cannot be opened are skipped, and where none can the configured directories stay. A
+    /// client that has roots and does not tell them within ten seconds may use nothing. Default `None`.
     pub roots: Option<RootsPolicy>,
-    /// Offer files as resources under `file:///{+path}`.
+    /// Offer files as resources under `file:///{+path}`. Default off.
     pub resources: bool,
     /// Restore the published server's text handling: U+FFFD for bytes that are not UTF-8, LF after `tail` and edits,
-    /// insertion at the start for an empty `oldText`. Confinement is never relaxed.
+    /// insertion at the start for an empty `oldText`. Confinement is never relaxed. Default off.
     pub compat: bool,
-    /// Which tools are offered and under which names, and whether any that change something.
+    /// Which tools are offered and under which names, and whether any that change something. Default all but `fs_delete`, under
+    /// their own names.
     pub tools: ToolChoice,
 }
 

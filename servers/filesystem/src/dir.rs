@@ -25,7 +25,7 @@ use linchpin_kit::Fault;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::list::ListMore;
+use crate::list::{ListMore, cursor_after};
 use crate::resolve::{Last, Place};
 use crate::{Inner, io_fault};
 
@@ -450,15 +450,14 @@ pub(crate) struct Scan<'a> {
 type Look<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(inner: &'a Inner, place: &Place, cursor: Option<&str>, gitignore: bool) -> Self {
-        let after: Vec<OsString> =
-            cursor.unwrap_or("").split('/').filter(|n| !n.is_empty()).map(OsString::from).collect();
+    /// A walk that begins after the entry `after`, a path below `place`, which need not be there any more.
+    pub(crate) fn new(inner: &'a Inner, place: &Place, after: Option<PathBuf>, gitignore: bool) -> Self {
         let base = place.path();
         let mut scan = Scan {
             inner,
             belows: inner.belows(place),
-            last: (!after.is_empty()).then(|| after.iter().collect()),
-            after,
+            after: after.iter().flatten().map(OsStr::to_owned).collect(),
+            last: after,
             left: inner.config.max_scan.max(1),
             stopped: false,
             skipped: 0,
@@ -578,8 +577,8 @@ impl<'a> Scan<'a> {
     }
 
     pub(crate) fn more(&self) -> ListMore {
-        let last = self.last.as_ref().map(|path| path.to_string_lossy().into_owned());
-        ListMore::cut(self.stopped.then_some(last).flatten(), self.skipped)
+        let last = self.last.as_deref().filter(|_| self.stopped);
+        ListMore::cut(last.map(cursor_after), self.skipped)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tools that look at many places: listings, trees, searches.
 //!
 //! All walks go by handle, in the order of the names' bytes, do not follow links, and can be cut anywhere: the cursor is
-//! the path of the last entry seen, so a continued walk needs no memory on our side and survives changes in between.
+//! the path of the last entry seen, byte for byte, so a continued walk needs no memory on our side and survives changes in
+//! between.
 
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 use schemars::JsonSchema;
@@ -15,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::dir::{self, Flow, Kind, NAMES_MAX, Patterns, Scan};
-use crate::resolve::{Last, Place};
+use crate::resolve::{Last, Place, percent_encoded};
 use crate::{Answer, Inner, io_fault, text};
-use linchpin_kit::{Fault, Paging};
+use linchpin_kit::{Fault, Paging, percent_decoded, unknown_cursor};
 
 /// Characters of a matching line that are shown.
 const LINE_MAX: usize = 500;
@@ -175,7 +176,28 @@ impl ListMore {
     }
 }
 
+/// The cursor that continues after this path.
+pub(crate) fn cursor_after(path: &Path) -> String {
+    percent_encoded(path, b"/-._~")
+}
+
+/// The path that a cursor continues after; `None` at the start. What cannot be the cursor of any path is an error; the path
+/// of an entry that is gone by now is a place like any other.
+fn after(cursor: Option<&str>) -> Result<Option<PathBuf>, Fault> {
+    let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
+    let path: Option<PathBuf> = percent_decoded(cursor).map(|path| Path::new(&path).components().collect());
+    let path = path.filter(|path| {
+        path.components().all(|part| matches!(part, Component::Normal(_))) && cursor_after(path) == cursor
+    });
+    path.map(Some).ok_or_else(|| unknown_cursor(cursor))
+}
+
 impl Inner {
+    /// At least one, so that every page gets somewhere.
+    fn entries_max(&self) -> usize {
+        self.config.max_entries.max(1)
+    }
+
     /// The entries of a directory that deny patterns do not cover.
     fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), Fault> {
         expect_dir(place)?;
@@ -191,18 +213,21 @@ impl Inner {
     pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, Fault> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (_, entries) = self.visible(&place)?;
-        let after = args.cursor.as_deref().map(|cursor| cursor.as_bytes());
+        let after = after(args.cursor.as_deref())?;
+        if after.as_deref().is_some_and(|after| after.components().count() > 1) {
+            return Err(unknown_cursor(args.cursor.as_deref().unwrap_or_default()));
+        }
         let mut page = Page::new(self);
         let mut last = None;
         for (name, kind) in &entries {
-            if after.is_some_and(|after| name.as_bytes() <= after) {
+            if after.as_deref().is_some_and(|after| name.as_bytes() <= after.as_os_str().as_bytes()) {
                 continue;
             }
             let tag = if *kind == Kind::Dir { "[DIR]" } else { "[FILE]" };
             if !page.push(&format!("{tag} {}", name.to_string_lossy())) {
-                return Ok(ListMore::cut(last, 0).answer(page.text));
+                return Ok(ListMore::cut(last.map(cursor_after), 0).answer(page.text));
             }
-            last = Some(name.to_string_lossy().into_owned());
+            last = Some(Path::new(name));
         }
         Ok(ListMore::default().answer(page.text))
     }
@@ -221,7 +246,7 @@ impl Inner {
             SortBy::Name => sized.sort_by(|a, b| compare_names(&a.0, &b.0)),
             SortBy::Size => sized.sort_by_key(|entry| std::cmp::Reverse(entry.2)),
         }
-        let start = args.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or(0_usize);
+        let start = Paging::start(args.cursor.as_deref().filter(|cursor| !cursor.is_empty()), sized.len())?;
         let mut page = Page::new(self);
         let mut cut = None;
         for (index, (name, kind, size)) in sized.iter().enumerate().skip(start) {
@@ -277,8 +302,8 @@ impl Inner {
         }
         let mut tree: Vec<Node> = Vec::new();
         let (mut bytes, mut count) = (0, 0);
-        let (bytes_max, entries_max) = (self.config.max_result_bytes, self.config.max_entries);
-        let mut scan = Scan::new(self, &place, args.cursor.as_deref(), args.respect_gitignore);
+        let (bytes_max, entries_max) = (self.config.max_result_bytes, self.entries_max());
+        let mut scan = Scan::new(self, &place, after(args.cursor.as_deref())?, args.respect_gitignore);
         scan.run(&place, &mut |entry| {
             if excludes.matches(entry.rest) {
                 return Flow::Over;
@@ -317,12 +342,12 @@ impl Inner {
     pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, Fault> {
         let cursor = args.cursor.as_deref();
         let gitignore = args.respect_gitignore;
-        self.find(&args.path, &args.pattern, &args.exclude_patterns, gitignore, self.config.max_entries, cursor)
+        self.find(&args.path, &args.pattern, &args.exclude_patterns, gitignore, self.entries_max(), cursor)
     }
 
     pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, Fault> {
         let limit = usize::try_from(args.limit.unwrap_or(1_000).max(1)).unwrap_or(usize::MAX);
-        let limit = limit.min(self.config.max_entries);
+        let limit = limit.min(self.entries_max());
         self.find(&args.path, &args.pattern, &args.exclude, args.respect_gitignore, limit, args.cursor.as_deref())
     }
 
@@ -341,7 +366,7 @@ impl Inner {
         let excludes = Patterns::of(excludes.iter().map(String::as_str))?;
         let base = place.path();
         let mut page = Page { entries_left: limit, ..Page::new(self) };
-        let mut scan = Scan::new(self, &place, cursor, gitignore);
+        let mut scan = Scan::new(self, &place, after(cursor)?, gitignore);
         scan.run(&place, &mut |entry| {
             if excludes.matches(entry.rest) {
                 return Flow::Over;
@@ -376,12 +401,9 @@ impl Inner {
             )?;
         let context = usize::try_from(args.context.unwrap_or(0).min(20)).unwrap_or(0);
         let limit = usize::try_from(args.max_results.unwrap_or(200).max(1)).unwrap_or(usize::MAX);
-        let page = Page { entries_left: limit.min(self.config.max_entries), ..Page::new(self) };
+        let page = Page { entries_left: limit.min(self.entries_max()), ..Page::new(self) };
         let mut grep = Grep { regex, context, page, stopped_at: 0, skipped: 0 };
-        let (resume_line, cursor) = match args.cursor.as_deref().and_then(|cursor| cursor.split_once('|')) {
-            Some((line, path)) => (line.parse().unwrap_or(0), Some(path)),
-            None => (0, None),
-        };
+        let (resume_line, after) = after_line(args.cursor.as_deref(), kind)?;
         if kind != Kind::Dir {
             let more = match self.grep_file(&mut grep, place.dir(), place.name(), &place.shown(), resume_line) {
                 Grepped::Stopped => ListMore::cut(Some(format!("{}|", grep.stopped_at)), 0),
@@ -393,7 +415,7 @@ impl Inner {
         let excludes = Patterns::of(args.exclude.iter().map(String::as_str))?;
         let base = place.path();
         let mut stopped = None;
-        let mut scan = Scan::new(self, &place, cursor.filter(|path| !path.is_empty()), args.respect_gitignore);
+        let mut scan = Scan::new(self, &place, after, args.respect_gitignore);
         scan.run(&place, &mut |entry| {
             if excludes.matches(entry.rest) {
                 return Flow::Over;
@@ -407,7 +429,7 @@ impl Inner {
                 if let Grepped::Stopped = self.grep_file(&mut grep, entry.at, entry.name, &shown, line) {
                     // With nothing shown of this file yet, it comes as a whole after the entry before it.
                     stopped =
-                        (grep.stopped_at > 0).then(|| format!("{}|{}", grep.stopped_at, entry.rest.to_string_lossy()));
+                        (grep.stopped_at > 0).then(|| format!("{}|{}", grep.stopped_at, cursor_after(entry.rest)));
                     return Flow::Stop;
                 }
             }
@@ -436,6 +458,17 @@ impl Inner {
     }
 }
 
+/// Where a search of contents continues: after which line of which file. It holds no path where one file is searched.
+fn after_line(cursor: Option<&str>, kind: Kind) -> Result<(usize, Option<PathBuf>), Fault> {
+    let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok((0, None)) };
+    let unknown = || unknown_cursor(cursor);
+    let (line, path) = cursor.split_once('|').ok_or_else(unknown)?;
+    if path.is_empty() == (kind == Kind::Dir) {
+        return Err(unknown());
+    }
+    Ok((line.parse().map_err(|_| unknown())?, after(Some(path)).map_err(|_| unknown())?))
+}
+
 fn expect_dir(place: &Place) -> Result<(), Fault> {
     match place.existing("scandir")?.kind {
         Kind::Dir => Ok(()),
@@ -462,8 +495,7 @@ struct Page {
 
 impl Page {
     fn new(inner: &Inner) -> Self {
-        let config = &inner.config;
-        Self { text: String::new(), entries_left: config.max_entries.max(1), bytes_max: config.max_result_bytes }
+        Self { text: String::new(), entries_left: inner.entries_max(), bytes_max: inner.config.max_result_bytes }
     }
 
     /// Adds a line; `false` when it does not fit. The first always does, so that every page gets somewhere.

@@ -537,13 +537,18 @@ fn normalize(path: &Path) -> PathBuf {
 
 /// The `file://` URI of a path.
 pub(crate) fn path_uri(path: &Path) -> String {
-    let mut uri = String::from("file://");
+    format!("file://{}", percent_encoded(path, b"/-._~!$&'()*+,;=:@"))
+}
+
+/// The path, which need not be text, in letters, digits, the `plain` signs, and `%` with two hexadecimal digits for the rest.
+pub(crate) fn percent_encoded(path: &Path, plain: &[u8]) -> String {
+    let mut text = String::new();
     for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            text.push(char::from(byte));
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            text.push_str(&format!("%{byte:02X}"));
         }
     }
-    uri
+    text
 }
