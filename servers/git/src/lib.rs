@@ -26,7 +26,7 @@ pub use linchpin_kit::RootsPolicy;
 
 use guard::{Guard, Listings, Mode, Reader};
 use linchpin::{Cx, Error, Server};
-use linchpin_kit::{Fault, Service, TEXT_BYTES_MAX, ToolChoice, ToolSpec, Toolbox, Vars};
+use linchpin_kit::{Fault, ROOTS_WAIT, Service, TEXT_BYTES_MAX, ToolChoice, ToolSpec, Toolbox, Vars};
 use page::{LIST_BYTES_MAX, Room};
 use place::{Bounds, Place};
 use run::{Done, Job, Keep, Limit, Program};
@@ -471,20 +471,12 @@ impl Git {
         self.inner.config.roots.unwrap_or(if nothing { RootsPolicy::Use } else { RootsPolicy::Ignore })
     }
 
-    /// What this client may use. Its roots are asked for on each call, so they are always the present ones.
+    /// What this client may use.
     async fn bounds(&self, cx: &Cx) -> Result<Bounds, Error> {
         let bounds = self.inner.bounds.clone();
         let policy = self.roots_policy();
-        if policy == RootsPolicy::Ignore || !cx.caps().roots {
-            return Ok(bounds);
-        }
-        let roots = match cx.roots("roots").await {
-            Ok(roots) => roots,
-            // Not a failure: the client is being asked and the call comes again with the answer.
-            Err(error) if error.is_input_required() => return Err(error),
-            Err(_) => return Ok(bounds),
-        };
-        let paths = move || roots.iter().filter_map(|root| place::root_path(&root.uri)).collect::<Vec<PathBuf>>();
+        let Some(roots) = policy.ask(cx, ROOTS_WAIT).await? else { return Ok(bounds) };
+        let paths = move || roots.iter().filter_map(|root| place::root_path(root)).collect::<Vec<PathBuf>>();
         let roots = tokio::task::spawn_blocking(paths).await.unwrap_or_default();
         let nothing = !bounds.any && bounds.dirs.is_empty();
         if nothing && policy == RootsPolicy::Use {

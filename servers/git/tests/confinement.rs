@@ -515,6 +515,29 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
     }
 }
 
+/// The clock stands still: it moves on where everything waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_roots_and_does_not_tell_them_may_use_no_repository() {
+    use linchpin::types::version::Revision;
+    use linchpin_git::RootsPolicy;
+    let w = World::new();
+    for (configured, policy) in [(&["r"][..], Some(RootsPolicy::Narrow)), (&["r"], Some(RootsPolicy::Use)), (&[], None)]
+    {
+        let mut config = w.config_of(configured);
+        config.roots = policy;
+        let (git, _) = Git::open(config).unwrap();
+        let server = git.add_to(Server::new("git", "1")).unwrap();
+        let silent = Client::new("t", "1").revisions(&[Revision::V2025_11_25]).on_roots(std::future::pending);
+        let client = silent.connect(in_process(server)).await.unwrap();
+        for (tool, args) in PROBES {
+            let args = on(&w.at("r"), serde_json::from_str(args).unwrap());
+            let result = client.call(*tool, args).await.unwrap();
+            let why = "roots of this client are not known: the client did not answer roots/list within 10 s";
+            assert!(result.is_error() && result.text().contains(why), "{policy:?} {tool}: {}", result.text());
+        }
+    }
+}
+
 /// Writes `to` for `from` in a file and gives it its old times back.
 fn swapped(w: &World, name: &str, from: &str, to: &str) {
     let path = w.path(name);
