@@ -302,7 +302,7 @@ impl Config {
     /// When a variable cannot be understood; the message names it.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Self {
-            environment: run::operators(&|name| vars.text(name)),
+            environment: run::operators(&|name| vars.raw(name)),
             tools: vars.tool_choice("MCP_GIT")?,
             ..Self::default()
         };
@@ -318,16 +318,11 @@ impl Config {
         ] {
             vars.switch(name, target)?;
         }
-        for (name, target) in
-            [("MCP_GIT_TIMEOUT", &mut config.timeout), ("MCP_GIT_REMOTE_TIMEOUT", &mut config.remote_timeout)]
-        {
-            let mut seconds = target.as_secs();
-            vars.number(name, &mut seconds)?;
-            *target = Duration::from_secs(seconds);
-        }
+        vars.seconds("MCP_GIT_TIMEOUT", &mut config.timeout)?;
+        vars.seconds("MCP_GIT_REMOTE_TIMEOUT", &mut config.remote_timeout)?;
         vars.number("MCP_GIT_MAX_OUTPUT_BYTES", &mut config.max_output_bytes)?;
         config.roots = vars.read("MCP_GIT_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
-        config.program = vars.text("MCP_GIT_PROGRAM").filter(|path| !path.is_empty()).map(PathBuf::from);
+        config.program = vars.path("MCP_GIT_PROGRAM");
         Ok(config)
     }
 
