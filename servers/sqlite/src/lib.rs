@@ -31,7 +31,7 @@ pub use schema::{
 
 use guard::{Desk, Opener, Pass, Place};
 use linchpin::{Cx, Error, Prompt, Server};
-use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
+use linchpin_kit::{Fault, ROOTS_WAIT, Service, ToolSpec, Toolbox};
 use pool::{Lane, Patience};
 use rows::{Bounds, Form};
 use std::fmt;
@@ -218,7 +218,7 @@ impl Sqlite {
         } else {
             toolbox.prompt("mcp-demo", description, titled, memo::demo_reading)
         };
-        Ok(schema::add(memo::add(toolbox.close(), &self), &self))
+        Ok(schema::add(memo::add(toolbox, &self), &self).close())
     }
 
     /// What a model should know before its first call.
@@ -236,11 +236,6 @@ impl Sqlite {
     /// The URI of a resource: with the name of this server, where it was given one.
     pub(crate) fn uri(&self, uri: &str) -> String {
         self.inner.config.tools.uri(uri)
-    }
-
-    /// The name under which a tool is listed, for words outside of its calls.
-    pub(crate) fn listed(&self, tool: &str) -> String {
-        self.inner.config.tools.prefix.apply(SERVICE.name, tool)
     }
 
     pub(crate) fn view(&self) -> View {
@@ -264,27 +259,12 @@ impl Sqlite {
         Patience { call: config.timeout, lock: config.busy_timeout.min(config.timeout) }
     }
 
-    /// Whose call this is. The client is asked for its roots on each call, so they are always the present ones, and only
-    /// where they count.
+    /// Whose call this is.
     pub(crate) async fn pass(&self, cx: &Cx) -> Result<Pass, Error> {
-        if !self.inner.narrowed || !cx.caps().roots {
-            return Ok(Pass::as_configured());
-        }
-        let unknown = |why: String| {
-            let fault = Fault::new(format!("Error: the roots of this client are not known: {why}"));
-            Error::from(fault.hint(
-                "It says that it has roots, so nothing was opened without them. The person running the server can start it with \
-                 --roots ignore.",
-            ))
-        };
-        let (begun, timeout) = (Instant::now(), self.inner.config.timeout);
-        match tokio::time::timeout(timeout, cx.roots("roots")).await {
-            Ok(Ok(roots)) => Ok(Pass::within(roots.into_iter().map(|root| root.uri).collect(), begun)),
-            // Not a failure: the client is being asked and the call comes again with the answer.
-            Ok(Err(error)) if error.is_input_required() => Err(error),
-            Ok(Err(error)) => Err(unknown(error.to_string())),
-            Err(_) => Err(unknown(format!("no answer within {} s", timeout.as_secs_f64()))),
-        }
+        let policy = if self.inner.narrowed { RootsPolicy::Narrow } else { RootsPolicy::Ignore };
+        let begun = Instant::now();
+        let roots = policy.ask(cx, ROOTS_WAIT.min(self.inner.config.timeout)).await?;
+        Ok(roots.map_or_else(Pass::as_configured, |roots| Pass::within(roots, begun)))
     }
 
     /// A pass for everybody, where roots do not count. For what cannot ask the client.
@@ -297,9 +277,9 @@ impl Sqlite {
         &self,
         cx: &Cx,
         work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<Result<T, Fault>, Error> {
+    ) -> Result<T, Error> {
         let pass = self.pass(cx).await?;
-        Ok(self.read_as(pass, work).await)
+        Ok(self.read_as(pass, work).await?)
     }
 
     /// The same with a pass that was asked for already.

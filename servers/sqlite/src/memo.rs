@@ -1,8 +1,8 @@
 //! The memo of insights, and the prompt that leads through a demonstration.
 
 use linchpin::types::content::{Annotations, Role};
-use linchpin::{Cx, NoArgs, Resource, Server};
-use linchpin_kit::{Fault, Shown, as_listed};
+use linchpin::{Cx, NoArgs, Resource};
+use linchpin_kit::{Fault, Shown, Toolbox, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -169,13 +169,13 @@ async fn read_memo(db: &Sqlite, _: NoArgs) -> String {
 }
 
 /// Adds the resource.
-pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
+pub(crate) fn add(toolbox: Toolbox<Sqlite>, db: &Sqlite) -> Toolbox<Sqlite> {
     let memo = Resource::new(db.uri(MEMO_URI))
         .name("Business Insights Memo")
         .description("The insights collected so far, as one document.")
         .mime_type("text/plain")
         .annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() });
-    server.resource(memo, read_memo)
+    toolbox.resource(memo, read_memo)
 }
 
 /// What the prompt `mcp-demo` takes.

@@ -1,12 +1,10 @@
 //! The tools that take SQL.
 
-use linchpin::proto::{Reply, ResultWriter};
-use linchpin::{Cx, Error, IntoReply};
+use linchpin::{Cx, Error};
 use linchpin_kit::{Fault, Paging, Shown, Told, clip};
 use rusqlite::{ErrorCode, Statement, ffi};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::guard::{Desk, Policy, Refusal, is_of_sqlite};
 use crate::pool;
@@ -97,27 +95,11 @@ pub struct PlanStep {
     pub detail: String,
 }
 
-/// What a tool that reads comes to. A failure keeps its mark of whose words it has.
-pub(crate) struct Outcome<T>(pub(crate) Result<Shown<T>, Fault>);
-
-impl<T: Serialize + JsonSchema + 'static> IntoReply for Outcome<T> {
-    fn into_reply(self, out: ResultWriter) -> Reply {
-        match self.0 {
-            Ok(shown) => shown.into_reply(out),
-            Err(fault) => fault.into_answer().into_reply(out),
-        }
-    }
-
-    fn output_schema() -> Option<Value> {
-        <Shown<T> as IntoReply>::output_schema()
-    }
-}
-
 /// `read_query`.
-pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<Outcome<Rows>, Error> {
+pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<Shown<Rows>, Error> {
     let view = db.view();
     let table = db.read(cx, move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
-    Ok(Outcome(table.map(shown)))
+    Ok(shown(table))
 }
 
 fn shown(table: Table) -> Shown<Rows> {
@@ -152,14 +134,11 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
 }
 
 /// `sqlite_explain`.
-pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<Outcome<Plan>, Error> {
+pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<Shown<Plan>, Error> {
     let view = db.view();
-    let plan = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
-    Ok(Outcome(plan.map(|(text, plan)| {
-        let notice =
-            plan.paging.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
-        Shown::outside(text, plan).notice(notice)
-    })))
+    let (text, plan) = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
+    let notice = plan.paging.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
+    Ok(Shown::outside(text, plan).notice(notice))
 }
 
 /// What was done by [`Desk::write`].

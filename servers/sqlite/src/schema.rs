@@ -1,13 +1,13 @@
 //! Tools and resources about what is in the database: tables, columns, indexes, keys, triggers.
 
 use linchpin::types::content::{Annotations, Role};
-use linchpin::{Completion, Cx, Error, NoArgs, Resource, Server};
-use linchpin_kit::{Fault, Paging, Shown, clip};
+use linchpin::{Completion, Cx, Error, NoArgs, Resource};
+use linchpin_kit::{Fault, Paging, Shown, Toolbox, as_listed, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::guard::{Desk, Policy};
-use crate::query::{Outcome, quote};
+use crate::query::quote;
 use crate::rows::{self, Bounds, Cell, End, Form, Params, Table};
 use crate::{Sqlite, View};
 
@@ -179,7 +179,7 @@ pub struct Trigger {
 }
 
 /// `list_tables`.
-pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Outcome<Tables>, Error> {
+pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Shown<Tables>, Error> {
     let view = db.view();
     let views = args.include_views.unwrap_or(false);
     let sql = if views {
@@ -190,17 +190,14 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     let page = move |desk: &Desk| {
         desk.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
     };
-    let (table, paging) = match db.read(cx, page).await? {
-        Ok(page) => page,
-        Err(fault) => return Ok(Outcome(Err(fault))),
-    };
+    let (table, paging) = db.read(cx, page).await?;
     let tables = table.rows.iter().filter_map(|row| {
         let kind = row.get(1).and_then(Cell::text).unwrap_or("table").to_owned();
         Some(TableName { name: row.first()?.text()?.to_owned(), kind })
     });
     let notice = paging.notice().or_else(|| all_that_is_looked_at(paging.truncated));
     let value = Tables { tables: tables.collect(), paging };
-    Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
+    Ok(Shown::outside(table.text, value).notice(notice))
 }
 
 fn all_that_is_looked_at(truncated: bool) -> Option<String> {
@@ -208,9 +205,9 @@ fn all_that_is_looked_at(truncated: bool) -> Option<String> {
 }
 
 /// `describe_table`.
-pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Outcome<Columns>, Error> {
+pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Shown<Columns>, Error> {
     let view = db.view();
-    let table = db
+    let (table, paging) = db
         .read(cx, move |desk| {
             let table = desk.rows(&about("table_info", &args.table_name)?, &[], ALL_COLUMNS, Form::Json)?;
             if table.rows.is_empty() && table.cut.is_none() {
@@ -219,10 +216,6 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
             table.page(args.cursor.as_deref(), view.bounds, 0, view.form)
         })
         .await?;
-    let (table, paging) = match table {
-        Ok(page) => page,
-        Err(fault) => return Ok(Outcome(Err(fault))),
-    };
     let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
     let number = |cell: Option<&Cell>| cell.and_then(Cell::integer).unwrap_or_default();
     let columns = table.rows.iter().map(|row| Column {
@@ -235,17 +228,16 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
     });
     let notice = paging.notice().or_else(|| table.notice());
     let value = Columns { columns: columns.collect(), paging };
-    Ok(Outcome(Ok(Shown::outside(table.text, value).notice(notice))))
+    Ok(Shown::outside(table.text, value).notice(notice))
 }
 
 /// `sqlite_schema`.
-pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Outcome<Schema>, Error> {
+pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Shown<Schema>, Error> {
     let view = db.view();
-    let schema = db.read(cx, move |desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view)).await?;
-    Ok(Outcome(schema.map(|(text, schema)| {
-        let notice = schema.paging.notice();
-        Shown::outside(text, schema).notice(notice)
-    })))
+    let read = move |desk: &Desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view);
+    let (text, schema) = db.read(cx, read).await?;
+    let notice = schema.paging.notice();
+    Ok(Shown::outside(text, schema).notice(notice))
 }
 
 impl Desk {
@@ -400,7 +392,7 @@ struct ByTable {
 }
 
 /// Adds the resources.
-pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
+pub(crate) fn add(toolbox: Toolbox<Sqlite>, db: &Sqlite) -> Toolbox<Sqlite> {
     let annotations = Annotations { audience: vec![Role::Assistant], ..Annotations::default() };
     let whole = Resource::new(db.uri(SCHEMA_URI))
         .name("schema")
@@ -426,7 +418,7 @@ pub(crate) fn add(server: Server<Sqlite>, db: &Sqlite) -> Server<Sqlite> {
             }
         });
     }
-    server.resource(whole, whole_schema).resource(table, one_schema)
+    toolbox.resource(whole, whole_schema).resource(table, one_schema)
 }
 
 async fn whole_schema(db: &Sqlite, cx: &Cx, _: NoArgs) -> Result<String, Error> {
@@ -449,6 +441,6 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
     if !schema.paging.truncated {
         return Ok(text);
     }
-    let tool = db.listed("sqlite_schema");
+    let tool = as_listed("sqlite_schema");
     Ok(format!("{text}-- Cut: there is more. The tool {tool} shows the rest.\n"))
 }

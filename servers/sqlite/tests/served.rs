@@ -243,6 +243,27 @@ async fn the_configuration_decides_what_is_listed() {
 }
 
 #[tokio::test]
+async fn a_schema_that_is_cut_names_the_tool_that_shows_the_rest_as_it_is_listed() {
+    for (prefix, create, listed) in [
+        ("none", "create_table", "sqlite_schema"),
+        ("auto", "sqlite_create_table", "sqlite_schema"),
+        ("my.", "my.create_table", "my.sqlite_schema"),
+    ] {
+        let mut config = Config { max_bytes: 1_000, ..memory() };
+        config.tools.prefix = prefix.parse().unwrap();
+        for client in [host(), legacy()] {
+            let client = connect(config.clone(), client).await;
+            for table in ["a", "b"] {
+                let made = client.call(create, sql(&format!("CREATE TABLE {table}({}x)", "x".repeat(700)))).await.unwrap();
+                assert!(!made.is_error(), "{}", made.text());
+            }
+            let text = client.read("sqlite:///schema").await.unwrap().text();
+            assert!(text.ends_with(&format!("-- Cut: there is more. The tool {listed} shows the rest.\n")), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn two_databases_share_a_process_under_names_of_their_own() {
     let server = linchpin::Server::new("both", "1");
     let named = |name: &str| {
