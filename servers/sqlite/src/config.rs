@@ -75,25 +75,19 @@ impl Config {
     /// When a variable has a value that cannot be understood; the message names it.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Config { tools: vars.tool_choice("MCP_SQLITE")?, ..Config::default() };
-        let path = |name: &str| vars.text(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        if let Some(path) = path("MCP_SQLITE_DB_PATH") {
+        if let Some(path) = vars.path("MCP_SQLITE_DB_PATH") {
             config.db_path = path;
         }
-        config.memo_file = path("MCP_SQLITE_MEMO_FILE");
-        config.import_dir = path("MCP_SQLITE_IMPORT_DIR");
+        config.memo_file = vars.path("MCP_SQLITE_MEMO_FILE");
+        config.import_dir = vars.path("MCP_SQLITE_IMPORT_DIR");
         config.roots = vars.read("MCP_SQLITE_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
         vars.switch("MCP_SQLITE_CREATE", &mut config.create)?;
         vars.switch("MCP_SQLITE_FOREIGN_KEYS", &mut config.foreign_keys)?;
         vars.switch("MCP_SQLITE_COMPAT_REPR", &mut config.compat_repr)?;
         vars.number("MCP_SQLITE_MAX_ROWS", &mut config.max_rows)?;
         vars.number("MCP_SQLITE_MAX_BYTES", &mut config.max_bytes)?;
-        for (name, target) in
-            [("MCP_SQLITE_TIMEOUT", &mut config.timeout), ("MCP_SQLITE_BUSY_TIMEOUT", &mut config.busy_timeout)]
-        {
-            let mut seconds = target.as_secs();
-            vars.number(name, &mut seconds)?;
-            *target = Duration::from_secs(seconds);
-        }
+        vars.seconds("MCP_SQLITE_TIMEOUT", &mut config.timeout)?;
+        vars.seconds("MCP_SQLITE_BUSY_TIMEOUT", &mut config.busy_timeout)?;
         Ok(config)
     }
 
