@@ -4,9 +4,8 @@ use crate::cell::{Answer, Cell, Request, cells, objects};
 use crate::session::Mode;
 use crate::wire::ServerError;
 use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Postgres, QUERY, TOP_QUERIES, guard, lex};
-use linchpin::proto::{Reply, ResultWriter};
+use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
-use linchpin::{IntoReply, Tool};
 use linchpin_kit::{Fault, Shown, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -181,36 +180,18 @@ pub struct Changed {
     pub results: Vec<Ran>,
 }
 
-/// What a tool answers, or a failure, which may be in the words of the database.
-struct Outcome<T>(Result<Shown<T>, Fault>);
-
-impl<T> IntoReply for Outcome<T>
-where
-    Shown<T>: IntoReply,
-{
-    fn into_reply(self, out: ResultWriter) -> Reply {
-        match self.0 {
-            Ok(shown) => shown.into_reply(out),
-            Err(fault) => fault.into_answer().into_reply(out),
-        }
-    }
-
-    fn output_schema() -> Option<serde_json::Value> {
-        <Shown<T> as IntoReply>::output_schema()
-    }
-}
-
+/// By `?` a failure keeps its mark of whose words it has, which may be the database's.
 impl Postgres {
-    async fn query_tool(&self, args: Query) -> Outcome<Rows> {
-        Outcome(self.query(args).await)
+    async fn query_tool(&self, args: Query) -> linchpin::Result<Shown<Rows>> {
+        Ok(self.query(args).await?)
     }
 
-    async fn explain_tool(&self, args: Explain) -> Outcome<Plan> {
-        Outcome(self.explain(args).await)
+    async fn explain_tool(&self, args: Explain) -> linchpin::Result<Shown<Plan>> {
+        Ok(self.explain(args).await?)
     }
 
-    async fn execute_tool(&self, args: Execute) -> Outcome<Changed> {
-        Outcome(self.execute(args).await)
+    async fn execute_tool(&self, args: Execute) -> linchpin::Result<Shown<Changed>> {
+        Ok(self.execute(args).await?)
     }
 
     /// `query`
