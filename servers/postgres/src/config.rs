@@ -159,9 +159,8 @@ impl Config {
     /// When a variable cannot be understood.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
-        let text = |name: &str| vars.text(name).filter(|value| !value.is_empty());
         config.url = vars.secret_of(&["DATABASE_URL", "DATABASE_URI"])?;
-        config.file = text("MCP_POSTGRES_CONFIG").map(PathBuf::from);
+        config.file = vars.path("MCP_POSTGRES_CONFIG");
         config.access = vars.parsed("MCP_POSTGRES_ACCESS_MODE")?.unwrap_or(config.access);
         config.schemas = vars.list("MCP_POSTGRES_SCHEMAS", ',').unwrap_or_default();
         config.allow_functions = vars.list("MCP_POSTGRES_ALLOW_FUNCTIONS", ',').unwrap_or_default();
@@ -177,18 +176,18 @@ impl Config {
             *target = Duration::from_millis(milliseconds);
         }
         vars.switch("MCP_POSTGRES_ALLOW_PRIVILEGED_ROLE", &mut config.allow_privileged_role)?;
-        let home = text("HOME").or_else(|| text("USERPROFILE")).map(PathBuf::from);
+        let home = vars.text("HOME").or_else(|| vars.text("USERPROFILE")).map(PathBuf::from);
         let at_home = |name: &str| home.as_ref().map(|home| home.join(name));
         config.environment = Environment {
             parameters: PARAMETERS
                 .iter()
-                .filter_map(|(name, parameter)| Some(((*parameter).to_owned(), text(name)?)))
+                .filter_map(|(name, parameter)| Some(((*parameter).to_owned(), vars.text(name)?)))
                 .collect(),
             password: vars.secret("PGPASSWORD")?,
-            pass_file: text("PGPASSFILE").map(PathBuf::from).or_else(|| at_home(".pgpass")),
-            service_file: text("PGSERVICEFILE").map(PathBuf::from).or_else(|| at_home(".pg_service.conf")),
+            pass_file: vars.path("PGPASSFILE").or_else(|| at_home(".pgpass")),
+            service_file: vars.path("PGSERVICEFILE").or_else(|| at_home(".pg_service.conf")),
             root_certificate: at_home(".postgresql/root.crt"),
-            user: text("USER").or_else(|| text("LOGNAME")).or_else(|| text("USERNAME")),
+            user: vars.text("USER").or_else(|| vars.text("LOGNAME")).or_else(|| vars.text("USERNAME")),
         };
         Ok(config)
     }
