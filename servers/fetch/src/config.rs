@@ -83,7 +83,7 @@ impl Config {
     /// When a variable cannot be understood. Errors hold no value of a header.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Self { tools: vars.tool_choice("MCP_FETCH")?, ..Self::default() };
-        config.user_agent = vars.text("MCP_FETCH_USER_AGENT").filter(|value| !value.is_empty());
+        config.user_agent = vars.text("MCP_FETCH_USER_AGENT");
         for (name, target) in [
             ("MCP_FETCH_LEGACY_UA", &mut config.legacy_ua),
             ("MCP_FETCH_IGNORE_ROBOTS_TXT", &mut config.ignore_robots_txt),

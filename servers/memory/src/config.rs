@@ -69,15 +69,13 @@ impl Config {
     /// When a variable has a value that cannot be understood; the message names the variable.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
         let mut config = Self { tools: vars.tool_choice("MCP_MEMORY")?, ..Self::default() };
-        // An empty variable is no variable, as published.
-        let path = |name: &str| vars.text(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        config.file = path("MCP_MEMORY_FILE");
+        config.file = vars.path("MCP_MEMORY_FILE");
         if config.file.is_none() {
-            config.file = path("MEMORY_FILE_PATH");
+            config.file = vars.path("MEMORY_FILE_PATH");
             config.file_of_published = config.file.is_some();
         }
-        config.scope = vars.text("MCP_MEMORY_SCOPE").filter(|scope| !scope.is_empty());
-        config.import = path("MCP_MEMORY_IMPORT");
+        config.scope = vars.text("MCP_MEMORY_SCOPE");
+        config.import = vars.path("MCP_MEMORY_IMPORT");
         config.data_home = data_home(vars);
         vars.number("MCP_MEMORY_MAX_ENTITIES", &mut config.max_entities)?;
         vars.number("MCP_MEMORY_MAX_FILE_BYTES", &mut config.max_file_bytes)?;
@@ -149,12 +147,12 @@ pub(crate) fn expanded(path: &Path) -> Result<PathBuf, Fault> {
 
 fn home(vars: Vars<'_>) -> Option<PathBuf> {
     let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    vars.text(name).map(PathBuf::from).filter(|home| home.is_absolute())
+    vars.path(name).filter(|home| home.is_absolute())
 }
 
 /// Where programs keep data on this system.
 fn data_home(vars: Vars<'_>) -> Option<PathBuf> {
-    let absolute = |name: &str| vars.text(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| vars.path(name).filter(|path| path.is_absolute());
     if cfg!(windows) {
         return absolute("LOCALAPPDATA").or_else(|| absolute("APPDATA"));
     }

@@ -119,9 +119,7 @@ impl Config {
         vars.number("MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", &mut limits.thoughts_max)?;
         vars.number("MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES", &mut limits.thought_bytes_max)?;
         vars.number("MCP_SEQUENTIAL_THINKING_MAX_BRANCHES", &mut limits.branches_max)?;
-        let mut seconds = limits.ttl.as_secs();
-        vars.number("MCP_SEQUENTIAL_THINKING_TTL", &mut seconds)?;
-        limits.ttl = Duration::from_secs(seconds);
+        vars.seconds("MCP_SEQUENTIAL_THINKING_TTL", &mut limits.ttl)?;
         let mut shown = false;
         vars.switch("MCP_SEQUENTIAL_THINKING_LOG_THOUGHTS", &mut shown)?;
         match vars.text("DISABLE_THOUGHT_LOGGING").map(|value| value.trim().to_ascii_lowercase()).as_deref() {

@@ -95,21 +95,14 @@ impl Config {
     /// # Errors
     /// When a variable cannot be understood.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
-        let text = |name: &str| vars.text(name).filter(|value| !value.is_empty());
         let mut config = Self {
-            local_timezone: text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| text("LOCAL_TIMEZONE")),
+            local_timezone: vars.text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| vars.text("LOCAL_TIMEZONE")),
             tools: vars.tool_choice("MCP_TIME")?,
             ..Self::default()
         };
-        config.tzdb = match text("MCP_TIME_TZDB") {
-            Some(word) => Tzdb::named(&word).map_err(|fault| {
-                let named = Fault::new(format!("MCP_TIME_TZDB: {}", fault.message()));
-                fault.advice().map_or(named.clone(), |advice| named.hint(advice))
-            })?,
-            None => Tzdb::default(),
-        };
+        config.tzdb = vars.read("MCP_TIME_TZDB", Tzdb::named)?.unwrap_or_default();
         if let Tzdb::System { dir } = &mut config.tzdb {
-            *dir = text("TZDIR").map(PathBuf::from);
+            *dir = vars.path("TZDIR");
         }
         Ok(config)
     }
