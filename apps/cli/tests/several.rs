@@ -98,6 +98,36 @@ async fn bare_names_work_unlisted_while_one_server_has_them_and_otherwise_both_a
     }
 }
 
+/// A tool with its server's own name keeps it.
+#[cfg(all(feature = "fetch", feature = "sequential-thinking"))]
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_told_the_names_that_there_are() {
+    let home = home();
+    for (given, headings) in [
+        (
+            &["fetch", "everything"][..],
+            &["# Fetch: the name `fetch`\n", "# Everything: names beginning with `everything_`\n"][..],
+        ),
+        (
+            &["sequential-thinking", "web=fetch"],
+            &["# Sequential thinking: the name `sequentialthinking`\n", "# Fetch: names beginning with `web_`\n"],
+        ),
+        (
+            &["sequential-thinking --toolsets all", "everything"],
+            &["# Sequential thinking: the name `sequentialthinking` and names beginning with `sequentialthinking_`\n"],
+        ),
+        (&["fetch", "everything", "--tool-prefix", "none"], &["# Fetch\n", "# Everything\n"]),
+    ] {
+        let all: Vec<String> = words(&["serve"]).into_iter().chain(words(given)).collect();
+        let connection = over_pipe(program(), home.path(), &all, &[], REVISIONS[1]).await;
+        let told = connection.instructions().unwrap();
+        for heading in headings {
+            assert_eq!(told.matches(heading).count(), 1, "{heading} in {told}");
+        }
+        connection.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_after_the_words_are_shared_out() {
     let home = home();

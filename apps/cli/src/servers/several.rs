@@ -91,7 +91,7 @@ impl SeveralArgs {
         }
         for (part, choice) in parts.into_iter().zip(choices) {
             if !single {
-                server = server.instructions(heading(&part, &choice));
+                server = server.instructions(heading(&part, &choice)?);
             }
             server = part.add_to(server, choice)?;
         }
@@ -136,14 +136,22 @@ fn unlike(parts: &[Part], choices: &[ToolChoice]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins what models are told about a part.
-fn heading(part: &Part, choice: &ToolChoice) -> String {
+/// Begins what models are told about a part: what the names of its tools and prompts have in common.
+fn heading(part: &Part, choice: &ToolChoice) -> Result<String, Failure> {
     let prefix = match &choice.prefix {
-        ToolPrefix::None => return format!("# {}", part.title),
+        ToolPrefix::None => return Ok(format!("# {}", part.title)),
         ToolPrefix::Auto => format!("{}_", part.service.name),
         ToolPrefix::Text(prefix) => prefix.clone(),
     };
-    format!("# {}: names beginning with `{prefix}`", part.title)
+    let all = choice.with_every_flag(&part.service).choose(&part.service).map_err(|fault| failed(&fault))?;
+    // A tool that has the server's own name keeps it.
+    let own = all.iter().find(|(_, name)| !name.starts_with(&prefix)).map(|(_, name)| name);
+    let names = match own {
+        None => format!("names beginning with `{prefix}`"),
+        Some(own) if all.len() == 1 => format!("the name `{own}`"),
+        Some(own) => format!("the name `{own}` and names beginning with `{prefix}`"),
+    };
+    Ok(format!("# {}: {names}", part.title))
 }
 
 /// The server of its words and its environment, and the word that names it elsewhere.
