@@ -5,7 +5,7 @@ use crate::cell::{Answer, Cell, Row, Shape, Type, pretty, texts};
 use crate::lex::ours;
 use crate::session::{Database, lock, quote_name};
 use crate::tools::objects_schema;
-use crate::wire::{Described, Value};
+use crate::wire::{DISCARD, Described, Step, Value};
 use linchpin_kit::{Fault, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -612,6 +612,28 @@ FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::int4[])) AS 
 LEFT JOIN pg_catalog.pg_type t ON t.oid = c.oid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem",
     )
 });
+
+const fn kept(name: &'static str, sql: &'static str) -> Step<'static> {
+    Step { name, sql, parameters: &[] }
+}
+
+/// The end of a transaction that only reads.
+pub(crate) const ROLLBACK: [Step<'static>; 1] = [kept("linchpin_rollback", "ROLLBACK")];
+pub(crate) const ROLLBACK_ONCE: [Step<'static>; 1] = [kept("", "ROLLBACK")];
+
+pub(crate) const DISCARD_ALL: [Step<'static>; 1] = [kept("", DISCARD)];
+
+/// What `DISCARD ALL` does, without forgetting plans and statements.
+pub(crate) const RESET: [Step<'static>; 7] = [
+    kept("linchpin_close", "CLOSE ALL"),
+    kept("linchpin_authorization", "SET SESSION AUTHORIZATION DEFAULT"),
+    kept("linchpin_reset", "RESET ALL"),
+    kept("linchpin_unlisten", "UNLISTEN *"),
+    kept("linchpin_unlock", "SELECT pg_catalog.pg_advisory_unlock_all()"),
+    kept("linchpin_sequences", "DISCARD SEQUENCES"),
+    kept("linchpin_temporary", "DISCARD TEMP"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -99,83 +99,41 @@ const DENIED_WITH_SCHEMAS: [&str; 8] = [
 
 /// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes as text
 /// or by the name of a relation, consume transaction numbers, or call the input function of a type named in a text.
-pub(crate) const DENIED_FUNCTIONS: [&str; 19] = [
-    "current_setting",
-    "pg_show_all_settings",
-    "database_to_xml",
-    "database_to_xml_and_xmlschema",
-    "database_to_xmlschema",
-    "pg_current_xact_id",
-    "pg_input_error_info",
-    "pg_input_is_valid",
-    "query_to_xml",
-    "query_to_xml_and_xmlschema",
-    "query_to_xmlschema",
-    "schema_to_xml",
-    "schema_to_xml_and_xmlschema",
-    "schema_to_xmlschema",
-    "table_to_xml",
-    "table_to_xml_and_xmlschema",
-    "table_to_xmlschema",
-    "txid_current",
-    "ts_stat",
-];
+const DENIED_FUNCTIONS: &str = "current_setting cursor_to_xml cursor_to_xmlschema database_to_xml database_to_xml_and_xmlschema database_to_xmlschema \
+    pg_current_xact_id pg_input_error_info pg_input_is_valid pg_show_all_settings query_to_xml query_to_xml_and_xmlschema \
+    query_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema schema_to_xmlschema table_to_xml \
+    table_to_xml_and_xmlschema table_to_xmlschema ts_stat txid_current";
 
 /// Of these, the two that are refused only to roles that may read protected settings.
 const PROTECTED_SETTINGS: [&str; 2] = ["current_setting", "pg_show_all_settings"];
 
+/// With `--schemas`: PostgreSQL's own functions, of any of its versions, that show what other sessions do or did, or values of
+/// other schemas, also where a view calls them. What the catalogue says of other schemas is not hidden, so that functions that
+/// only say that in other words are not here.
+const OTHERS_FUNCTIONS: &str = "pg_blocking_pids pg_cursor pg_get_sequence_data pg_listening_channels pg_lock_status pg_mcv_list_items \
+    pg_prepared_statement pg_prepared_xact pg_safe_snapshot_blocking_pids pg_sequence_last_value pg_stat_get_activity \
+    pg_stat_get_backend_activity pg_stat_get_backend_activity_start pg_stat_get_backend_client_addr \
+    pg_stat_get_backend_client_port pg_stat_get_backend_dbid pg_stat_get_backend_idset pg_stat_get_backend_pid \
+    pg_stat_get_backend_start pg_stat_get_backend_subxact pg_stat_get_backend_userid pg_stat_get_backend_wait_event \
+    pg_stat_get_backend_wait_event_type pg_stat_get_backend_xact_start pg_stat_get_progress_info pg_stat_get_subscription \
+    pg_stat_get_wal_receiver pg_stat_get_wal_senders";
+
+/// Functions of harmless extensions that are not: they run a statement put together from texts. With `--schemas` also those that
+/// show statements, or values of relations that are named in a text.
+const DENIED_OF_EXTENSIONS: &str = "find_extent st_find_extent st_findextent";
+const OTHERS_OF_EXTENSIONS: &str = "_postgis_index_extent pg_stat_statements st_estimated_extent st_estimatedextent";
+
 /// PostgreSQL's own volatile functions that only read.
-const HARMLESS_VOLATILE: [&str; 49] = [
-    "array_sample",
-    "array_shuffle",
-    "bernoulli",
-    "clock_timestamp",
-    "current_query",
-    "gen_random_uuid",
-    "pg_blocking_pids",
-    "pg_collation_actual_version",
-    "pg_current_wal_flush_lsn",
-    "pg_current_wal_insert_lsn",
-    "pg_current_wal_lsn",
-    "pg_database_collation_actual_version",
-    "pg_database_size",
-    "pg_get_sequence_data",
-    "pg_indexes_size",
-    "pg_is_in_recovery",
-    "pg_is_wal_replay_paused",
-    "pg_jit_available",
-    "pg_last_committed_xact",
-    "pg_last_wal_receive_lsn",
-    "pg_last_wal_replay_lsn",
-    "pg_last_xact_replay_timestamp",
-    "pg_lock_status",
-    "pg_notification_queue_usage",
-    "pg_partition_ancestors",
-    "pg_partition_tree",
-    "pg_prepared_xact",
-    "pg_relation_size",
-    "pg_safe_snapshot_blocking_pids",
-    "pg_sequence_last_value",
-    "pg_stat_get_recovery_prefetch",
-    "pg_stat_get_xact_blocks_fetched",
-    "pg_stat_get_xact_blocks_hit",
-    "pg_stat_get_xact_numscans",
-    "pg_stat_get_xact_tuples_deleted",
-    "pg_stat_get_xact_tuples_fetched",
-    "pg_stat_get_xact_tuples_inserted",
-    "pg_stat_get_xact_tuples_returned",
-    "pg_stat_get_xact_tuples_updated",
-    "pg_table_size",
-    "pg_tablespace_size",
-    "pg_total_relation_size",
-    "random",
-    "random_normal",
-    "system",
-    "timeofday",
-    "timezone",
-    "uuidv4",
-    "uuidv7",
-];
+const HARMLESS_VOLATILE: &str = "array_sample array_shuffle bernoulli clock_timestamp current_query gen_random_uuid pg_blocking_pids \
+    pg_collation_actual_version pg_current_wal_flush_lsn pg_current_wal_insert_lsn pg_current_wal_lsn \
+    pg_database_collation_actual_version pg_database_size pg_get_sequence_data pg_indexes_size pg_is_in_recovery \
+    pg_is_wal_replay_paused pg_jit_available pg_last_committed_xact pg_last_wal_receive_lsn pg_last_wal_replay_lsn \
+    pg_last_xact_replay_timestamp pg_lock_status pg_notification_queue_usage pg_partition_ancestors pg_partition_tree \
+    pg_prepared_xact pg_relation_size pg_safe_snapshot_blocking_pids pg_sequence_last_value pg_stat_get_recovery_prefetch \
+    pg_stat_get_xact_blocks_fetched pg_stat_get_xact_blocks_hit pg_stat_get_xact_numscans pg_stat_get_xact_tuples_deleted \
+    pg_stat_get_xact_tuples_fetched pg_stat_get_xact_tuples_inserted pg_stat_get_xact_tuples_returned \
+    pg_stat_get_xact_tuples_updated pg_table_size pg_tablespace_size pg_total_relation_size random random_normal system \
+    timeofday timezone uuidv4 uuidv7";
 
 /// Extensions whose functions in C do nothing but compute, with those of their volatile functions that do too.
 const HARMLESS_EXTENSIONS: [(&str, &[&str]); 27] = [
@@ -213,38 +171,22 @@ const EXPLAIN_OPTIONS: [&str; 10] =
     ["verbose", "costs", "settings", "generic_plan", "buffers", "summary", "memory", "format", "timing", "wal"];
 
 /// Settings that anybody may be shown.
-const PLAIN_SETTINGS: [&str; 30] = [
-    "bytea_output",
-    "client_encoding",
-    "datestyle",
-    "default_transaction_isolation",
-    "default_transaction_read_only",
-    "effective_cache_size",
-    "enable_seqscan",
-    "idle_in_transaction_session_timeout",
-    "in_hot_standby",
-    "integer_datetimes",
-    "intervalstyle",
-    "is_superuser",
-    "jit",
-    "lc_collate",
-    "lc_ctype",
-    "lock_timeout",
-    "maintenance_work_mem",
-    "max_connections",
-    "random_page_cost",
-    "search_path",
-    "server_encoding",
-    "server_version",
-    "server_version_num",
-    "shared_buffers",
-    "standard_conforming_strings",
-    "statement_timeout",
-    "timezone",
-    "transaction_isolation",
-    "transaction_read_only",
-    "work_mem",
-];
+const PLAIN_SETTINGS: &str = "bytea_output client_encoding datestyle default_transaction_isolation default_transaction_read_only \
+    effective_cache_size enable_seqscan idle_in_transaction_session_timeout in_hot_standby integer_datetimes intervalstyle \
+    is_superuser jit lc_collate lc_ctype lock_timeout maintenance_work_mem max_connections random_page_cost search_path \
+    server_encoding server_version server_version_num shared_buffers standard_conforming_strings statement_timeout \
+    timezone transaction_isolation transaction_read_only work_mem";
+
+/// Whether a name is in one of these lists.
+fn is_in(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// PostgreSQL's own functions that are refused although they are immutable or stable.
+fn denied_functions(schemas_limited: bool) -> String {
+    let others = if schemas_limited { OTHERS_FUNCTIONS } else { "" };
+    texts(DENIED_FUNCTIONS.split_ascii_whitespace().chain(others.split_ascii_whitespace()))
+}
 
 /// The rules about tokens.
 ///
@@ -507,7 +449,7 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
 }
 
 /// Whether [`CHECK`] could answer anything, or a schema is named that is not allowed: cheap, and yes for every statement it has
-/// an answer for. Parameters: names called or after a dot, operators, all names, [`DENIED_FUNCTIONS`], names before a dot where
+/// an answer for. Parameters: names called or after a dot, operators, all names, [`denied_functions`], names before a dot where
 /// schemas are limited, and the schemas that are allowed.
 ///
 /// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile or are denied, and comes to them in these ways only:
@@ -567,7 +509,7 @@ WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_c
 });
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
-/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`DENIED_FUNCTIONS`]. PostgreSQL's own
+/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`denied_functions`]. PostgreSQL's own
 /// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges are its own too,
 /// and so is the cast that it makes (12 is the language of what is built in). Before version 14 ranges have no types of several.
 ///
@@ -665,7 +607,8 @@ impl Seen {
     pub(crate) fn names(&self, allowed: &[String]) -> Vec<Value> {
         let called = self.called.iter().map(|(_, name)| name).chain(&self.dotted);
         let qualifiers: &[String] = if allowed.is_empty() { &[] } else { &self.qualifiers };
-        let lists = [texts(called), texts(&self.operators), texts(&self.names), texts(DENIED_FUNCTIONS)];
+        let denied = denied_functions(!allowed.is_empty());
+        let lists = [texts(called), texts(&self.operators), texts(&self.names), denied];
         lists.into_iter().chain([texts(qualifiers), texts(allowed)]).map(Some).collect()
     }
 
@@ -681,7 +624,7 @@ impl Seen {
             );
         }
         match &self.statement {
-            Statement::Show(name) if protected_settings && !PLAIN_SETTINGS.contains(&name.as_str()) => {
+            Statement::Show(name) if protected_settings && !is_in(PLAIN_SETTINGS, name) => {
                 let why = format!("SHOW {name} is not allowed: this role could read protected settings with it.");
                 Err(Fault::new(why)
                     .hint("SHOW of harmless settings (server_version, search_path, timezone, work_mem, …) works."))
@@ -691,7 +634,7 @@ impl Seen {
     }
 
     /// The parameters of [`CHECK`].
-    pub(crate) fn check(&self) -> Vec<Value> {
+    pub(crate) fn check(&self, schemas_limited: bool) -> Vec<Value> {
         let (schemas, names): (Vec<&str>, Vec<&str>) =
             self.called.iter().map(|(s, n)| (s.as_str(), n.as_str())).unzip();
         let flag = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
@@ -703,7 +646,7 @@ impl Seen {
             flag(self.operator_syntax),
             Some(texts(&self.names)),
             flag(self.casts),
-            Some(texts(DENIED_FUNCTIONS)),
+            Some(denied_functions(schemas_limited)),
         ]
     }
 }
@@ -741,37 +684,58 @@ impl Function {
     }
 }
 
+/// What a judgement depends on, beside the function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    /// What the operator allowed: `schema.name`.
+    pub(crate) allowed: &'a [String],
+    /// Whether the role may read protected settings.
+    pub(crate) protected_settings: bool,
+    pub(crate) schemas_limited: bool,
+}
+
 /// Whether the statement may call the function.
 ///
 /// # Errors
 /// When not, in words that name it and the way out.
-pub(crate) fn judge(function: &Function, allowed: &[String], reads_protected_settings: bool) -> Result<(), Fault> {
+pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> {
+    const VOLATILE: &str = "it is volatile, so it may change something";
+    const OTHERS: &str =
+        "it shows what other sessions do or what is in other schemas, and this server reads only some schemas";
     let Function { schema, name, volatile, .. } = function;
     let full = format!("{schema}.{name}");
-    if allowed.contains(&full) {
+    if rules.allowed.contains(&full) {
         return Ok(());
     }
+    let of = HARMLESS_EXTENSIONS.iter().find(|(known, _)| *known == function.extension);
     let reason = if function.builtin {
         let settings = PROTECTED_SETTINGS.contains(&name.as_str());
-        if settings && !reads_protected_settings {
+        if settings && !rules.protected_settings {
             return Ok(());
         }
         if settings {
             "this role could read protected settings with it"
-        } else if DENIED_FUNCTIONS.contains(&name.as_str()) {
+        } else if is_in(DENIED_FUNCTIONS, name) {
             "it can run other statements or leaves something behind"
-        } else if !volatile || HARMLESS_VOLATILE.contains(&name.as_str()) {
+        } else if rules.schemas_limited && is_in(OTHERS_FUNCTIONS, name) {
+            OTHERS
+        } else if !volatile || is_in(HARMLESS_VOLATILE, name) {
             return Ok(());
         } else {
-            "it is volatile, so it may change something"
+            VOLATILE
         }
-    } else if let Some((_, harmless)) = HARMLESS_EXTENSIONS.iter().find(|(known, _)| *known == function.extension) {
-        if !volatile || harmless.contains(&name.as_str()) {
+    } else if let Some((_, harmless)) = of {
+        if is_in(DENIED_OF_EXTENSIONS, name) {
+            "it runs a statement put together from texts"
+        } else if rules.schemas_limited && is_in(OTHERS_OF_EXTENSIONS, name) {
+            OTHERS
+        } else if !volatile || harmless.contains(&name.as_str()) {
             return Ok(());
+        } else {
+            VOLATILE
         }
-        "it is volatile, so it may change something"
     } else if *volatile {
-        "it is volatile, so it may change something"
+        VOLATILE
     } else if function.definer {
         "it runs with its owner's rights"
     } else if !function.trusted {
@@ -941,6 +905,8 @@ mod tests {
         }
     }
 
+    const RULES: Rules<'_> = Rules { allowed: &[], protected_settings: false, schemas_limited: false };
+
     #[test]
     fn functions_are_judged_by_what_they_are() {
         let own = |name: &str, volatile| Function {
@@ -967,7 +933,7 @@ mod tests {
             of("uuid-ossp", "uuid_generate_v4", true),
         ];
         for function in &good {
-            judge(function, &[], false).unwrap();
+            judge(function, RULES).unwrap();
         }
         let bad = [
             own("pg_sleep", true),
@@ -981,15 +947,28 @@ mod tests {
             of("xml2", "xpath_table", false),
             of("dblink", "dblink", true),
             of("pg_trgm", "set_limit", true),
+            of("postgis", "st_findextent", false),
         ];
         for function in &bad {
-            let fault = judge(function, &[], false).unwrap_err();
+            let fault = judge(function, RULES).unwrap_err();
             assert!(fault.message().contains(&format!("{}.{}", function.schema, function.name)), "{fault}");
             assert!(fault.to_string().contains("--allow-functions"), "{fault}");
-            judge(function, &[format!("{}.{}", function.schema, function.name)], false).unwrap();
+            let allowed = [format!("{}.{}", function.schema, function.name)];
+            judge(function, Rules { allowed: &allowed, ..RULES }).unwrap();
+        }
+        // What shows other schemas' values is only refused where some schemas are.
+        for other in [
+            own("pg_stat_get_activity", false),
+            own("pg_lock_status", true),
+            of("postgis", "st_estimatedextent", false),
+            of("pg_stat_statements", "pg_stat_statements", true),
+        ] {
+            judge(&other, RULES).unwrap();
+            let fault = judge(&other, Rules { schemas_limited: true, ..RULES }).unwrap_err();
+            assert!(fault.message().contains("other schemas"), "{fault}");
         }
         for name in PROTECTED_SETTINGS {
-            assert!(judge(&own(name, false), &[], true).is_err());
+            assert!(judge(&own(name, false), Rules { protected_settings: true, ..RULES }).is_err());
         }
     }
 }

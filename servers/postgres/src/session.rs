@@ -12,14 +12,15 @@
 //! [`GATE`], a question that fails where it would not be answered as before, and behind a failure the server does nothing.
 //! No answer is believed because it was given once: the gate asks again, unless it can tell that nothing has changed.
 
-use crate::catalog::{SETTINGS, WHO};
+use crate::catalog::{DISCARD_ALL, RESET, ROLLBACK, ROLLBACK_ONCE, SETTINGS, WHO};
 use crate::cell::{Answer, Request, Row, Taken, Type};
 use crate::config::{Config, Target};
 use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
 use crate::tools::failure;
-use crate::wire::{Connection, DISCARD, Exchange, Exchanged, Fetched, ServerError, Step, Value, WireError};
+use crate::wire::{Connection, Exchange, Exchanged, Fetched, ServerError, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -116,6 +117,8 @@ struct Lease {
     clean: bool,
     /// Whether its end was sent along with what it was for.
     ended: bool,
+    /// Whether COMMIT was sent: whoever stops waiting from then on does not know whether the change was made.
+    committing: Arc<AtomicBool>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -155,6 +158,7 @@ impl Lease {
             reading: false,
             clean: false,
             ended: false,
+            committing: Arc::default(),
             _place: place,
         }
     }
@@ -307,10 +311,17 @@ impl Database {
         Ok((connection, role))
     }
 
-    /// Gives work on the database a deadline beyond the server's own.
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    /// Gives work on the database a deadline beyond the server's own. `committing` says whether COMMIT was sent.
+    async fn within<T>(
+        &self,
+        committing: &AtomicBool,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
         let time = self.config.statement_timeout + self.target.connect_timeout + GRACE;
         tokio::time::timeout(time, work).await.unwrap_or_else(|_| {
+            if committing.load(Ordering::Relaxed) {
+                return Err(unknown("The server did not answer COMMIT in time."));
+            }
             Err(Fault::new(format!("The statement was cancelled after {} s.", time.as_secs()))
                 .hint("Narrow it: fewer rows, an indexed condition, or LIMIT."))
         })
@@ -363,7 +374,7 @@ impl Database {
             return Ok(());
         };
         let names = seen.names(&self.target.schemas);
-        let check = seen.check();
+        let check = seen.check(!self.target.schemas.is_empty());
         let guessed = lock(&self.verdicts).get(&names).cloned();
         let mut functions = Vec::new();
         let mut suspicious = guessed == Some(Verdict::Suspect);
@@ -390,10 +401,11 @@ impl Database {
                 lock(&self.verdicts).remove(&names);
             }
         }
-        let protected = lease.role.protected_settings;
-        let harmless = |f: &Function| f.builtin && guard::judge(f, &[], protected).is_ok();
+        let (protected_settings, schemas_limited) = (lease.role.protected_settings, !self.target.schemas.is_empty());
+        let rules = guard::Rules { allowed: &[], protected_settings, schemas_limited };
+        let harmless = |f: &Function| f.builtin && guard::judge(f, rules).is_ok();
         lease.clean = mode == Mode::Read && lease.role.direct && functions.iter().all(harmless);
-        let judge = |function| guard::judge(function, &self.config.allow_functions, protected);
+        let judge = |f| guard::judge(f, guard::Rules { allowed: &self.config.allow_functions, ..rules });
         functions.iter().try_for_each(judge).map_err(Stop::Refused)
     }
 
@@ -495,14 +507,13 @@ impl Database {
             return Ok(());
         }
         let finish = if keep { "COMMIT" } else { "ROLLBACK" };
+        lease.committing.store(keep, Ordering::Relaxed);
         let ended = match Self::run_on(lease, &[Step::once(finish, &[])]).await {
             Ok(_) => Ok(()),
             Err(WireError::Server(error)) => Err(self.fault(WireError::Server(error))),
             Err(error) => {
                 lease.connection = None;
-                let why = self.fault(error);
-                return Err(Fault::new(format!("{} Whether the change was made is not known.", why.message()))
-                    .hint("Check with a SELECT before repeating it."));
+                return Err(unknown(self.fault(error).message()));
             }
         };
         // How it went, the next exchange reads.
@@ -548,6 +559,7 @@ impl Database {
         before: &[(&str, &[Value])],
         request: Request<'_>,
     ) -> Result<Answer, Fault> {
+        let committing = Arc::<AtomicBool>::default();
         let work = async {
             if let (Mode::Read, Some(seen), []) = (mode, seen, before) {
                 let (lease, answer) = self.on_lease(Work::Read(seen, request)).await?;
@@ -555,6 +567,7 @@ impl Database {
             }
             let (mut lease, _) = self.on_lease(Work::Open(mode, seen)).await?;
             lease.retired = !before.is_empty();
+            lease.committing = committing.clone();
             let before: Vec<Step<'_>> = before.iter().map(|(sql, parameters)| Step::once(sql, parameters)).collect();
             let prepared = Self::run_on(&mut lease, &before).await.map_err(|e| self.fault(e));
             let result = match prepared {
@@ -563,7 +576,7 @@ impl Database {
             };
             self.finish(lease, mode, result).await
         };
-        let mut answer = self.within(work).await?;
+        let mut answer = self.within(&committing, work).await?;
         match self.name_types(&mut answer).await {
             // What was written is written: the types are shown by their numbers.
             Err(fault) if mode == Mode::Read => Err(fault),
@@ -573,14 +586,17 @@ impl Database {
 
     /// Runs several statements of a caller in one transaction: all or nothing.
     pub(crate) async fn ask_all(self: &Arc<Self>, requests: &[Request<'_>]) -> Result<Vec<Answer>, Fault> {
+        let committing = Arc::<AtomicBool>::default();
         let work = async {
             let (mut lease, _) = self.on_lease(Work::Open(Mode::Write, None)).await?;
+            lease.committing = committing.clone();
             let mut result = Ok(Vec::with_capacity(requests.len()));
             for (at, request) in requests.iter().enumerate() {
                 let answer = self.statement(&mut lease, *request).await;
                 result = result.and_then(|mut answers| {
                     let answer = answer.map_err(|fault| {
-                        let message = format!("Statement {}: {}. Nothing was changed", at + 1, fault.message());
+                        let why = fault.message().trim_end_matches('.');
+                        let message = format!("Statement {}: {why}. Nothing was changed", at + 1);
                         let hint = fault.advice().unwrap_or("Correct it and send all of them again.");
                         Fault::new(message).hint(hint).as_outside()
                     })?;
@@ -593,7 +609,7 @@ impl Database {
             }
             self.finish(lease, Mode::Write, result).await
         };
-        self.within(work).await
+        self.within(&committing, work).await
     }
 
     /// Runs a statement of our own in a reading transaction; its rows, and what is known about the connection.
@@ -608,7 +624,7 @@ impl Database {
             let rows = result.map(|answers| answers.into_iter().next().unwrap_or_default());
             Ok((self.finish(lease, Mode::Read, rows).await?, link))
         };
-        self.within(work).await
+        self.within(&AtomicBool::new(false), work).await
     }
 
     async fn statement(&self, lease: &mut Lease, request: Request<'_>) -> Result<Answer, Fault> {
@@ -736,6 +752,12 @@ impl Database {
     }
 }
 
+/// What is said when COMMIT was sent and nobody knows how it went.
+fn unknown(why: &str) -> Fault {
+    Fault::new(format!("{why} Whether the change was made is not known."))
+        .hint("Check with a SELECT before repeating it.")
+}
+
 /// Whether as many parameters were passed as the statement takes.
 fn check_parameters_count(found: &Exchanged, has: usize) -> Result<(), Stop> {
     let wants = found.described.parameters.len();
@@ -772,24 +794,3 @@ fn planned<'a>(lease: &Lease, steps: &mut Vec<Step<'a>>, question: Step<'a>) -> 
 pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
-
-const fn kept(name: &'static str, sql: &'static str) -> Step<'static> {
-    Step { name, sql, parameters: &[] }
-}
-
-/// The end of a transaction that only reads.
-const ROLLBACK: [Step<'static>; 1] = [kept("linchpin_rollback", "ROLLBACK")];
-const ROLLBACK_ONCE: [Step<'static>; 1] = [kept("", "ROLLBACK")];
-
-const DISCARD_ALL: [Step<'static>; 1] = [kept("", DISCARD)];
-
-/// What `DISCARD ALL` does, without forgetting plans and statements.
-const RESET: [Step<'static>; 7] = [
-    kept("linchpin_close", "CLOSE ALL"),
-    kept("linchpin_authorization", "SET SESSION AUTHORIZATION DEFAULT"),
-    kept("linchpin_reset", "RESET ALL"),
-    kept("linchpin_unlisten", "UNLISTEN *"),
-    kept("linchpin_unlock", "SELECT pg_catalog.pg_advisory_unlock_all()"),
-    kept("linchpin_sequences", "DISCARD SEQUENCES"),
-    kept("linchpin_temporary", "DISCARD TEMP"),
-];

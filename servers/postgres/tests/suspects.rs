@@ -260,3 +260,27 @@ async fn a_function_is_not_taken_for_what_has_its_number_in_an_extension() {
     query(&client, "SELECT late()").await;
     assert_eq!(marks(&cluster), "definer");
 }
+
+/// PostGIS has a function that declares itself STABLE and runs a statement put together from its arguments.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_function_of_an_extension_that_runs_what_it_is_given_is_refused() {
+    let cluster = cluster();
+    cluster.sql(
+        "\\c base\nCREATE FUNCTION st_findextent(place text, col text) RETURNS text LANGUAGE plpgsql STABLE AS $f$
+           DECLARE found text; BEGIN EXECUTE 'SELECT max(\"' || col || '\")::text FROM \"' || place || '\"' INTO found; RETURN found; END $f$;
+         CREATE FUNCTION st_area(text) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 7; END';
+         INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+           VALUES (99999, 'postgis', 10, 'public'::regnamespace, false, '3');
+         INSERT INTO pg_depend SELECT 'pg_proc'::regclass, oid, 0, 'pg_extension'::regclass, 99999, 0, 'e'
+           FROM pg_proc WHERE proname = ANY ('{st_findextent,st_area}')",
+    );
+    let sql = "SELECT st_findextent('people', 'first\")::text || mark(''found'') || max(\"first')";
+    let client = to(&cluster, "base", Config::default()).await;
+    let text = error(&client, "query", json!({ "sql": sql })).await;
+    assert!(text.contains("public.st_findextent is not allowed"), "{text}");
+    assert_eq!(marks(&cluster), "");
+    assert_eq!(query(&client, "SELECT st_area('x')").await["rows"], json!([["7"]]), "others of it are not");
+    cluster.sql(&format!("\\c base\nBEGIN READ ONLY; {sql}; ROLLBACK"));
+    assert_eq!(marks(&cluster), "found", "the mark would be seen");
+}
