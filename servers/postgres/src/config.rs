@@ -2,6 +2,7 @@
 //! them.
 
 use crate::Access;
+use crate::resources::{percent_decode, percent_encode};
 use linchpin_kit::{Fault, Secret, ToolChoice, Vars};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -286,7 +287,8 @@ pub(crate) struct Target {
     pub(crate) hosts: Vec<Host>,
     pub(crate) user: String,
     pub(crate) database: String,
-    pub(crate) password: Option<Secret>,
+    /// For each of the hosts.
+    passwords: Vec<Option<Secret>>,
     pub(crate) ssl: SslMode,
     /// A file with certificates, or `system`.
     pub(crate) root_certificate: Option<String>,
@@ -304,6 +306,8 @@ struct Parameters {
     values: BTreeMap<String, String>,
     /// The authority of a URL as it was written, without the password.
     authority: Option<String>,
+    /// See [`shown_url`].
+    shown: Option<String>,
 }
 
 /// Parameters that change nothing here.
@@ -383,7 +387,7 @@ impl Target {
         warnings: &mut Vec<String>,
     ) -> Result<Self, Fault> {
         let environment = &config.environment;
-        let Parameters { values: mut given, authority } = parameters(text)?;
+        let Parameters { values: mut given, authority, .. } = parameters(text)?;
         let service = given.get("service").or_else(|| environment.parameters.get("service")).cloned();
         if let Some(service) = service {
             for (key, value) in service_parameters(&service, environment.service_file.as_deref())? {
@@ -447,7 +451,7 @@ impl Target {
             hosts,
             user,
             database,
-            password: None,
+            passwords: Vec::new(),
             ssl,
             root_certificate,
             client_certificate: get("sslcert").zip(get("sslkey")).map(|(cert, key)| (cert.into(), key.into())),
@@ -455,37 +459,52 @@ impl Target {
             application_name: get("application_name").map_or("linchpin-postgres", |v| v).to_owned(),
             schemas: config.schemas.clone(),
         };
-        target.password = match (password_file, get("password")) {
+        let said = match (password_file, get("password")) {
             (Some(path), _) => Some(Secret::new(first_line(path)?)),
             (None, Some(password)) => Some(Secret::new(password)),
-            (None, None) => match &environment.password {
-                Some(password) => Some(password.clone()),
-                None => target.password_from_file(environment.pass_file.as_deref(), warnings),
-            },
+            (None, None) => environment.password.clone(),
+        };
+        target.passwords = match said {
+            Some(password) => vec![Some(password); target.hosts.len()],
+            None => target.passwords_from_file(environment.pass_file.as_deref(), warnings),
         };
         Ok(target)
     }
 
-    fn password_from_file(&self, path: Option<&Path>, warnings: &mut Vec<String>) -> Option<Secret> {
-        let path = path.filter(|path| path.exists())?;
+    /// What to log in with at one of the hosts.
+    pub(crate) fn password(&self, host: &Host) -> Option<&Secret> {
+        self.hosts.iter().zip(&self.passwords).find(|(of, _)| *of == host)?.1.as_ref()
+    }
+
+    fn passwords_from_file(&self, path: Option<&Path>, warnings: &mut Vec<String>) -> Vec<Option<Secret>> {
+        let Some(path) = path.filter(|path| path.exists()) else { return Vec::new() };
         if let Some(why) = too_open(path) {
             warnings.push(format!("Warning: {} is ignored: {why}", path.display()));
-            return None;
+            return Vec::new();
         }
         let text = match read_file(path) {
             Ok(text) => text,
             Err(fault) => {
                 warnings.push(format!("Warning: {}", fault.message()));
-                return None;
+                return Vec::new();
             }
         };
-        let (host, port) = match &self.hosts[0] {
+        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).map(colon_fields).collect();
+        self.hosts.iter().map(|host| self.password_for(host, &lines)).collect()
+    }
+
+    /// What a password file has for this host.
+    fn password_for(&self, host: &Host, lines: &[Vec<(String, bool)>]) -> Option<Secret> {
+        let (host, port) = match host {
             Host::Tcp(host, port) => (host.clone(), *port),
-            Host::Unix(_, port) => ("localhost".to_owned(), *port),
+            // As libpq has it: a directory where sockets are by default is this machine, another one is itself.
+            Host::Unix(directory, port) if SOCKETS.iter().any(|usual| directory == Path::new(usual)) => {
+                ("localhost".to_owned(), *port)
+            }
+            Host::Unix(directory, port) => (directory.to_string_lossy().into_owned(), *port),
         };
         let wanted = [host, port.to_string(), self.database.clone(), self.user.clone()];
-        text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-            let fields = colon_fields(line);
+        lines.iter().find_map(|fields| {
             let matches = fields.len() == 5
                 && fields.iter().zip(&wanted).all(|((field, plain), wanted)| field == wanted || *plain && field == "*");
             matches.then(|| Secret::new(fields[4].0.clone()))
@@ -536,7 +555,11 @@ fn read_file(path: &Path) -> Result<String, Fault> {
 }
 
 fn first_line(path: &Path) -> Result<String, Fault> {
-    Ok(read_file(path)?.lines().next().unwrap_or_default().to_owned())
+    match read_file(path)?.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Fault::new(format!("{}: the first line there is empty", path.display()))
+            .hint("The first line is the password.")),
+    }
 }
 
 fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String, String)>, Fault> {
@@ -565,11 +588,11 @@ fn hosts(host: &str, port: &str) -> Result<Vec<Host>, Fault> {
     let host = |(at, name): (usize, &&str)| {
         let port = match ports.get(at).or(ports.first()).copied().unwrap_or_default() {
             "" => 5432,
-            text => text
-                .parse::<u16>()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| Fault::new(format!("Not a port: {text}")).hint("Use a number from 1 to 65535."))?,
+            text => text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(|| {
+                // It may be the beginning of a password that has a slash in it.
+                Fault::new("What stands where the port should is no port")
+                    .hint("Use a number from 1 to 65535; special characters of a password are written as %XX.")
+            })?,
         };
         Ok(match *name {
             "" => default_host(port),
@@ -580,10 +603,12 @@ fn hosts(host: &str, port: &str) -> Result<Vec<Host>, Fault> {
     names.iter().enumerate().map(host).collect()
 }
 
-/// The directory where Debian's and most others' servers have their socket, else the loopback.
+/// Where Debian's and most others' servers have their socket.
+const SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+/// The directory of these that has the socket, else the loopback.
 fn default_host(port: u16) -> Host {
-    let directory = ["/var/run/postgresql", "/tmp"].into_iter().map(Path::new);
-    let socket = directory.into_iter().find(|d| cfg!(unix) && d.join(format!(".s.PGSQL.{port}")).exists());
+    let socket = SOCKETS.into_iter().map(Path::new).find(|d| cfg!(unix) && d.join(format!(".s.PGSQL.{port}")).exists());
     socket.map_or_else(|| Host::Tcp("localhost".to_owned(), port), |d| Host::Unix(d.to_path_buf(), port))
 }
 
@@ -596,69 +621,60 @@ fn own_authority(user: &str, host: &Host) -> String {
     }
 }
 
-/// Everything but unreserved characters as `%XX`.
-pub(crate) fn percent_encode(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+/// Where the database is, as it was written, with the passwords hidden: for people to read. It is taken apart as it is for
+/// connecting, and nothing is shown of parameters that are unknown: they may be the rest of a password. `None` where it cannot be
+/// understood, or where something may be meant in another way.
+#[must_use]
+pub fn shown_url(url: &str) -> Option<String> {
+    let Parameters { values, shown, .. } = parameters(url).ok()?;
+    let get = |key: &str| values.get(key).map_or("", String::as_str);
+    hosts(get("host"), get("port")).ok()?;
+    shown
 }
 
-/// The text that was encoded; `None` when it is not one.
-pub(crate) fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first == b'%' {
-            let digit = |at: usize| rest.get(at).and_then(|b| char::from(*b).to_digit(16));
-            let value = digit(0)? * 16 + digit(1)?;
-            bytes.push(u8::try_from(value).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(*first);
-        }
+/// A parameter as [`shown_url`] has it; its value as it is written there.
+fn shown_value<'a>(key: &str, value: &'a str) -> Option<&'a str> {
+    match key {
+        "password" | "sslpassword" => Some("PASSWORD"),
+        key => (KNOWN.contains(&key) || IGNORED.contains(&key)).then_some(value),
     }
-    String::from_utf8(bytes).ok()
 }
 
 fn parameters(text: &str) -> Result<Parameters, Fault> {
     let text = text.trim();
-    match text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) {
-        Some(rest) => from_url(rest),
-        None if text.contains("://") => Err(Fault::new("The database URL has another scheme than postgres://")
-            .hint("Use postgres://user@host:port/database.")),
-        None => from_pairs(text),
+    match text.split_once("://") {
+        Some((scheme @ ("postgres" | "postgresql"), rest)) => from_url(scheme, rest),
+        Some((scheme, _)) if !scheme.contains('=') => {
+            Err(Fault::new("The database URL has another scheme than postgres://")
+                .hint("Use postgres://user@host:port/database."))
+        }
+        _ => from_pairs(text),
     }
 }
 
 /// `user:password@host:port,host:port/database?key=value`. Nothing of it is shown in errors: any part may be a secret that
 /// was written in the wrong place.
-fn from_url(rest: &str) -> Result<Parameters, Fault> {
+fn from_url(scheme: &str, rest: &str) -> Result<Parameters, Fault> {
     let broken = |what: &str| {
         Fault::new(format!("The database URL is not well-formed: {what}"))
             .hint("Use postgres://user:password@host:port/database?sslmode=…, with special characters as %XX.")
     };
     let decode = |text: &str, what: &str| percent_decode(text).ok_or_else(|| broken(what));
+    let whole = rest;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, places) = authority.rsplit_once('@').map_or((None, authority), |(login, places)| (Some(login), places));
     let mut values = BTreeMap::new();
-    let mut shown = String::new();
+    let (mut who, mut hidden) = (String::new(), "");
     if let Some(login) = login {
         let (user, password) = login.split_once(':').map_or((login, None), |(user, password)| (user, Some(password)));
         if !user.is_empty() {
             values.insert("user".to_owned(), decode(user, "the user")?);
-            shown = format!("{user}@");
+            who = user.to_owned();
         }
         if let Some(password) = password {
             values.insert("password".to_owned(), decode(password, "the password")?);
+            hidden = ":PASSWORD";
         }
     }
     let (mut names, mut ports) = (Vec::new(), Vec::new());
@@ -680,19 +696,30 @@ fn from_url(rest: &str) -> Result<Parameters, Fault> {
     if !path.is_empty() {
         values.insert("dbname".to_owned(), decode(path, "the database")?);
     }
+    let at = if login.is_some() { "@" } else { "" };
+    let path_shown = &whole[authority.len()..rest.len()];
+    let mut shown = format!("{scheme}://{who}{hidden}{at}{places}{path_shown}");
+    let mut sign = '?';
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').ok_or_else(|| broken("a parameter without a value"))?;
-        let key = decode(key, "a parameter")?;
+        let (written, raw) = pair.split_once('=').ok_or_else(|| broken("a parameter without a value"))?;
+        let (key, value) = (decode(written, "a parameter")?, raw);
         let (key, value) = match (key.as_str(), decode(value, "a parameter's value")?) {
             ("ssl", value) if value == "true" => ("sslmode", "require".to_owned()),
             ("database", value) => ("dbname", value),
             (key, value) => (key, value),
         };
+        if let Some(value) = shown_value(key, raw) {
+            shown.extend([&*String::from(sign), written, "=", value]);
+            sign = '&';
+        }
         values.insert(key.to_owned(), value);
     }
+    // The end of a password with a `/` or `?` in it would be here.
+    let shown = (!whole[authority.len()..].contains('@')).then_some(shown);
     // The host can come from the query; then only the whole tells what the authority is.
-    let authority = (!places.is_empty()).then(|| format!("{shown}{places}"));
-    Ok(Parameters { values, authority })
+    let at = if who.is_empty() { "" } else { "@" };
+    let authority = (!places.is_empty()).then(|| format!("{who}{at}{places}"));
+    Ok(Parameters { values, authority, shown })
 }
 
 /// `host=localhost dbname='my db'`
@@ -701,10 +728,15 @@ fn from_pairs(text: &str) -> Result<Parameters, Fault> {
         Fault::new("The connection string is not well-formed")
             .hint("Use postgres://user@host/database, or key=value pairs.")
     };
-    let mut values = BTreeMap::new();
+    let (mut values, mut shown) = (BTreeMap::new(), Vec::new());
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (key, after) = rest.split_once('=').ok_or_else(broken)?;
+        let key = key.trim_end();
+        // A name of more than one word begins with the rest of a value that should be in quotes.
+        if key.contains(char::is_whitespace) {
+            return Err(broken());
+        }
         let after = after.trim_start();
         let quoted = after.starts_with('\'');
         let mut value = String::new();
@@ -727,10 +759,15 @@ fn from_pairs(text: &str) -> Result<Parameters, Fault> {
         if quoted && end.is_none() {
             return Err(broken());
         }
-        values.insert(key.trim().to_owned(), value);
         rest = after[end.unwrap_or(after.len())..].trim_start();
+        if let Some(value) = shown_value(key, &value) {
+            let plain = !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || c == '\'' || c == '\\');
+            let quoted = || format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"));
+            shown.push(format!("{key}={}", if plain { value.to_owned() } else { quoted() }));
+        }
+        values.insert(key.to_owned(), value);
     }
-    Ok(Parameters { values, authority: None })
+    Ok(Parameters { values, authority: None, shown: Some(shown.join(" ")) })
 }
 
 #[cfg(test)]
@@ -746,12 +783,16 @@ mod tests {
         Ok(config.targets()?.0.remove(0))
     }
 
+    fn first_password(target: &Target) -> Option<&str> {
+        target.password(&target.hosts[0]).map(Secret::reveal)
+    }
+
     #[test]
     fn urls_and_pairs_are_read_as_libpq_does() {
         let t = target("postgresql://me%40x:p%3Aw@db.example:6000/my%20db?sslmode=verify-full&connect_timeout=3");
         assert_eq!((t.user.as_str(), t.database.as_str()), ("me@x", "my db"));
         assert_eq!(t.hosts, [Host::Tcp("db.example".into(), 6000)]);
-        assert_eq!(t.password.as_ref().unwrap().reveal(), "p:w");
+        assert_eq!(t.password(&t.hosts[0]).unwrap().reveal(), "p:w");
         assert_eq!((t.ssl, t.connect_timeout), (SslMode::VerifyFull, Duration::from_secs(3)));
         assert_eq!(t.authority, "me%40x@db.example:6000");
 
@@ -794,6 +835,56 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_of_an_address_has_no_password_and_means_the_same() {
+        for (url, expected) in [
+            ("postgres://me:secret@h:1/d?sslmode=require", "postgres://me:PASSWORD@h:1/d?sslmode=require"),
+            ("postgresql://me:s%65c:r%40et@h,[::1]:7", "postgresql://me:PASSWORD@h,[::1]:7"),
+            ("postgres://me:se@cret@h/d", "postgres://me:PASSWORD@h/d"),
+            ("postgres://:secret@h/", "postgres://:PASSWORD@h/"),
+            ("postgres://me@h/my%20db", "postgres://me@h/my%20db"),
+            ("postgres://me@h/d?password=secret&port=7", "postgres://me@h/d?password=PASSWORD&port=7"),
+            (
+                "postgres://me@h/d?p%61ssword=se%63ret&sslpassword=secret",
+                "postgres://me@h/d?p%61ssword=PASSWORD&sslpassword=PASSWORD",
+            ),
+            // The rest of a password with a `&` in it looks like a parameter.
+            ("postgres://me@h/d?password=se&cret=x&port=7", "postgres://me@h/d?password=PASSWORD&port=7"),
+            ("host=127.0.0.1 user=u dbname=x password = 'secretx'", "host=127.0.0.1 user=u dbname=x password=PASSWORD"),
+            (r"password='a\'secret' host=h", "password=PASSWORD host=h"),
+            (r"password=sec\ ret host='a b\'c\\' dbname=''", r"password=PASSWORD host='a b\'c\\' dbname=''"),
+            ("host=h password=sec://ret sslpassword=x", "host=h password=PASSWORD sslpassword=PASSWORD"),
+            ("host=h secret=secret", "host=h"),
+        ] {
+            let shown = shown_url(url);
+            assert_eq!(shown.as_deref(), Some(expected), "{url}");
+            let (given, pasted) = (parameters(url).unwrap().values, parameters(expected).unwrap().values);
+            for (key, value) in &pasted {
+                assert!(given[key] == *value || value == "PASSWORD", "{url}: {key}");
+            }
+        }
+        for unclear in [
+            "postgres://me:se/cret@h/d",
+            "postgres://me:12/3secret@h/d",
+            "postgres://me:12?a=secret@h/d",
+            "postgres://me:secret%zz@h/d",
+            "postgres://me:secret@h:port/d",
+            "postgres://me@h/d?secret",
+            "mysql://me:secret@h/d",
+            "host=h password=my secret dbname=d",
+            "host=h password='secret",
+            "secret",
+        ] {
+            assert_eq!(shown_url(unclear), None, "{unclear}");
+            if let Err(fault) = resolve(unclear, &Config::default()) {
+                assert!(
+                    !fault.to_string().contains("secret") && !fault.to_string().contains("cret"),
+                    "{unclear}: {fault}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn require_with_a_root_certificate_verifies_and_the_system_store_means_full() {
         assert_eq!(target("postgres://u@h/d?sslmode=require").ssl, SslMode::Require);
         assert_eq!(target("postgres://u@h/d?sslmode=require&sslrootcert=/x").ssl, SslMode::VerifyCa);
@@ -832,7 +923,7 @@ mod tests {
         config.environment.pass_file = Some(pass.clone());
         config.environment.service_file = Some(service);
         let password =
-            |url: &str, config: &Config| resolve(url, config).unwrap().password.map(|p| p.reveal().to_owned());
+            |url: &str, config: &Config| first_password(&resolve(url, config).unwrap()).map(ToOwned::to_owned);
         assert_eq!(password("postgres://u@h/d:e", &config).as_deref(), Some("a:b\\c"));
         assert_eq!(password("postgres://u@h/other", &config).as_deref(), Some("any"));
         assert_eq!(password("postgres://v@h/other", &config), None);
@@ -864,8 +955,30 @@ mod tests {
             let mut open = Config { url: Some(Secret::new("postgres://u@h/d")), ..Config::default() };
             open.environment.pass_file = Some(pass);
             let (targets, warnings) = open.targets().unwrap();
-            assert!(targets[0].password.is_none());
+            assert!(first_password(&targets[0]).is_none());
             assert!(warnings[0].contains("chmod 600"), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_file_is_asked_for_each_host_by_its_own_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines = "one:5432:d:u:first\nlocalhost:5432:d:u:here\n/elsewhere:5432:d:u:there\ntwo:7:d:u:second\n";
+        std::fs::write(file.path(), lines).unwrap();
+        let mut config = Config::default();
+        config.environment.pass_file = Some(file.path().to_owned());
+        for (url, expected) in [
+            ("postgres://u@one,two:7/d", [Some("first"), Some("second")]),
+            ("postgres://u@two:7,one/d", [Some("second"), Some("first")]),
+            ("postgres://u@two,one/d", [None, Some("first")]),
+            // Only where sockets are by default is this machine.
+            ("host=/var/run/postgresql,/elsewhere user=u dbname=d", [Some("here"), Some("there")]),
+            ("host=/tmp,/nowhere user=u dbname=d", [Some("here"), None]),
+            ("host=one,two port=5432,7 user=u dbname=d password=said", [Some("said"), Some("said")]),
+        ] {
+            let t = resolve(url, &config).unwrap();
+            let found: Vec<_> = t.hosts.iter().map(|host| t.password(host).map(Secret::reveal)).collect();
+            assert_eq!(found, expected, "{url}");
         }
     }
 
@@ -1000,10 +1113,20 @@ mod tests {
         );
         let list = write("list", &list);
         let targets = from(&[("MCP_POSTGRES_CONFIG", &list), ("PGPASSWORD", "variable")]).unwrap().targets().unwrap().0;
-        let passwords: Vec<_> = targets.iter().map(|t| t.password.as_ref().map(Secret::reveal)).collect();
+        let passwords: Vec<_> = targets.iter().map(first_password).collect();
         assert_eq!(passwords, [Some("geheim"), Some("in-url")]);
         let list = write("list", "[databases.a]\nurl = \"postgres://u@h/a\"\npassword_file = \"/nowhere/secret\"\n");
         let failed = from(&[("MCP_POSTGRES_CONFIG", &list)]).unwrap().targets().unwrap_err();
         assert!(failed.message().contains("/nowhere/secret"), "{failed}");
+        for empty in ["", "\n", "\r\n", "\ngeheim\n"] {
+            let secret = write("secret", empty);
+            let list =
+                write("list", &format!("[databases.a]\nurl = \"postgres://u@h/a\"\npassword_file = {secret:?}\n"));
+            let failed = from(&[("MCP_POSTGRES_CONFIG", &list)]).unwrap().targets().unwrap_err();
+            assert!(
+                failed.message().contains(&secret) && failed.message().contains("first line"),
+                "{empty:?}: {failed}"
+            );
+        }
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub use catalog::{Describe, Health, ListObjects, ListSchemas, Listed, Report, TopBy, TopQueries};
 pub use cell::Cell;
-pub use config::{Config, Environment, SslMode};
+pub use config::{Config, Environment, SslMode, shown_url};
 pub use linchpin_kit::Secret;
 pub use tools::{Changed, Column, Execute, Explain, Plan, Query, Ran, Rows};
 

@@ -2,7 +2,6 @@
 
 use crate::Postgres;
 use crate::cell::{Cell, Shape, Type, objects};
-use crate::config::percent_encode;
 use crate::lex::ours;
 use crate::session::Database;
 use linchpin::server::Handle;
@@ -28,7 +27,8 @@ const LIST_TIME: Duration = Duration::from_secs(10);
 /// What is listed, and since when.
 #[derive(Default)]
 pub(crate) struct Listing {
-    listed: Mutex<BTreeMap<String, String>>,
+    /// URIs, each with the number of its database.
+    listed: Mutex<BTreeMap<String, usize>>,
     since: Mutex<Option<Instant>>,
     handle: Mutex<Option<Handle>>,
     /// Held by the one who renews it.
@@ -128,30 +128,41 @@ impl Postgres {
         let _ = tokio::time::timeout(LIST_WAIT, renewal).await;
     }
 
+    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others.
     async fn renew_list(&self) {
-        let mut now = BTreeMap::new();
+        let mut asked = tokio::task::JoinSet::new();
         for (at, database) in self.databases.iter().enumerate() {
+            let database = database.clone();
+            asked.spawn(async move { (at, tables(&database).await) });
+        }
+        while let Some(answered) = asked.join_next().await {
             // What cannot be reached now stays as it was listed before.
-            let Ok(tables) = tables(database).await else { return };
-            for table in tables {
-                let name = match table.schema.as_str() {
-                    "public" => percent_encode(&table.name),
-                    schema => format!("{}.{}", percent_encode(schema), percent_encode(&table.name)),
-                };
-                now.insert(uri(self, at, &name), (database.clone(), table));
+            if let Ok((at, Ok(tables))) = answered {
+                self.list(at, tables);
             }
         }
         self.listing.is_new_now();
+    }
+
+    /// Lists these tables of the database of this number, and no others of it.
+    fn list(&self, at: usize, tables: Vec<Table>) {
+        let name = |table: &Table| match table.schema.as_str() {
+            "public" => percent_encode(&table.name),
+            schema => format!("{}.{}", percent_encode(schema), percent_encode(&table.name)),
+        };
+        let now: BTreeMap<String, Table> =
+            tables.into_iter().map(|table| (uri(self, at, &name(&table)), table)).collect();
         let handle = self.listing.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(handle) = handle else { return };
         let resources = handle.resources();
         let mut listed = self.listing.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone: Vec<String> = listed.keys().filter(|uri| !now.contains_key(*uri)).cloned().collect();
+        let is_gone = |(uri, of): (&String, &usize)| (*of == at && !now.contains_key(uri)).then(|| uri.clone());
+        let gone: Vec<String> = listed.iter().filter_map(is_gone).collect();
         for uri in gone {
             resources.remove(&uri);
             listed.remove(&uri);
         }
-        for (uri, (database, table)) in now {
+        for (uri, table) in now {
             if listed.contains_key(&uri) {
                 continue;
             }
@@ -161,15 +172,48 @@ impl Postgres {
             };
             let resource =
                 Resource::new(uri.clone()).name(format!("\"{label}\" database schema")).mime_type("application/json");
+            let database = self.databases[at].clone();
             let handler = move |_: NoArgs| {
                 let (database, table) = (database.clone(), table.clone());
                 async move { columns(&database, &table).await?.ok_or_else(Error::not_found) }
             };
             if resources.insert(for_models(resource), handler).is_ok() {
-                listed.insert(uri, label);
+                listed.insert(uri, at);
             }
         }
     }
+}
+
+/// Everything but unreserved characters as `%XX`.
+pub(crate) fn percent_encode(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The text that was encoded; `None` when it is not one.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first == b'%' {
+            let digit = |at: usize| rest.get(at).and_then(|b| char::from(*b).to_digit(16));
+            let value = digit(0)? * 16 + digit(1)?;
+            bytes.push(u8::try_from(value).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, Fault> {
@@ -239,3 +283,36 @@ WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind = ANY ('{r,p,v
 ORDER BY a.attnum",
     )
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[tokio::test]
+    async fn what_cannot_be_reached_stays_as_it_was_listed() {
+        let list = tempfile::NamedTempFile::new().unwrap();
+        // Nothing listens there.
+        let entry = |name: &str| format!("[databases.{name}]\nurl = \"postgres://u@127.0.0.1:1/{name}\"\n");
+        std::fs::write(list.path(), [entry("a"), entry("b")].concat()).unwrap();
+        let config = Config { file: Some(list.path().to_owned()), ..Config::default() };
+        let postgres = Postgres::open(config).unwrap().0;
+        let server = postgres.clone().add_to(Server::new("t", "1")).unwrap();
+        let table = |name: &str| Table { schema: "public".to_owned(), name: name.to_owned() };
+        let listed = || {
+            let listed = postgres.listing.listed.lock().unwrap();
+            let tables = listed.keys().map(|uri| uri.split('/').nth(3).unwrap().to_owned()).collect::<Vec<_>>();
+            tables.join(" ")
+        };
+        postgres.list(0, vec![table("one"), table("two")]);
+        postgres.list(1, vec![table("three")]);
+        assert_eq!(listed(), "one three two");
+        postgres.renew_list().await;
+        assert_eq!(listed(), "one three two", "neither answered");
+        postgres.list(0, vec![table("two")]);
+        assert_eq!(listed(), "three two");
+        postgres.list(1, Vec::new());
+        assert_eq!(listed(), "two");
+        drop(server);
+    }
+}

@@ -609,8 +609,9 @@ async fn authenticate(
     target: &Target,
     failed: impl Fn(WireError) -> Fault + Copy,
 ) -> Result<(), Fault> {
+    let host = connection.host.clone();
     let password = || {
-        target.password.as_ref().ok_or_else(|| {
+        target.password(&host).ok_or_else(|| {
             Fault::new(format!("The server wants a password for {} and none is configured", target.user))
                 .hint("Set PGPASSWORD, PGPASSWORD_FILE or ~/.pgpass, or put it into the URL.")
         })

@@ -99,6 +99,11 @@ pub(crate) trait Native: Args {
     /// Several clients share what looks like one pipe (`--unix`).
     fn shared(_: &mut Self::Config) {}
 
+    /// What is shown of the address that it takes (an argument with `ValueHint::Url`), without passwords.
+    fn address(value: &str) -> String {
+        without_login(value)
+    }
+
     /// Says more about a server that is alone than its name, version and title.
     fn introduce(server: Server) -> Server {
         server
@@ -156,6 +161,7 @@ pub(crate) struct Entry {
     takes_several: bool,
     schemes: &'static [&'static str],
     secrets: &'static [&'static str],
+    address: fn(&str) -> String,
     arguments: fn(Command) -> Command,
     part: fn(&mut ArgMatches, Vars<'_>) -> Result<Part, Failure>,
     data: fn() -> Option<String>,
@@ -222,6 +228,7 @@ impl Entry {
             takes_several: A::TAKES_SEVERAL,
             schemes: A::SCHEMES,
             secrets: A::SECRETS,
+            address: A::address,
             arguments: A::augment_args,
             part: part::<A>,
             data: A::data,
@@ -289,7 +296,7 @@ impl Entry {
     /// What was given on the command line, to be pasted elsewhere: its name, its flags, and paths in full.
     fn words(&self, command: &Command, matches: &ArgMatches) -> Vec<String> {
         let mut words = vec![self.name.to_owned()];
-        words.extend(given(command, matches, self.secrets));
+        words.extend(given(command, matches, self));
         words
     }
 
@@ -352,7 +359,7 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
 }
 
 /// Flags and words that were given for the arguments of a command, flags first, in the order of the command.
-fn given(command: &Command, matches: &ArgMatches, secrets: &[&str]) -> Vec<String> {
+fn given(command: &Command, matches: &ArgMatches, entry: &Entry) -> Vec<String> {
     let (mut flags, mut plain) = (Vec::new(), Vec::new());
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
@@ -369,11 +376,12 @@ fn given(command: &Command, matches: &ArgMatches, secrets: &[&str]) -> Vec<Strin
             }
             (flag, _) => {
                 let is_path = is_path(arg);
-                let is_secret = arg.get_long().is_some_and(|long| secrets.contains(&long));
+                let is_secret = arg.get_long().is_some_and(|long| entry.secrets.contains(&long));
                 let shown = |value: &str| match value.split_once('=') {
                     Some((name, _)) if is_secret => format!("{name}=SECRET"),
                     _ if is_path => in_full(value),
-                    _ => without_password(value),
+                    _ if arg.get_value_hint() == ValueHint::Url => (entry.address)(value),
+                    _ => without_login(value),
                 };
                 for values in matches.get_raw_occurrences(id).into_iter().flatten() {
                     let values: Vec<String> =
@@ -405,29 +413,35 @@ fn in_full(path: &str) -> String {
     full.map_or_else(|_| path.to_owned(), |full| full.display().to_string())
 }
 
-/// An address or a list of `key=value` with passwords hidden: what is to be pasted is printed, and may be kept.
-fn without_password(word: &str) -> String {
-    let mut shown = word.to_owned();
-    if let Some((scheme, rest)) = word.split_once("://") {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if let Some((user, password)) = authority.rsplit_once('@').and_then(|(login, _)| login.split_once(':'))
-            && !password.is_empty()
-        {
-            shown = format!("{scheme}://{user}:PASSWORD{}", &rest[user.len() + 1 + password.len()..]);
+/// A value with the password of an address hidden: what is to be pasted is printed, and may be kept.
+fn without_login(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    match (authority.rsplit_once('@'), authority.rsplit_once(':')) {
+        (Some((login, place)), _) => match login.split_once(':') {
+            Some((user, password)) if !password.is_empty() => format!("{scheme}://{user}:PASSWORD@{place}{after}"),
+            _ => value.to_owned(),
+        },
+        // A password that has a slash in it ends further on.
+        (None, Some((_, port))) if after.contains('@') && !port.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("{scheme}://…")
         }
+        _ => value.to_owned(),
     }
-    // `password=…` of a query or of words as the database's own programs take them; a value may be in quotes.
-    let mut at = 0;
-    while let Some(found) = shown[at..].to_ascii_lowercase().find("password=") {
-        let value = at + found + "password=".len();
-        let end = match shown[value..].strip_prefix('\'') {
-            Some(quoted) => quoted.find('\'').map_or(shown.len(), |end| value + end + 2),
-            None => shown[value..].find(|c: char| c == '&' || c.is_whitespace()).map_or(shown.len(), |end| value + end),
-        };
-        shown.replace_range(value..end, "PASSWORD");
-        at = value;
+}
+
+/// A word that could not be understood, for an error. What may be an address, or the parameters of a connection, may hold a
+/// password anywhere: only what it begins with is shown.
+fn without_password(word: &str) -> String {
+    let scheme = word.split_once("://").map(|(scheme, _)| scheme);
+    if let Some(entry) = ENTRIES.iter().find(|entry| scheme.is_some_and(|scheme| entry.schemes.contains(&scheme))) {
+        return (entry.address)(word);
     }
-    shown
+    if scheme.is_none() && !word.contains(['=', '@']) {
+        return word.to_owned();
+    }
+    let end = word.find(|c: char| "=@:".contains(c) || c.is_whitespace());
+    end.map_or_else(|| word.to_owned(), |end| format!("{}…", &word[..=end]))
 }
 
 /// Says on standard error which name of a tool a prefix of the operator's own makes so long that some hosts refuse it: the
@@ -495,18 +509,48 @@ mod tests {
 
     #[test]
     fn passwords_are_not_printed() {
-        for (word, shown) in [
-            ("postgres://me:secret@h:1/d?x=y", "postgres://me:PASSWORD@h:1/d?x=y"),
-            ("postgres://me:se@cret@h/d", "postgres://me:PASSWORD@h/d"),
-            ("postgres://me@h/d", "postgres://me@h/d"),
-            ("postgres://h:5432/d", "postgres://h:5432/d"),
+        for (value, shown) in [
+            ("http://me:secret@h:1/d?x=y", "http://me:PASSWORD@h:1/d?x=y"),
+            ("http://me:se@cret@h/d", "http://me:PASSWORD@h/d"),
+            ("http://me:se/cret@h/d", "http://…"),
+            ("http://me@h/d", "http://me@h/d"),
+            ("http://h:5432/a@b", "http://h:5432/a@b"),
             ("http://h/a@b:c", "http://h/a@b:c"),
             ("words", "words"),
-            ("postgres://me@h/d?password=secret&x=y", "postgres://me@h/d?password=PASSWORD&x=y"),
-            ("host=h password=secret dbname=d", "host=h password=PASSWORD dbname=d"),
-            ("host=h password='a secret' sslpassword=x", "host=h password=PASSWORD sslpassword=PASSWORD"),
+            ("a=b", "a=b"),
+        ] {
+            assert_eq!(without_login(value), shown);
+        }
+        for (word, shown) in [
+            ("words", "words"),
+            ("filesystem:/a b", "filesystem:/a b"),
+            ("a=b=filesystem:one", "a=…"),
+            ("mysql://me:secret@h/d", "mysql:…"),
+            ("me:secret@h/d", "me:…"),
+            ("127.0.0.1 password = 'secret'", "127.0.0.1 …"),
+            ("time:host=h password=secret", "time:…"),
         ] {
             assert_eq!(without_password(word), shown);
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn passwords_of_databases_are_not_printed() {
+        for (value, shown) in [
+            ("postgres://me:secret@h:1/d?sslmode=require", "postgres://me:PASSWORD@h:1/d?sslmode=require"),
+            ("postgres://me:se/cret@h/d", "URL"),
+            ("host=h user=u dbname=x password = 'secret x'", "host=h user=u dbname=x password=PASSWORD"),
+            (r"password='a\'secret' host=h", "password=PASSWORD host=h"),
+            ("password='secret", "URL"),
+        ] {
+            let command = Entry::named("postgres").expect("it is built in").own_command().no_binary_name(true);
+            let matches = command.try_get_matches_from([value]).expect("a plain word");
+            let entry = Entry::named("postgres").expect("it is built in");
+            assert_eq!(entry.words(&entry.own_command(), &matches), ["postgres", shown]);
+            if value.contains("://") {
+                assert_eq!(without_password(value), shown);
+            }
         }
     }
 

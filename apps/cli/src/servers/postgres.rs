@@ -117,6 +117,10 @@ impl Native for PostgresArgs {
         Ok(config)
     }
 
+    fn address(value: &str) -> String {
+        linchpin_postgres::shown_url(value).unwrap_or_else(|| "URL".to_owned())
+    }
+
     fn choice(config: &mut Config) -> &mut ToolChoice {
         &mut config.tools
     }
