@@ -363,12 +363,16 @@ async fn functions_behind_views_operators_casts_domains_aggregates_and_policies_
     error(&client, "query", json!({ "sql": "SELECT text(p) FROM (VALUES (1)) AS v(i), pair_of p" })).await;
     query(&client, "SELECT 1").await;
     assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "0");
-    // What the operator allows is allowed.
+    // What the operator allows is allowed, and fails as it does anywhere: the role may not know where the socket is.
     let allowing =
         Config { allow_functions: vec!["public.markcheck".into(), "public.mark".into()], ..cluster.config("reader") };
-    let client = connect(allowing).await;
-    let (failed, text, _) = call(&client, "query", json!({ "sql": "SELECT mark('allowed')" })).await;
-    assert!(!failed || !text.contains("not allowed in read-only mode"), "{text}");
+    let text = error(&connect(allowing).await, "query", json!({ "sql": "SELECT mark('allowed')" })).await;
+    assert!(text.contains("SQLSTATE 42501") && text.contains("unix_socket_directories"), "{text}");
+    cluster.sql("CREATE FUNCTION seven() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 7'");
+    let allowing = Config { allow_functions: vec!["public.seven".into()], ..cluster.config("reader") };
+    assert_eq!(query(&connect(allowing).await, "SELECT seven()").await["rows"], json!([[7]]));
+    let text = error(&client, "query", json!({ "sql": "SELECT seven()" })).await;
+    assert!(text.contains("--allow-functions public.seven"), "{text}");
 }
 
 /// The server reads `'\'` in another way when this setting is off: then the rest of the line would be SQL.
