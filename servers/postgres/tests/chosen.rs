@@ -19,7 +19,7 @@ COMMENT ON TABLE hidden.closed IS 'A comment'; CREATE VIEW hidden.shown AS SELEC
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA hidden TO reader;
 CREATE EXTENSION pg_stat_statements SCHEMA app;
 CREATE VIEW app.costs AS SELECT query FROM app.pg_stat_statements; CREATE VIEW app.sessions AS SELECT query FROM pg_stat_activity;
-BEGIN; PREPARE TRANSACTION 'number 4711'; ANALYZE;
+BEGIN; PREPARE TRANSACTION 'number 4711'; SELECT 1 AS \"number 4711\"; GRANT SELECT ON pg_statistic TO reader; ANALYZE;
 ";
 
 /// Statements that show it where all schemas are read.
