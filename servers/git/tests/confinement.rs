@@ -531,7 +531,7 @@ async fn a_client_that_has_roots_and_does_not_tell_them_may_use_no_repository() 
         let client = silent.connect(in_process(server)).await.unwrap();
         for (tool, args) in PROBES {
             let args = on(&w.at("r"), serde_json::from_str(args).unwrap());
-            let result = client.call(*tool, args).await.unwrap();
+            let result = client.call(tool, args).await.unwrap();
             let why = "roots of this client are not known: the client did not answer roots/list within 10 s";
             assert!(result.is_error() && result.text().contains(why), "{policy:?} {tool}: {}", result.text());
         }
