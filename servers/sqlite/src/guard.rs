@@ -3,15 +3,17 @@
 //! The authorizer is asked about every action of a statement while it is prepared, those of views and triggers too, so
 //! nothing here depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and modules: what
 //! is not named is refused. Only tables are not named, for they are the database's own; see [`MODULES_UNREADABLE`].
+//!
+//! What SQLite does by itself it asks nobody about: which files it touches is held by [`files`].
 
 use linchpin_kit::{Fault, clip, root_path, settled};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, Statement, StatementStatus};
+use rusqlite::{Connection, Statement, StatementStatus};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -140,6 +142,11 @@ impl State {
 }
 
 impl Gate {
+    /// A gate that lets nothing through yet.
+    pub(crate) fn new() -> Gate {
+        Gate(Mutex::new(State::new(Policy::Nothing)))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -503,51 +510,12 @@ pub(crate) struct Desk {
     /// What the caller wrote: its SQL, or the names it gave. Everything else in a message is the database's.
     pub(crate) said: RefCell<String>,
     /// Which file is open, to notice when another one takes its place.
-    identity: Option<(u64, u64)>,
+    pub(crate) identity: Option<(u64, u64)>,
 }
 
 impl Opener {
-    /// Opens a connection that can do nothing but what [`Gate::set`] allows.
-    pub(crate) fn open(&self) -> Result<Desk, Fault> {
-        let access = match (self.read_only, self.create && !self.only_reads) {
-            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        };
-        self.make()?;
-        // One thread uses it at a time, so it needs no lock of its own.
-        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = match &self.place {
-            Place::Memory => Connection::open_in_memory_with_flags(
-                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-            ),
-            Place::File(path) => Connection::open_with_flags(path, flags),
-        };
-        let conn = opened.map_err(|_| unopened())?;
-        let gate = Arc::new(Gate(Mutex::new(State::new(Policy::Nothing))));
-        self.secure(&conn, &gate)
-            .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(Desk { conn, gate, said: RefCell::default(), identity: self.identity() })
-    }
-
-    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
-    fn make(&self) -> Result<(), Fault> {
-        let Place::File(path) = &self.place else { return Ok(()) };
-        if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
-            self.made.store(true, Ordering::Release);
-            return Ok(());
-        }
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|_| unopened())?;
-        self.made.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    fn secure(&self, conn: &Connection, gate: &Arc<Gate>) -> rusqlite::Result<()> {
+    /// Puts the guard on a connection.
+    pub(crate) fn secure(&self, conn: &Connection, gate: &Arc<Gate>) -> rusqlite::Result<()> {
         for (switch, on) in [
             (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
             (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -568,6 +536,8 @@ impl Opener {
         ] {
             conn.set_limit(limit, most)?;
         }
+        conn.busy_handler(Some(pool::wait_for_lock))?;
+        conn.progress_handler(PROGRESS_STEPS, Some(pool::is_over))?;
         // Sorting happens in memory, so that the limit on memory holds for it and nothing spills into files.
         conn.execute_batch(&format!(
             "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; \
@@ -576,30 +546,11 @@ impl Opener {
         if self.only_reads {
             conn.execute_batch("PRAGMA query_only=ON;")?;
         }
-        conn.busy_handler(Some(pool::wait_for_lock))?;
-        conn.progress_handler(PROGRESS_STEPS, Some(pool::is_over))?;
         // What nobody waits for any more is not committed, even where it could not be interrupted.
         conn.commit_hook(Some(pool::is_over))?;
         functions::add(conn)?;
         let gate = Arc::clone(gate);
         conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))
-    }
-
-    /// Whether the path leads to another file than the one that is open.
-    pub(crate) fn has_moved(&self, desk: &Desk) -> bool {
-        desk.identity.is_some() && self.identity() != desk.identity
-    }
-
-    #[cfg(unix)]
-    fn identity(&self) -> Option<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt;
-        let Place::File(path) = &self.place else { return None };
-        std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
-    }
-
-    #[cfg(not(unix))]
-    fn identity(&self) -> Option<(u64, u64)> {
-        None
     }
 }
 
@@ -658,11 +609,6 @@ impl Desk {
     }
 }
 
-fn unopened() -> Fault {
-    Fault::new("Database error: unable to open database file")
-        .hint("The file is missing, or this program may not open it. The person running the server has to look.")
-}
-
 /// Refuses what cannot be a database file: SQLite would wait on a pipe for ever.
 pub(crate) fn check_kind(path: &Path) -> Result<bool, Fault> {
     match std::fs::metadata(path) {
@@ -673,6 +619,174 @@ pub(crate) fn check_kind(path: &Path) -> Result<bool, Fault> {
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Fault::new(format!("{} cannot be looked at: {}", path.display(), error.kind()))),
+    }
+}
+
+/// Which files SQLite may touch: the database, and its `-journal`, `-wal` and `-shm`.
+///
+/// No statement is needed for SQLite to reach others. A journal that a crash left behind may name a super-journal, which
+/// SQLite looks for, reads and then deletes; whoever can put a journal beside the database, at any time, chooses the file. This
+/// is a VFS over SQLite's own that hands on what is about these four and refuses the rest, each time SQLite asks.
+#[allow(unsafe_code, reason = "SQLite takes a VFS as a table of C functions only")]
+pub(crate) mod files {
+    use linchpin_kit::Fault;
+    use rusqlite::ffi::{self, sqlite3_file, sqlite3_vfs};
+    use std::collections::BTreeSet;
+    use std::ffi::{CStr, c_char, c_int};
+    use std::ptr;
+    use std::sync::{Mutex, OnceLock, PoisonError};
+
+    /// Bytes of a path. SQLite has room for names from journals that are no longer, whatever its own VFS allows.
+    pub(crate) const PATH_BYTES_MAX: usize = 500;
+
+    /// What is said to SQLite, and by it to us: another file was wanted, or one that is no file of its own.
+    const OUTSIDE: c_int = ffi::SQLITE_PERM | 1 << 8;
+    const ODD: c_int = ffi::SQLITE_PERM | 2 << 8;
+
+    /// The functions of SQLite's own VFS that are behind those here.
+    struct Own {
+        open: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, *mut sqlite3_file, c_int, *mut c_int) -> c_int,
+        delete: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, c_int) -> c_int,
+        access: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, c_int, *mut c_int) -> c_int,
+    }
+
+    static OWN: OnceLock<Option<Own>> = OnceLock::new();
+
+    /// The databases that were opened, by the names SQLite has for them, where links are followed.
+    static DATABASES: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
+
+    /// The name of the VFS; none if there is no file system.
+    pub(crate) fn vfs() -> Option<&'static CStr> {
+        const NAME: &CStr = c"linchpin";
+        let register = || {
+            // SAFETY: SQLite's own VFS is there for ever and does not change.
+            let base = unsafe { ffi::sqlite3_vfs_find(ptr::null()).as_ref() }?;
+            let own = Own { open: base.xOpen?, delete: base.xDelete?, access: base.xAccess? };
+            let vfs = sqlite3_vfs {
+                zName: NAME.as_ptr(),
+                pNext: ptr::null_mut(),
+                mxPathname: base.mxPathname.min(512),
+                xOpen: Some(open),
+                xDelete: Some(delete),
+                xAccess: Some(access),
+                ..*base
+            };
+            // SAFETY: it is complete, and there for ever.
+            let done = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(vfs)), 0) };
+            (done == ffi::SQLITE_OK).then_some(own)
+        };
+        OWN.get_or_init(register).as_ref().map(|_| NAME)
+    }
+
+    fn own() -> Result<&'static Own, c_int> {
+        OWN.get().and_then(Option::as_ref).ok_or(ffi::SQLITE_CANTOPEN)
+    }
+
+    /// The words for what was refused here.
+    pub(crate) fn fault(code: c_int) -> Option<Fault> {
+        let (what, advice) = match code {
+            OUTSIDE => (
+                "a change of the database was left unfinished together with another file",
+                "Its journal (the database's name and -journal) names that file, as a change of several databases at once does, or \
+                 as one made to do harm. Nothing was read, changed or deleted. The person running the server has to look: the program \
+                 that was making the change can finish it.",
+            ),
+            ODD => (
+                "what is beside the database is no file of its own",
+                "One of its -journal, -wal and -shm is a link, a pipe or the like, so nothing was opened. The person running the server \
+                 has to look.",
+            ),
+            _ => return None,
+        };
+        Some(Fault::new(format!("Database error: {what}")).hint(advice))
+    }
+
+    /// The database that a name belongs to, and what follows its name.
+    fn split(name: &[u8]) -> Result<(&[u8], &[u8]), c_int> {
+        let known = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+        [&b"-journal"[..], b"-wal"]
+            .iter()
+            .find_map(|end| name.strip_suffix(*end).filter(|name| known.contains(*name)).map(|name| (name, *end)))
+            .ok_or(OUTSIDE)
+    }
+
+    /// Whether SQLite may open this name.
+    fn may_open(name: Option<&CStr>, flags: c_int) -> Result<(), c_int> {
+        // What has no name is temporary: it is made anew, and gone when it is closed.
+        let Some(name) = name.map(CStr::to_bytes) else { return Ok(()) };
+        if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+            // No statement can open a database, so this is the configured one.
+            DATABASES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+            return Ok(());
+        }
+        if flags & (ffi::SQLITE_OPEN_MAIN_JOURNAL | ffi::SQLITE_OPEN_WAL) == 0 {
+            return Err(OUTSIDE);
+        }
+        let (database, end) = split(name)?;
+        is_plain(name)?;
+        // SQLite opens this one without asking, next.
+        if end == b"-wal" { is_plain(&[database, b"-shm"].concat()) } else { Ok(()) }
+    }
+
+    /// Refuses what is there and is not a regular file with this name only. SQLite follows no symbolic links here, but would
+    /// wait for a pipe, and overwrite what a hard link leads to.
+    fn is_plain(name: &[u8]) -> Result<(), c_int> {
+        #[cfg(unix)]
+        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);
+        #[cfg(not(unix))]
+        let path = &*String::from_utf8_lossy(name);
+        let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
+        #[cfg(unix)]
+        let one = std::os::unix::fs::MetadataExt::nlink(&meta) <= 1;
+        #[cfg(not(unix))]
+        let one = true;
+        if meta.is_file() && one { Ok(()) } else { Err(ODD) }
+    }
+
+    /// # Safety
+    /// As `xOpen` of SQLite.
+    unsafe extern "C" fn open(
+        vfs: *mut sqlite3_vfs,
+        name: *const c_char,
+        file: *mut sqlite3_file,
+        flags: c_int,
+        out: *mut c_int,
+    ) -> c_int {
+        // SAFETY: SQLite passes NULL, or a text that ends with NUL.
+        let asked = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
+        match may_open(asked, flags).and_then(|()| own()) {
+            // SAFETY: all of it is as SQLite passed it, and the VFS is a copy of its own.
+            Ok(own) => unsafe { (own.open)(vfs, name, file, flags, out) },
+            Err(code) => {
+                // SAFETY: SQLite has room for the file there; without methods it is not open.
+                unsafe { (*file).pMethods = ptr::null() };
+                code
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `xDelete` of SQLite.
+    unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
+        // SAFETY: SQLite passes a text that ends with NUL, and all of it is handed on as it was passed.
+        unsafe {
+            match split(CStr::from_ptr(name).to_bytes()).and_then(|_| own()) {
+                Ok(own) => (own.delete)(vfs, name, sync),
+                Err(code) => code,
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `xAccess` of SQLite.
+    unsafe extern "C" fn access(vfs: *mut sqlite3_vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
+        // SAFETY: SQLite passes a text that ends with NUL, and all of it is handed on as it was passed.
+        unsafe {
+            match split(CStr::from_ptr(name).to_bytes()).and_then(|_| own()) {
+                Ok(own) => (own.access)(vfs, name, flags, out),
+                Err(code) => code,
+            }
+        }
     }
 }
 

@@ -34,10 +34,11 @@ use linchpin::{Cx, Error, Prompt, Server};
 use linchpin_kit::{Fault, ROOTS_WAIT, Service, ToolSpec, Toolbox};
 use pool::{Lane, Patience};
 use rows::{Bounds, Form};
+use rusqlite::ErrorCode;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const READ_QUERY: ToolSpec = ToolSpec::reads(
     "read_query",
@@ -165,7 +166,15 @@ impl Sqlite {
             made: Arc::new(AtomicBool::new(false)),
             foreign_keys: config.foreign_keys,
         };
-        let mut lane = |opener, threads| lane(opener, threads, !narrowed, &mut warnings).map(Arc::new);
+        let (begun, timeout) = (Instant::now(), config.timeout);
+        let mut lane = |opener, threads| {
+            // Nothing waits for locks yet.
+            let patience = Patience { call: timeout.saturating_sub(begun.elapsed()), lock: Duration::ZERO };
+            match lane(opener, threads, (!narrowed).then_some(patience), &mut warnings) {
+                Err(_) if begun.elapsed() >= timeout => Err(unopened(timeout)),
+                opened => opened.map(Arc::new),
+            }
+        };
         let reading = Opener { only_reads: true, ..opener.clone() };
         let (readers, writer) = match (&opener.place, opener.read_only) {
             // A database in memory belongs to its connection: there is one for everything.
@@ -312,21 +321,32 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-/// Opens the first connection here if it may be, so that what is wrong with the file is known at the start.
-fn lane(opener: Opener, threads: usize, now: bool, warnings: &mut Vec<String>) -> Result<Lane, Fault> {
-    if !now {
-        return Lane::open(opener, None, threads);
-    }
-    let desk = opener.open()?;
-    desk.gate.set(guard::Policy::Read);
-    match desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0)) {
-        Ok(_) => {}
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
-            return Err(desk.fault(error));
+/// Opens a lane, and its first connection now if it may be, so that what is wrong with the file is known at the start.
+fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Vec<String>) -> Result<Lane, Fault> {
+    let lane = Lane::open(opener, threads)?;
+    let Some(patience) = now else { return Ok(lane) };
+    let looked = lane.start(patience, Pass::as_configured(), |desk| {
+        desk.gate.set(guard::Policy::Read);
+        let Err(error) = desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
+        else {
+            return Ok(None);
+        };
+        let code = error.sqlite_error_code();
+        let fault = desk.fault(error);
+        match code {
+            Some(ErrorCode::NotADatabase | ErrorCode::PermissionDenied | ErrorCode::OperationInterrupted) => Err(fault),
+            // A lock will be gone, and of a damaged file something may be readable.
+            _ => Ok(Some(fault.message().to_owned())),
         }
-        // A lock will be gone, and of a damaged file something may be readable.
-        Err(error) => warnings.push(desk.fault(error).message().to_owned()),
-    }
-    desk.clear();
-    Lane::open(opener, Some(desk), threads)
+    })?;
+    warnings.extend(looked);
+    Ok(lane)
+}
+
+/// A start that took too long. Each call would have to do the same again.
+fn unopened(timeout: Duration) -> Fault {
+    Fault::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).hint(
+        "Its schema may be very large, a long change may have to be undone, or it was made to do harm. If it is to be trusted, \
+         start with a larger --timeout.",
+    )
 }

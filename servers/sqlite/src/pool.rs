@@ -1,4 +1,4 @@
-//! Threads that own connections, and calls that wait for them.
+//! Threads that open and own connections, and calls that wait for them.
 //!
 //! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
 //! and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long (sorting all that
@@ -7,16 +7,17 @@
 //! it is handed the connection, so that no tool can leave that out.
 
 use linchpin_kit::Fault;
-use rusqlite::InterruptHandle;
+use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use crate::guard::{Desk, Opener, Pass, Place};
+use crate::guard::{Desk, Gate, Opener, Pass, Place, check_kind, files};
 
 /// Calls that wait for a thread.
 const QUEUE_MAX: usize = 64;
@@ -80,6 +81,16 @@ pub(crate) fn interrupted() -> Fault {
         .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
 }
 
+/// What was wrong when that happened before the statement began.
+pub(crate) fn unprepared() -> Fault {
+    let fault = interrupted();
+    let seconds = fault.message().rsplit(" after ").next().unwrap_or_default();
+    Fault::new(format!("Database error: the statement could not be prepared within {seconds}")).hint(
+        "It has very many parts, or the schema of the database is so large that reading it takes longer. For that, the person \
+         running the server can start it with a larger --timeout.",
+    )
+}
+
 /// Called by SQLite while another connection holds the lock it needs; says whether to try again.
 pub(crate) fn wait_for_lock(tries: i32) -> bool {
     let now = Instant::now();
@@ -98,6 +109,78 @@ pub(crate) fn wait_for_lock(tries: i32) -> bool {
     });
     std::thread::sleep(pause.min(patience - waited));
     true
+}
+
+impl Opener {
+    /// Opens a connection that can do nothing but what [`Gate::set`] allows.
+    pub(crate) fn open(&self) -> Result<Desk, Fault> {
+        let access = match (self.read_only, self.create && !self.only_reads) {
+            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        };
+        self.make()?;
+        let conn = match &self.place {
+            Place::Memory => Connection::open_in_memory_with_flags(
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            )
+            .map_err(|_| unopened())?,
+            Place::File(path) => connect(path, access)?,
+        };
+        let gate = Arc::new(Gate::new());
+        self.secure(&conn, &gate)
+            .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
+        Ok(Desk { conn, gate, said: RefCell::default(), identity: self.identity() })
+    }
+
+    /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
+    fn make(&self) -> Result<(), Fault> {
+        let Place::File(path) = &self.place else { return Ok(()) };
+        if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
+            self.made.store(true, Ordering::Release);
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
+        }
+        connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        self.made.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the path leads to another file than the one that is open.
+    pub(crate) fn has_moved(&self, desk: &Desk) -> bool {
+        desk.identity.is_some() && self.identity() != desk.identity
+    }
+
+    #[cfg(unix)]
+    fn identity(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let Place::File(path) = &self.place else { return None };
+        std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn identity(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+/// A connection to a file, through [`files`].
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Fault> {
+    if path.as_os_str().len() > files::PATH_BYTES_MAX {
+        return Err(Fault::new(format!("The path of the database is longer than {} bytes", files::PATH_BYTES_MAX))
+            .hint("Move it, or name it by a link."));
+    }
+    let vfs = files::vfs().ok_or_else(unopened)?;
+    // One thread uses it at a time, so it needs no lock of its own.
+    Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs).map_err(|_| unopened())
+}
+
+fn unopened() -> Fault {
+    Fault::new("Database error: unable to open database file")
+        .hint("The file is missing, or this program may not open it. The person running the server has to look.")
 }
 
 type Work = Box<dyn FnOnce(Result<&mut Desk, Fault>) + Send>;
@@ -133,16 +216,51 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lane {
-    /// A lane with this many threads, the first of which has this connection already. The others, or all of them, open theirs
-    /// for their first call.
-    pub(crate) fn open(opener: Opener, mut first: Option<Desk>, threads: usize) -> Result<Lane, Fault> {
+    /// A lane with this many threads, which open their connections for their first call.
+    pub(crate) fn open(opener: Opener, threads: usize) -> Result<Lane, Fault> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let shared =
             Arc::new(Shared { opener, queue: Mutex::new(queue), slots: Mutex::default(), stuck: AtomicUsize::new(0) });
         for _ in 0..threads.max(1) {
-            shared.spawn(first.take())?;
+            shared.spawn()?;
         }
         Ok(Lane { jobs, shared })
+    }
+
+    /// Runs work on a thread of the lane and waits for it here, which is for the start: there is nothing to be cancelled yet.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        patience: Patience,
+        pass: Pass,
+        work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (answer, answered) = sync_channel(1);
+        let work = move |desk: Result<&mut Desk, Fault>| {
+            let _ = answer.send(desk.and_then(work));
+        };
+        let ticket = self.submit(patience, pass, Box::new(work))?;
+        let left = (ticket.deadline + GRACE).saturating_duration_since(Instant::now());
+        answered.recv_timeout(left).unwrap_or_else(|error| match error {
+            RecvTimeoutError::Timeout => Err(interrupted()),
+            RecvTimeoutError::Disconnected => Err(unanswered()),
+        })
+    }
+
+    /// Puts work into the queue.
+    fn submit(&self, patience: Patience, pass: Pass, work: Work) -> Result<Arc<Ticket>, Fault> {
+        let ticket = Arc::new(Ticket {
+            deadline: pass.begun + patience.call,
+            patience,
+            cancelled: OnceLock::new(),
+            started: AtomicBool::new(false),
+        });
+        self.shared.heal();
+        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
+            TrySendError::Full(_) => Fault::new("Error: too many calls are waiting for the database")
+                .hint("Try again when some of them have been answered."),
+            TrySendError::Disconnected(_) => Fault::new("Error: the database is closed"),
+        })?;
+        Ok(ticket)
     }
 
     /// Runs work on a thread of the lane, if the pass allows it. Dropping the future interrupts it.
@@ -152,23 +270,12 @@ impl Lane {
         pass: Pass,
         work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        let ticket = Arc::new(Ticket {
-            deadline: pass.begun + patience.call,
-            patience,
-            cancelled: OnceLock::new(),
-            started: AtomicBool::new(false),
-        });
         let (answer, mut answered) = oneshot::channel();
         let work: Work = Box::new(move |desk| {
             // Nobody may be waiting any more.
             let _ = answer.send(desk.and_then(work));
         });
-        self.shared.heal();
-        self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
-            TrySendError::Full(_) => Fault::new("Error: too many calls are waiting for the database")
-                .hint("Try again when some of them have been answered."),
-            TrySendError::Disconnected(_) => Fault::new("Error: the database is closed"),
-        })?;
+        let ticket = self.submit(patience, pass, work)?;
         let mut cancel = Cancel { shared: &self.shared, ticket: &ticket, armed: true };
         loop {
             let left = ticket.deadline.saturating_duration_since(Instant::now());
@@ -176,10 +283,7 @@ impl Lane {
             match tokio::time::timeout(wait, &mut answered).await {
                 Ok(answer) => {
                     cancel.armed = false;
-                    return answer.unwrap_or_else(|_| {
-                        Err(Fault::new("Database error: the database could not be read")
-                            .hint("It may be damaged; PRAGMA integrity_check tells."))
-                    });
+                    return answer.unwrap_or_else(|_| Err(unanswered()));
                 }
                 Err(_) if ticket.is_late() => return Err(stuck(&ticket)),
                 // SQLite looks at this at every jump, and at the clock only now and then.
@@ -189,6 +293,12 @@ impl Lane {
             }
         }
     }
+}
+
+/// A call whose thread panicked.
+fn unanswered() -> Fault {
+    Fault::new("Database error: the database could not be read")
+        .hint("It may be damaged; PRAGMA integrity_check tells.")
 }
 
 /// A call that got no answer although its time was over.
@@ -222,13 +332,13 @@ impl Drop for Cancel<'_> {
 }
 
 impl Shared {
-    fn spawn(self: &Arc<Self>, desk: Option<Desk>) -> Result<(), Fault> {
+    fn spawn(self: &Arc<Self>) -> Result<(), Fault> {
         let slot = Arc::new(Slot::default());
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
         std::thread::Builder::new()
             .name("sqlite".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || shared.serve(&own, desk))
+            .spawn(move || shared.serve(&own))
             .map_err(|error| Fault::new(format!("Error: no thread for the database: {error}")))?;
         lock(&self.slots).push(slot);
         Ok(())
@@ -265,11 +375,12 @@ impl Shared {
         });
         for _ in 0..lost {
             // Without a thread the next call finds its deadline.
-            let _ = self.spawn(None);
+            let _ = self.spawn();
         }
     }
 
-    fn serve(&self, slot: &Slot, mut desk: Option<Desk>) {
+    fn serve(&self, slot: &Slot) {
+        let mut desk: Option<Desk> = None;
         loop {
             let Ok(job) = lock(&self.queue).recv() else { return };
             if job.ticket.cancelled.get().is_some() {
@@ -334,7 +445,7 @@ mod tests {
             made: Arc::default(),
             foreign_keys: false,
         };
-        Lane::open(opener, None, 2).unwrap()
+        Lane::open(opener, 2).unwrap()
     }
 
     fn view() -> crate::View {

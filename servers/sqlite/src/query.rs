@@ -6,7 +6,7 @@ use rusqlite::{ErrorCode, Statement, ffi};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{Desk, Policy, Refusal, is_of_sqlite};
+use crate::guard::{Desk, Policy, Refusal, files, is_of_sqlite};
 use crate::pool;
 use crate::rows::{self, Cell, End, Params, Table};
 use crate::schema::SCHEMA_URI;
@@ -165,7 +165,8 @@ impl Desk {
             return Err(only_reads());
         }
         let mut statement = prepared?;
-        if !statement.readonly() {
+        // Under this policy a PRAGMA only shows something, and SQLite does not say so of journal_mode.
+        if !statement.readonly() && look.verb() != "PRAGMA" {
             return Err(only_reads());
         }
         rows::bind(&mut statement, params)?;
@@ -269,7 +270,10 @@ impl Desk {
             }
             prepared => prepared,
         };
-        let statement = prepared.map_err(|error| self.fault(error))?;
+        let statement = prepared.map_err(|error| match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => pool::unprepared(),
+            _ => self.fault(error),
+        })?;
         self.fit(&statement, sql).map_err(|error| self.fault(error))?;
         Ok(statement)
     }
@@ -285,6 +289,9 @@ impl Desk {
             rusqlite::Error::MultipleStatement => return several(),
             _ => return Fault::new("Database error: a value or a name of the database cannot be read"),
         };
+        if let Some(refused) = files::fault(extended) {
+            return refused;
+        }
         let known = ffi::code_to_str(extended);
         let message = message.unwrap_or_else(|| known.to_owned());
         let policy = self.gate.policy();
