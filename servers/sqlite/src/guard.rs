@@ -372,7 +372,6 @@ const PRAGMAS_OF_SETTINGS: &[&str] = &[
     "collation_list",
     "compile_options",
     "data_version",
-    "database_list",
     "encoding",
     "foreign_keys",
     "freelist_count",
@@ -491,6 +490,8 @@ fn listed(roots: &[String]) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Opener {
     pub(crate) place: Place,
+    /// The database as the operator named it; empty in memory.
+    pub(crate) named: String,
     /// The whole server is read-only: the file is opened so.
     pub(crate) read_only: bool,
     /// This connection only reads (`query_only`), even where others write.
@@ -507,6 +508,8 @@ pub(crate) struct Opener {
 pub(crate) struct Desk {
     pub(crate) conn: Connection,
     pub(crate) gate: Arc<Gate>,
+    /// What `PRAGMA database_list` shows as its file.
+    pub(crate) named: String,
     /// What the caller wrote: its SQL, or the names it gave. Everything else in a message is the database's.
     pub(crate) said: RefCell<String>,
     /// Which file is open, to notice when another one takes its place.
@@ -528,7 +531,8 @@ impl Opener {
             conn.set_db_config(switch, on)?;
         }
         for (limit, most) in [
-            (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX),
+            // More only for a statement that fits, see [`Desk::fit`].
+            (Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
             (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
@@ -555,6 +559,12 @@ impl Opener {
 }
 
 impl Desk {
+    /// Bounds the values of what SQLite runs by itself while it prepares a statement: reading the schema it goes through
+    /// `sqlite_stat1`, whose definition is the file's and may compute anything.
+    pub(crate) fn unfit(&self) -> rusqlite::Result<()> {
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN).map(drop)
+    }
+
     /// Bounds the values of a statement: the more steps it has, the shorter they are. Without that, a thousand columns that
     /// each join two long texts would take minutes in which nothing can stop them.
     pub(crate) fn fit(&self, statement: &Statement<'_>, sql: &str) -> rusqlite::Result<()> {

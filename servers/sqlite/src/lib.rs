@@ -155,10 +155,11 @@ impl Sqlite {
         config.tools.grant(IMPORT_DIR, config.import_dir.is_some());
         let place = config.place()?;
         let memo_file = config.memo_file.as_deref().map(config::in_full).transpose()?;
-        let (memo, mut warnings) = memo::Memo::open(memo_file)?;
+        let (memo, mut warnings) = memo::Memo::of(memo_file)?;
         let import_dir = config.import_dir.as_deref().map(import::ImportDir::open).transpose()?.map(Arc::new);
         let narrowed = config.roots_policy(&place) == RootsPolicy::Narrow;
         let opener = Opener {
+            named: if place == Place::Memory { String::new() } else { config.db_path.display().to_string() },
             place,
             read_only: config.tools.read_only,
             only_reads: false,

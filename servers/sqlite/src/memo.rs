@@ -110,6 +110,21 @@ impl Memo {
         Ok(insights.len())
     }
 
+    /// The same, where the file must be a memo: a link could lead anywhere, and a file of something else would be added to.
+    pub(crate) fn of(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), Fault> {
+        let path = file.clone().unwrap_or_default();
+        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
+            return Err(Fault::new(format!("The memo file {} is a link", path.display())).hint("Name the file itself."));
+        }
+        let (memo, warnings) = Memo::open(file)?;
+        let has_insights = !memo.insights.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if warnings.is_empty() || has_insights {
+            return Ok((memo, warnings));
+        }
+        Err(Fault::new(format!("{} is no memo: none of its lines is an insight", path.display()))
+            .hint("Name a file that is missing, empty, or was made by --memo-file. Nothing was added to this one."))
+    }
+
     /// The memo as the published server writes it.
     fn text(&self) -> String {
         let insights = self.insights.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +152,7 @@ fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     }
     let mut line = serde_json::to_string(&Line { insight: insight.to_owned() })?;
     line.push('\n');

@@ -130,7 +130,7 @@ impl Opener {
         let gate = Arc::new(Gate::new());
         self.secure(&conn, &gate)
             .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(Desk { conn, gate, said: RefCell::default(), identity: self.identity() })
+        Ok(Desk { conn, gate, named: self.named.clone(), said: RefCell::default(), identity: self.identity() })
     }
 
     /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
@@ -439,6 +439,7 @@ mod tests {
         rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE t(a)").unwrap();
         let opener = Opener {
             place: Place::File(file),
+            named: String::new(),
             read_only: false,
             only_reads: false,
             create: false,

@@ -259,6 +259,11 @@ impl Desk {
         if policy != Policy::Transaction {
             sql.clone_into(&mut self.said.borrow_mut());
         }
+        // SQLite would show where the file is, which nobody who only has its name need know.
+        let shown = format!("SELECT 0 AS seq, 'main' AS name, '{}' AS file", self.named.replace('\'', "''"));
+        let lists = Look::at(sql).is_some_and(|look| look.begins(&["PRAGMA", "DATABASE_LIST"]));
+        let sql = if lists { shown.as_str() } else { sql };
+        self.unfit().map_err(|error| self.fault(error))?;
         self.gate.set(policy);
         let prepared = match self.conn.prepare(sql) {
             Err(error) if message(&error).is_some_and(|text| text.starts_with("no such")) => {

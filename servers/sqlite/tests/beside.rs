@@ -262,3 +262,42 @@ async fn and_says_so_where_the_first_call_opens() {
         assert!(text.contains("--timeout"), "{tool}: {text}");
     }
 }
+
+#[test]
+fn a_memo_is_kept_in_a_file_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("memo");
+    let opened = |name: &str| {
+        open(Config { db_path: ":memory:".into(), memo_file: Some(dir.path().join(name)), ..Config::default() })
+    };
+    for text in ["some notes\nof mine\n", "{\"name\": \"a package\"}\n", "\u{feff}[]"] {
+        std::fs::write(&file, text).unwrap();
+        let fault = opened("memo").unwrap_err();
+        assert!(fault.message().ends_with(" is no memo: none of its lines is an insight"), "{fault}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    for (text, warnings) in [("", 0), ("\n", 0), ("{\"insight\":\"a\"}\nnotes\n", 1)] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(opened("memo").unwrap().len(), warnings, "{text}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("gone"), dir.path().join("dangling")).unwrap();
+        for name in ["link", "dangling"] {
+            assert!(opened(name).unwrap_err().message().ends_with(" is a link"), "{name}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn and_a_link_that_comes_later_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let victim = dir.path().join("victim");
+    let w = World::over(dir, |c| c.memo_file = Some(c.db_path.with_file_name("memo"))).await;
+    std::fs::write(&victim, "mine").unwrap();
+    std::os::unix::fs::symlink(&victim, w.path("memo")).unwrap();
+    w.error("append_insight", serde_json::json!({"insight": "a"})).await;
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+}

@@ -458,3 +458,32 @@ async fn foreign_keys_are_enforced_on_request_only() {
     let error = w.error("write_query", sql("INSERT INTO b VALUES (7)")).await;
     assert!(error.starts_with("Database error: FOREIGN KEY constraint failed"), "{error}");
 }
+
+#[tokio::test]
+async fn settings_are_shown_by_reading_and_the_file_by_the_name_it_was_given() {
+    let w = World::made("CREATE TABLE t(a)", |_| {}).await;
+    for setting in ["journal_mode", "locking_mode", "auto_vacuum", "page_size", "synchronous", "wal_autocheckpoint"] {
+        let shown = w.value("read_query", sql(&format!("PRAGMA {setting}"))).await;
+        assert_eq!(shown["rows"].as_array().unwrap().len(), 1, "{setting}: {shown}");
+    }
+    for change in ["PRAGMA journal_mode = WAL", "PRAGMA journal_mode(wal)", "PRAGMA page_size = 512"] {
+        w.error("read_query", sql(change)).await;
+    }
+    assert_eq!(w.read("PRAGMA journal_mode").await, r#"[{"journal_mode":"delete"}]"#);
+    assert!(!w.path("x.db-wal").exists());
+
+    let folder = tempfile::tempdir().unwrap();
+    let named = format!("{}/./it's.db", folder.path().display());
+    let w = World::with(|c| c.db_path = named.clone().into()).await;
+    for tool in ["read_query", "write_query"] {
+        let list = w.value(tool, sql("/* which? */ pragma Database_List;")).await;
+        let list = if tool == "read_query" { list } else { list["returned"].clone() };
+        assert_eq!(list["columns"], json!(["seq", "name", "file"]));
+        assert_eq!(list["rows"], json!([[0, "main", named]]));
+        for other in ["SELECT * FROM pragma_database_list", "PRAGMA main.database_list"] {
+            w.error(tool, sql(other)).await;
+        }
+    }
+    let w = World::with(|c| c.db_path = ":memory:".into()).await;
+    assert_eq!(w.read("PRAGMA database_list").await, r#"[{"seq":0,"name":"main","file":""}]"#);
+}
