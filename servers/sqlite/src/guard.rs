@@ -13,7 +13,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, Statement, StatementStatus};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -125,7 +125,11 @@ impl Refusal {
 
 /// The policy in force and what it refused last.
 #[derive(Debug)]
-pub(crate) struct Gate(Mutex<State>);
+pub(crate) struct Gate {
+    state: Mutex<State>,
+    /// Whether a virtual table was seen at work, ever.
+    shadows: AtomicBool,
+}
 
 #[derive(Debug)]
 struct State {
@@ -144,11 +148,11 @@ impl State {
 impl Gate {
     /// A gate that lets nothing through yet.
     pub(crate) fn new() -> Gate {
-        Gate(Mutex::new(State::new(Policy::Nothing)))
+        Gate { state: Mutex::new(State::new(Policy::Nothing)), shadows: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a policy in force.
@@ -174,6 +178,9 @@ impl Gate {
         let mut state = self.lock();
         if let AuthAction::Function { function_name } = asked.action {
             state.slow |= slowness(function_name).is_some();
+        }
+        if works_for_virtual(&asked.action) {
+            self.shadows.store(true, Ordering::Relaxed);
         }
         match decide(state.policy, asked) {
             Ok(()) => Authorization::Allow,
@@ -252,6 +259,15 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
         // An ATTACH whose file name is not a literal comes without a name.
         AuthAction::Unknown { code: ATTACH, .. } => Err(Refusal::Attach),
         _ => Err(Refusal::Other),
+    }
+}
+
+/// Whether an action may be what a virtual table does when it is first used: it reads a table of its own, or this PRAGMA.
+fn works_for_virtual(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Read { table_name, .. } => is_of_rtree(table_name) || table_name.ends_with("_config"),
+        AuthAction::Pragma { pragma_name, .. } => *pragma_name == "page_size",
+        _ => false,
     }
 }
 
@@ -570,10 +586,27 @@ impl Desk {
     pub(crate) fn fit(&self, statement: &Statement<'_>, sql: &str) -> rusqlite::Result<()> {
         let bytes = statement.get_status(StatementStatus::MemUsed);
         let small = bytes < PROGRAM_BYTES_MIN && !self.gate.slow();
-        let steps = if small { 1 } else { self.steps(sql).unwrap_or(bytes / 64).max(1) };
+        let steps = if small { 1 } else { self.steps(sql).unwrap_or(bytes / 64).max(1) }.max(self.hidden_steps());
         let most = i32::try_from(STEPS_BYTES_MAX / i64::from(steps)).unwrap_or(i32::MAX);
         let most = most.clamp(STEP_BYTES_MIN, VALUE_BYTES_MAX);
         self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+
+    /// How many steps the programs may have that virtual tables run by themselves, as far as the longest definition of the
+    /// schema tells: in a file made to do harm, their own tables may compute anything.
+    fn hidden_steps(&self) -> i32 {
+        const BYTES_PER_STEP: i64 = 16;
+        if !self.gate.shadows.load(Ordering::Relaxed) {
+            return 1;
+        }
+        let policy = self.gate.policy();
+        self.gate.set(Policy::Read);
+        let longest =
+            self.conn.query_row("SELECT max(octet_length(sql)) FROM main.sqlite_master", [], |row| row.get(0));
+        self.gate.set(policy);
+        longest.map_or(i32::MAX, |bytes: Option<i64>| {
+            i32::try_from(bytes.unwrap_or(0) / BYTES_PER_STEP).unwrap_or(i32::MAX).max(1)
+        })
     }
 
     /// How many steps the program of a statement has, with those of the triggers it sets off.

@@ -301,3 +301,45 @@ async fn and_a_link_that_comes_later_is_not_followed() {
     w.error("append_insight", serde_json::json!({"insight": "a"})).await;
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
 }
+
+/// An expression that makes this many long texts, with no place between them to stop at.
+fn slow(count: usize) -> String {
+    match count {
+        1 => "length(hex(zeroblob(30000000 + a)))".into(),
+        _ => format!("({} + {})", slow(count / 2), slow(count - count / 2)),
+    }
+}
+
+#[tokio::test]
+async fn what_sqlite_computes_by_itself_from_the_definitions_of_a_file_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    raw(&path)
+        .execute_batch(&format!(
+            "CREATE TABLE t(a); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1); ANALYZE;
+             CREATE VIRTUAL TABLE f USING fts5(b); INSERT INTO f VALUES ('x'); CREATE VIRTUAL TABLE g USING fts5(b);
+             INSERT INTO g VALUES ('x'); CREATE VIRTUAL TABLE h USING fts4(b); INSERT INTO h VALUES ('x');
+             PRAGMA writable_schema = 1;
+             UPDATE sqlite_master SET sql = 'CREATE TABLE sqlite_stat1(a, idx, stat, tbl AS ({slow}))' WHERE name = 'sqlite_stat1';
+             UPDATE sqlite_master SET sql = 'CREATE TABLE f_content(id INTEGER PRIMARY KEY, a, c0 AS ({slow}))'
+             WHERE name = 'f_content';
+             UPDATE sqlite_master SET sql = 'CREATE TABLE g_config(k PRIMARY KEY, a, v AS ({slow})) WITHOUT ROWID'
+             WHERE name = 'g_config';
+             UPDATE sqlite_master SET sql = 'CREATE TABLE h_content(docid INTEGER PRIMARY KEY, a, c0b AS ({slow}))'
+             WHERE name = 'h_content';",
+            slow = slow(3_000)
+        ))
+        .unwrap();
+    let config = Config { db_path: path, timeout: Duration::from_secs(20), ..Config::default() };
+    let (db, warnings) = Sqlite::open(config).unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+    let client = host()
+        .connect(linchpin::transport::memory::in_process(db.add_to(linchpin::Server::new("sqlite", "1")).unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(client.call("read_query", sql("SELECT a FROM t")).await.unwrap().text(), r#"[{"a":1}]"#);
+    for table in ["f", "g", "h"] {
+        let text = client.call("read_query", sql(&format!("SELECT b FROM {table}"))).await.unwrap().text();
+        assert!(!text.contains("no answer within") && !text.contains("stopped after"), "{table}: {text}");
+    }
+}
