@@ -2,16 +2,18 @@
 //!
 //! SQLite looks at the clock between its steps, and a call of a function is one step. Searching as its own functions do it
 //! takes text × pattern: minutes for what a value may hold. These give the same answers, and either take time in
-//! proportion to their arguments or look at the clock themselves.
+//! proportion to their arguments or look at the clock themselves. What remains is bounded by [`Desk::fit`].
 
 use memchr::{memchr, memchr2, memmem};
 use rusqlite::functions::{Context, FunctionFlags, SqlFnOutput, SubType};
+use rusqlite::limits::Limit;
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Error, Result, ffi};
+use rusqlite::{Connection, Error, Result, Statement, StatementStatus, ffi};
 use std::borrow::Cow;
 
-use crate::guard::{LIKE_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::guard::{Desk, LIKE_BYTES_MAX, Policy, VALUE_BYTES_MAX, slowness};
 use crate::pool;
+use crate::query::Look;
 
 /// Bytes that are worked on between two looks at the clock: some microseconds.
 const CLOCK_BYTES: usize = 1 << 16;
@@ -22,6 +24,16 @@ const PATCH_BYTES_SQUARED_MAX: usize = 2_000_000_000;
 
 /// What JSON functions put on their results, so that others take them for JSON and not for a text.
 const JSON_SUBTYPE: u32 = 74;
+
+/// Bytes that the steps of a statement may go through in all, if each is done once and has values of the greatest length:
+/// SQLite does not look up before it jumps back. This is some seconds.
+const STEPS_BYTES_MAX: i64 = 4 << 30;
+
+/// Bytes that a value may have in any statement, however many steps it has.
+pub(crate) const STEP_BYTES_MIN: i32 = 1 << 20;
+
+/// Bytes of a compiled statement that is too small for its steps to be counted.
+const PROGRAM_BYTES_MIN: i32 = 8 << 10;
 
 /// Puts these functions in the place of SQLite's own.
 pub(crate) fn add(conn: &Connection) -> Result<()> {
@@ -39,6 +51,56 @@ pub(crate) fn add(conn: &Connection) -> Result<()> {
     let flags = flags | FunctionFlags::SQLITE_RESULT_SUBTYPE;
     conn.create_scalar_function("json_patch", 2, flags, |cx| patch(cx, "SELECT json_patch(?, ?)", Some(JSON_SUBTYPE)))?;
     conn.create_scalar_function("jsonb_patch", 2, flags, |cx| patch(cx, "SELECT jsonb_patch(?, ?)", None))
+}
+
+impl Desk {
+    /// Bounds the values of what SQLite runs by itself while it prepares a statement: reading the schema it goes through
+    /// `sqlite_stat1`, whose definition is the file's and may compute anything.
+    pub(crate) fn unfit(&self) -> rusqlite::Result<()> {
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN).map(drop)
+    }
+
+    /// Bounds the values of a statement: the more steps it has, the shorter they are. Without that, a thousand columns that
+    /// each join two long texts would take minutes in which nothing can stop them.
+    pub(crate) fn fit(&self, statement: &Statement<'_>, sql: &str) -> rusqlite::Result<()> {
+        let bytes = statement.get_status(StatementStatus::MemUsed);
+        let small = bytes < PROGRAM_BYTES_MIN && !self.gate.slow();
+        let steps = if small { 1 } else { self.steps(sql).unwrap_or(bytes / 64).max(1) }.max(self.hidden_steps());
+        let most = i32::try_from(STEPS_BYTES_MAX / i64::from(steps)).unwrap_or(i32::MAX);
+        let most = most.clamp(STEP_BYTES_MIN, VALUE_BYTES_MAX);
+        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
+    }
+
+    /// How many steps the programs may have that virtual tables run by themselves, as far as the longest definition of the
+    /// schema tells: in a file made to do harm, their own tables may compute anything.
+    fn hidden_steps(&self) -> i32 {
+        const BYTES_PER_STEP: i64 = 16;
+        if !self.gate.shadows() {
+            return 1;
+        }
+        let policy = self.gate.policy();
+        self.gate.set(Policy::Read);
+        let longest =
+            self.conn.query_row("SELECT max(octet_length(sql)) FROM main.sqlite_master", [], |row| row.get(0));
+        self.gate.set(policy);
+        longest.map_or(i32::MAX, |bytes: Option<i64>| {
+            i32::try_from(bytes.unwrap_or(0) / BYTES_PER_STEP).unwrap_or(i32::MAX).max(1)
+        })
+    }
+
+    /// How many steps the program of a statement has, with those of the triggers it sets off.
+    fn steps(&self, sql: &str) -> Option<i32> {
+        let look = Look::at(sql).filter(|look| !matches!(look.verb(), "EXPLAIN" | "PRAGMA"))?;
+        let mut program = self.conn.prepare(&format!("EXPLAIN {}", &sql[look.start..])).ok()?;
+        let (mut rows, mut steps) = (program.raw_query(), 0_i32);
+        while let Some(row) = rows.next().ok()? {
+            // A call is shown as `name(arguments)`.
+            let detail = row.get::<_, Option<String>>(5).ok()?;
+            let called = detail.as_deref().and_then(|detail| detail.split_once('('));
+            steps = steps.saturating_add(called.and_then(|(name, _)| slowness(name)).unwrap_or(1));
+        }
+        Some(steps)
+    }
 }
 
 /// Says when a call is over, in the middle of a function.

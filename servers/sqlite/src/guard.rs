@@ -7,34 +7,24 @@
 //! What SQLite does by itself it asks nobody about: which files it touches is held by [`files`].
 
 use linchpin_kit::{Fault, clip, root_path, settled};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, Statement, StatementStatus};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::query::Look;
-use crate::{functions, pool};
+use crate::functions::{self, STEP_BYTES_MIN};
+use crate::pool;
 
 /// Bytes that all databases of this process together may take in memory. SQLite counts for the whole process.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
 /// Bytes a single value or row may have, also while it is computed.
 pub(crate) const VALUE_BYTES_MAX: i32 = 64 << 20;
-
-/// Bytes that the steps of a statement may go through in all, if each is done once and has values of the greatest length:
-/// SQLite does not look up before it jumps back. This is some seconds.
-const STEPS_BYTES_MAX: i64 = 4 << 30;
-
-/// Bytes that a value may have in any statement, however many steps it has.
-const STEP_BYTES_MIN: i32 = 1 << 20;
-
-/// Bytes of a compiled statement that is too small for its steps to be counted.
-const PROGRAM_BYTES_MIN: i32 = 8 << 10;
 
 /// Bytes of SQL text in one call.
 pub(crate) const SQL_BYTES_MAX: i32 = 1_000_000;
@@ -165,8 +155,14 @@ impl Gate {
         self.lock().policy
     }
 
-    fn slow(&self) -> bool {
+    /// Whether the statement uses a function that takes long.
+    pub(crate) fn slow(&self) -> bool {
         self.lock().slow
+    }
+
+    /// Whether a virtual table was seen at work on this connection.
+    pub(crate) fn shadows(&self) -> bool {
+        self.shadows.load(Ordering::Relaxed)
     }
 
     /// Why the last statement was refused, if it was.
@@ -325,7 +321,7 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
 const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
 
 /// As how many steps a function counts that takes long for each byte; see [`Desk::fit`].
-fn slowness(function: &str) -> Option<i32> {
+pub(crate) fn slowness(function: &str) -> Option<i32> {
     match function.to_ascii_lowercase().as_str() {
         "strftime" => Some(300),
         "printf" | "format" => Some(50),
@@ -575,54 +571,6 @@ impl Opener {
 }
 
 impl Desk {
-    /// Bounds the values of what SQLite runs by itself while it prepares a statement: reading the schema it goes through
-    /// `sqlite_stat1`, whose definition is the file's and may compute anything.
-    pub(crate) fn unfit(&self) -> rusqlite::Result<()> {
-        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN).map(drop)
-    }
-
-    /// Bounds the values of a statement: the more steps it has, the shorter they are. Without that, a thousand columns that
-    /// each join two long texts would take minutes in which nothing can stop them.
-    pub(crate) fn fit(&self, statement: &Statement<'_>, sql: &str) -> rusqlite::Result<()> {
-        let bytes = statement.get_status(StatementStatus::MemUsed);
-        let small = bytes < PROGRAM_BYTES_MIN && !self.gate.slow();
-        let steps = if small { 1 } else { self.steps(sql).unwrap_or(bytes / 64).max(1) }.max(self.hidden_steps());
-        let most = i32::try_from(STEPS_BYTES_MAX / i64::from(steps)).unwrap_or(i32::MAX);
-        let most = most.clamp(STEP_BYTES_MIN, VALUE_BYTES_MAX);
-        self.conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, most).map(drop)
-    }
-
-    /// How many steps the programs may have that virtual tables run by themselves, as far as the longest definition of the
-    /// schema tells: in a file made to do harm, their own tables may compute anything.
-    fn hidden_steps(&self) -> i32 {
-        const BYTES_PER_STEP: i64 = 16;
-        if !self.gate.shadows.load(Ordering::Relaxed) {
-            return 1;
-        }
-        let policy = self.gate.policy();
-        self.gate.set(Policy::Read);
-        let longest =
-            self.conn.query_row("SELECT max(octet_length(sql)) FROM main.sqlite_master", [], |row| row.get(0));
-        self.gate.set(policy);
-        longest.map_or(i32::MAX, |bytes: Option<i64>| {
-            i32::try_from(bytes.unwrap_or(0) / BYTES_PER_STEP).unwrap_or(i32::MAX).max(1)
-        })
-    }
-
-    /// How many steps the program of a statement has, with those of the triggers it sets off.
-    fn steps(&self, sql: &str) -> Option<i32> {
-        let look = Look::at(sql).filter(|look| !matches!(look.verb(), "EXPLAIN" | "PRAGMA"))?;
-        let mut program = self.conn.prepare(&format!("EXPLAIN {}", &sql[look.start..])).ok()?;
-        let (mut rows, mut steps) = (program.raw_query(), 0_i32);
-        while let Some(row) = rows.next().ok()? {
-            // A call is shown as `name(arguments)`.
-            let detail = row.get::<_, Option<String>>(5).ok()?;
-            let called = detail.as_deref().and_then(|detail| detail.split_once('('));
-            steps = steps.saturating_add(called.and_then(|(name, _)| slowness(name)).unwrap_or(1));
-        }
-        Some(steps)
-    }
-
     /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
     pub(crate) fn vacuum<T>(&self, work: impl FnOnce(&Desk) -> Result<T, Fault>) -> Result<T, Fault> {
         let set = |places: i32, store: &str| -> rusqlite::Result<()> {
