@@ -98,9 +98,10 @@ const DENIED_WITH_SCHEMAS: [&str; 8] = [
 ];
 
 /// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes as text
-/// or by the name of a relation, consume transaction numbers, or call the input function of a type named in a text.
+/// or by the name of a relation, consume transaction numbers, call the input function of a type named in a text, or read the
+/// body of a function, and with it the values of types that stand there.
 const DENIED_FUNCTIONS: &str = "current_setting cursor_to_xml cursor_to_xmlschema database_to_xml database_to_xml_and_xmlschema database_to_xmlschema \
-    pg_current_xact_id pg_input_error_info pg_input_is_valid pg_show_all_settings query_to_xml query_to_xml_and_xmlschema \
+    fmgr_c_validator fmgr_internal_validator fmgr_sql_validator pg_current_xact_id pg_input_error_info pg_input_is_valid pg_show_all_settings query_to_xml query_to_xml_and_xmlschema \
     query_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema schema_to_xmlschema table_to_xml \
     table_to_xml_and_xmlschema table_to_xmlschema ts_stat txid_current";
 
@@ -452,7 +453,7 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
 /// an answer for. Parameters: names called or after a dot, operators, all names, [`denied_functions`], names before a dot where
 /// schemas are limited, and the schemas that are allowed.
 ///
-/// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile or are denied, and comes to them in these ways only:
+/// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile, denied or raw, and comes to them in these ways only:
 /// by a name or an operator, whatever its schema; by the rule or the policy of a relation that is named and visible; by the
 /// check of a domain, of which PostgreSQL's own only compare; by a cast that somebody made. Without any of these a statement
 /// calls only PostgreSQL's own functions that are immutable or stable, and cannot leave anything in the session. `OFFSET 0`
@@ -460,8 +461,8 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
 macro_rules! suspect {
     () => {
         r"(EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JOIN LATERAL (
-    SELECT FROM pg_catalog.pg_proc p WHERE p.proname = named.name
-    AND (p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($4::name[])) OFFSET 0) AS p)
+    SELECT FROM pg_catalog.pg_proc p WHERE p.proname = named.name AND (p.oid >= 16384 OR p.provolatile = 'v'
+      OR p.proname = ANY ($4::name[]) OR ('{2275,2281}'::oid[] && p.proargtypes::oid[])) OFFSET 0) AS p)
   OR EXISTS (SELECT FROM pg_catalog.unnest($2::name[]) AS named(name) CROSS JOIN LATERAL (
     SELECT o.oprcode FROM pg_catalog.pg_operator o WHERE o.oprname = named.name OFFSET 0) AS o CROSS JOIN LATERAL (
     SELECT FROM pg_catalog.pg_proc p WHERE p.oid = o.oprcode
@@ -509,15 +510,18 @@ WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_c
 });
 
 /// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
-/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`denied_functions`]. PostgreSQL's own
+/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`denied_functions`], [`Seen::renders`]. PostgreSQL's own
 /// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges are its own too,
 /// and so is the cast that it makes (12 is the language of what is built in). Before version 14 ranges have no types of several.
+/// What takes `cstring` (2275) or `internal` (2281) is raw: `array_in` and its kin make a value of any type whose number they
+/// are given. Parts of aggregates (class `part`) may be: the server calls them.
 ///
 /// What is found leads on: relations, types and functions to the trees that are stored of them (views, policies, the checks of
-/// domains, what arguments default to), and these to what they name by number; types to their parts, and to casts where the
-/// statement names them; functions to
-/// what aggregates consist of, and to the types that they take and give, of which a domain is checked on the way. In a tree, an
-/// operator counts by its own number: that of its function, beside it, is not what the server goes by.
+/// domains, what arguments default to), and these to what they name by number; relations and types to the types of their
+/// columns; types to casts where the statement names them, and to those to text, json and jsonb where it has what looks for
+/// these on its own, as `||` and `to_json` do, or a tree could have it; functions to what aggregates consist of, and to the types that they take and give, of
+/// which a domain is checked on the way. In a tree, an operator counts by its own number: that of its function, beside it, is
+/// not what the server goes by.
 pub(crate) static CHECK: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
@@ -544,7 +548,7 @@ WITH RECURSIVE found(class, oid, why) AS (
   ) AS named(class, oid, why)
   UNION
   SELECT part.class, part.oid, CASE WHEN found.why = '' THEN part.why ELSE found.why END FROM found CROSS JOIN LATERAL (
-    SELECT CASE WHEN m.x[1] = 'relid' THEN 'relation' WHEN m.x[1] = 'resulttype' THEN 'value' WHEN m.x[1] = 'opno' THEN 'operator'
+    SELECT CASE WHEN m.x[1] = 'relid' THEN 'relation' WHEN m.x[1] ~ 'type$' THEN 'value' WHEN m.x[1] = 'opno' THEN 'operator'
       ELSE 'function' END, m.x[2]::oid, tree.why
     FROM (
       SELECT r.ev_action::text, 'view ' || c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
@@ -559,7 +563,10 @@ WITH RECURSIVE found(class, oid, why) AS (
       SELECT p.proargdefaults::text, '' FROM pg_catalog.pg_proc p WHERE found.class = 'function' AND p.oid = found.oid
     ) AS tree(text, why)
     CROSS JOIN LATERAL pg_catalog.regexp_matches(
-      tree.text, ':(relid|resulttype|opno|funcid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
+      tree.text, ':(relid|[a-z]*type|opno|funcid|aggfnoid|winfnoid|tsmhandler) ([0-9]+)', 'g') AS m(x)
+    WHERE NOT (m.x[1] ~ 'type$' AND m.x[2]::oid < 16384)
+    UNION ALL
+    SELECT 'value', c.reltype, '' FROM pg_catalog.pg_class c WHERE found.class = 'relation' AND c.oid = found.oid AND c.oid >= 16384
     UNION ALL
     SELECT found.class, pg_catalog.unnest(ARRAY[t.typbasetype, t.typelem]), '' FROM pg_catalog.pg_type t
     WHERE found.class = ANY ('{type,value}') AND t.oid = found.oid
@@ -570,7 +577,9 @@ WITH RECURSIVE found(class, oid, why) AS (
     SELECT found.class, g.rngsubtype, '' FROM pg_catalog.pg_range g WHERE found.class = ANY ('{type,value}')
       AND (g.rngtypid = found.oid OR pg_catalog.to_jsonb(g) ->> 'rngmultitypid' = found.oid::text)
     UNION ALL
-    SELECT 'cast', k.oid, '' FROM pg_catalog.pg_cast k WHERE found.class = 'type' AND k.casttarget = found.oid AND k.oid >= 16384
+    SELECT 'cast', k.oid, '' FROM pg_catalog.pg_cast k WHERE k.oid >= 16384 AND (found.class = 'type' AND k.casttarget = found.oid
+      OR found.class = ANY ('{type,value}') AND k.castsource = found.oid AND k.casttarget = ANY ('{25,114,3802}')
+        AND ($9::bool OR found.why <> ''))
     UNION ALL
     SELECT 'function', p.oid, pg_catalog.format('the cast from %s to %s', k.castsource::regtype, k.casttarget::regtype)
     FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
@@ -579,18 +588,18 @@ WITH RECURSIVE found(class, oid, why) AS (
     SELECT 'function', o.oprcode, '' FROM pg_catalog.pg_operator o WHERE found.class = 'operator' AND o.oid = found.oid
     UNION ALL
     SELECT 'value', pg_catalog.unnest(p.proargtypes::oid[] || p.prorettype || p.proallargtypes), '' FROM pg_catalog.pg_proc p
-    WHERE found.class = 'function' AND p.oid = found.oid AND p.oid >= 16384
+    WHERE found.class = ANY ('{function,part}') AND p.oid = found.oid AND p.oid >= 16384
     UNION ALL
-    SELECT 'function', pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
+    SELECT 'part', pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
       a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]), '' FROM pg_catalog.pg_aggregate a
     WHERE found.class = 'function' AND a.aggfnoid = found.oid AND found.oid >= 16384
   ) AS part(class, oid, why)
-), every(oid, why) AS (
-  SELECT DISTINCT found.oid, found.why FROM found WHERE found.class = 'function'
+), every(oid, why, named) AS (
+  SELECT DISTINCT found.oid, found.why, found.class = 'function' FROM found WHERE found.class = ANY ('{function,part}')
 )
 SELECT DISTINCT every.why, n.nspname::text, p.proname::text, p.provolatile::text, l.lanpltrusted OR p.prokind = 'a'
     OR l.lanname = 'internal' AND p.prosrc ~ '^(multirange_constructor[0-2]|range_constructor[23])$', p.prosecdef,
-  p.oid < 16384, coalesce(e.extname::text, '')
+  p.oid < 16384, coalesce(e.extname::text, ''), every.named AND ('{2275,2281}'::oid[] && p.proargtypes::oid[])
 FROM every
 JOIN pg_catalog.pg_proc p ON p.oid = every.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
@@ -598,6 +607,7 @@ JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 WHERE p.oid >= 16384 OR p.provolatile = 'v' OR p.proname = ANY ($8::name[])
+  OR every.named AND ('{2275,2281}'::oid[] && p.proargtypes::oid[])
 ORDER BY 1, 2, 3",
     )
 });
@@ -647,7 +657,14 @@ impl Seen {
             Some(texts(&self.names)),
             flag(self.casts),
             Some(denied_functions(schemas_limited)),
+            flag(self.renders()),
         ]
+    }
+
+    /// Whether something in it makes text or JSON of values of any type, by the casts of that type where it has some.
+    fn renders(&self) -> bool {
+        let known = |name: &String| ["json", "quote_", "textcat"].iter().any(|part| name.contains(part));
+        self.operators.iter().any(|operator| operator == "||") || self.names.iter().any(known)
     }
 }
 
@@ -667,6 +684,8 @@ pub(crate) struct Function {
     pub(crate) builtin: bool,
     /// The extension it belongs to, or nothing.
     pub(crate) extension: String,
+    /// Whether the statement gives it what only the server has, or text to make a value of any type of.
+    pub(crate) raw: bool,
 }
 
 impl Function {
@@ -680,6 +699,7 @@ impl Function {
             definer: row.is_true(5),
             builtin: row.is_true(6),
             extension: row.text(7),
+            raw: row.is_true(8),
         }
     }
 }
@@ -700,6 +720,7 @@ pub(crate) struct Rules<'a> {
 /// When not, in words that name it and the way out.
 pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> {
     const VOLATILE: &str = "it is volatile, so it may change something";
+    const RAW: &str = "it is for the server to call, and could run what a type that it is given runs";
     const OTHERS: &str =
         "it shows what other sessions do or what is in other schemas, and this server reads only some schemas";
     let Function { schema, name, volatile, .. } = function;
@@ -707,6 +728,8 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> 
     if rules.allowed.contains(&full) {
         return Ok(());
     }
+    let harmless = |known: bool| if *volatile { known } else { !function.raw };
+    let doubt = if *volatile { VOLATILE } else { RAW };
     let of = HARMLESS_EXTENSIONS.iter().find(|(known, _)| *known == function.extension);
     let reason = if function.builtin {
         let settings = PROTECTED_SETTINGS.contains(&name.as_str());
@@ -719,20 +742,20 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> 
             "it can run other statements or leaves something behind"
         } else if rules.schemas_limited && is_in(OTHERS_FUNCTIONS, name) {
             OTHERS
-        } else if !volatile || is_in(HARMLESS_VOLATILE, name) {
+        } else if harmless(is_in(HARMLESS_VOLATILE, name)) {
             return Ok(());
         } else {
-            VOLATILE
+            doubt
         }
-    } else if let Some((_, harmless)) = of {
+    } else if let Some((_, known)) = of {
         if is_in(DENIED_OF_EXTENSIONS, name) {
             "it runs a statement put together from texts"
         } else if rules.schemas_limited && is_in(OTHERS_OF_EXTENSIONS, name) {
             OTHERS
-        } else if !volatile || harmless.contains(&name.as_str()) {
+        } else if harmless(known.contains(&name.as_str())) {
             return Ok(());
         } else {
-            VOLATILE
+            doubt
         }
     } else if *volatile {
         VOLATILE
@@ -902,6 +925,7 @@ mod tests {
             definer: false,
             builtin: false,
             extension: String::new(),
+            raw: false,
         }
     }
 
@@ -928,6 +952,7 @@ mod tests {
             function(),
             own("lower", false),
             own("random", true),
+            Function { raw: true, ..own("bernoulli", true) },
             own("current_setting", false),
             of("vector", "l2_distance", false),
             of("uuid-ossp", "uuid_generate_v4", true),
@@ -948,6 +973,9 @@ mod tests {
             of("dblink", "dblink", true),
             of("pg_trgm", "set_limit", true),
             of("postgis", "st_findextent", false),
+            own("fmgr_sql_validator", false),
+            Function { raw: true, ..own("array_in", false) },
+            Function { raw: true, ..of("hstore", "hstore_in", false) },
         ];
         for function in &bad {
             let fault = judge(function, RULES).unwrap_err();
