@@ -66,7 +66,8 @@ impl PlaceArgs {
             None => tokio::runtime::Builder::new_current_thread(),
         };
         let runtime = runtime.enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(async {
+        let ended = service.clone();
+        let served = async {
             let _full = outlive_a_full_quota();
             use linchpin::proto::service::Bind;
             #[cfg(unix)]
@@ -83,6 +84,11 @@ impl PlaceArgs {
                 }
                 Some(addr) => self.listen(addr, card).serve(service).await.map_err(|e| refused(addr, &e)),
             }
+        };
+        runtime.block_on(async {
+            let served = served.await;
+            ended.ended().await;
+            served
         })
     }
 

@@ -1,6 +1,9 @@
 //! Programs that go on until somebody ends them: a transcript served over HTTP, and a call that is given up.
 #![cfg(all(unix, feature = "client"))]
 
+#[cfg(feature = "postgres")]
+#[path = "../../../servers/postgres/tests/common/mod.rs"]
+mod cluster;
 mod common;
 
 use common::Raw;
@@ -97,4 +100,50 @@ fn a_file_that_may_not_grow_is_an_error_of_the_call() {
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     let graph = server.call("read_graph", json!({}))["result"]["content"][0]["text"].to_string();
     assert!(graph.contains("small") && !graph.contains("large"), "{graph}");
+}
+
+/// The server of the database would go on computing for nobody, up to the limit for statements.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_query_ends_with_the_program() {
+    use std::io::Write as _;
+    if std::env::var_os("LINCHPIN_POSTGRES_BIN").is_some_and(|said| said == "none") {
+        // `cargo xtask test` could not install one, and says that it left this out.
+        return;
+    }
+    let cluster = cluster::Cluster::start();
+    cluster.sql("CREATE ROLE reader LOGIN");
+    let running = |wanted: &str| {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = 'reader'";
+        (0..100).any(|_| {
+            let is = cluster.sql(count) == wanted;
+            if !is {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            is
+        })
+    };
+    for end in ["nothing", "-TERM", "-INT"] {
+        let mut child = linchpin(&["serve", "postgres", &cluster.url("reader")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"query","arguments":{"sql":"SELECT count(*) FROM generate_series(1, 1000000000000)"}}}"#,
+        ] {
+            writeln!(input, "{line}").unwrap();
+        }
+        assert!(running("1"), "it begins");
+        if end == "nothing" {
+            drop(input);
+        } else {
+            assert!(Command::new("kill").args([end, &child.id().to_string()]).status().unwrap().success());
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{end}");
+        // The limit for statements is 30 s.
+        assert!(running("0"), "{end}: it goes on");
+    }
 }

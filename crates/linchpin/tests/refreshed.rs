@@ -26,6 +26,7 @@ fn refreshed() -> (Server, Arc<AtomicUsize>) {
                     resources.insert(uri, |_: NoArgs| async { "made" }).expect("a new name");
                 }
             }
+            Ok(())
         }
     });
     (server, refreshes)
@@ -71,7 +72,7 @@ async fn several_refreshes_run_in_turn() {
         let resources = resources.clone();
         move || {
             let _ = resources.insert(uri, |_: NoArgs| async { "" });
-            async {}
+            async { Ok(()) }
         }
     };
     let (one, two) = (add("a:1"), add("b:2"));
@@ -103,6 +104,7 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
                     1 => panic!("on purpose"),
                     _ => {}
                 }
+                Ok(())
             }
         });
         let mut peer = Peer::plain(server, revision).await;
@@ -121,4 +123,65 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
     let mut peer = Peer::plain(server, "2025-11-25").await;
     assert_eq!(code(&peer.ask("resources/list", json!({})).await), -32603);
     peer.alive().await;
+}
+
+/// An empty list would say that there is nothing. Where there is something, of this part or of another, it is listed.
+#[tokio::test]
+async fn a_refresh_that_fails_is_told_where_there_is_nothing_to_list() {
+    for revision in ALL {
+        let server = Server::new("fails", "1");
+        let resources = server.resources();
+        let fails = || async { Err(Error::tool("nobody answers there")) };
+        let mut peer = Peer::plain(server.refresh_resources(fails).refresh_resources(async || Ok(())), revision).await;
+        let answer = peer.ask("resources/list", json!({})).await;
+        assert_eq!(
+            (code(&answer), &answer["error"]["message"]),
+            (-32603, &json!("nobody answers there")),
+            "{revision}"
+        );
+        resources.insert("made:1", |_: NoArgs| async { "made" }).unwrap();
+        assert_eq!(uris(&peer.ask("resources/list", json!({})).await), ["made:1"], "{revision}");
+    }
+}
+
+/// What a call leaves behind when serving ends is ended before the runtime goes, and holds nobody up for long.
+#[tokio::test(start_paused = true)]
+async fn what_calls_leave_behind_is_ended_when_serving_ends() {
+    for hangs in [false, true] {
+        let (held, ended) = (Arc::new(tokio::sync::Semaphore::new(1)), Arc::new(AtomicUsize::new(0)));
+        let (holding, free, end) = (held.clone(), held.clone(), ended.clone());
+        let server = Server::new("ends", "1")
+            .tool("hold", move |_: NoArgs| {
+                let holding = holding.clone();
+                async move {
+                    let _held = holding.acquire_owned().await;
+                    std::future::pending::<&str>().await
+                }
+            })
+            .at_end(move || {
+                let (free, end) = (free.clone(), end.clone());
+                async move {
+                    // The call that held it has been dropped by now, or is about to be.
+                    let _ = free.acquire().await;
+                    end.fetch_add(1, Ordering::SeqCst);
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                }
+            });
+        let (there, here) = memory();
+        let served = tokio::spawn(server.serve(there));
+        let (answers, mut requests) = tokio::io::split(here);
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "hold", "arguments": {} } });
+        tokio::io::AsyncWriteExt::write_all(&mut requests, format!("{hello}\n{call}\n").as_bytes()).await.unwrap();
+        until("it is held", || held.available_permits() == 0).await;
+        assert_eq!(ended.load(Ordering::SeqCst), 0, "not before the end");
+        tokio::io::AsyncWriteExt::shutdown(&mut requests).await.unwrap();
+        served.await.unwrap().unwrap();
+        assert_eq!((ended.load(Ordering::SeqCst), held.available_permits()), (1, 1));
+        drop(answers);
+    }
 }

@@ -37,6 +37,12 @@ pub trait Service: Send + Sync + 'static {
 
     /// Called once when the service must end: running listen exchanges finish with their final answer.
     fn close(&self);
+
+    /// What is left to do once serving has ended and its calls were dropped. Whoever serves waits for it before the runtime
+    /// goes; it has a deadline of its own. Nothing by default.
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// What the wire knows about a request that the message does not say.

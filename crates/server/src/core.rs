@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::call::{self, Target};
 use crate::complete::Completion;
+use crate::error::Result;
 use crate::exchange;
 use crate::explain::{self, near_miss};
 use crate::handle::Offers;
@@ -31,9 +32,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Context;
+use std::time::Duration;
 
 /// Brings the list of resources up to date.
-pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// Ends what calls have left behind.
+pub(crate) type Ender = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// How long everything that ends may take together.
+const END_TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Core {
     pub(crate) offers: Arc<Offers>,
@@ -46,6 +54,7 @@ pub(crate) struct Core {
     pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
     pub(crate) layers: Arc<[Layer]>,
     pub(crate) refreshers: Arc<[Refresher]>,
+    pub(crate) enders: Box<[Ender]>,
     pub(crate) keyring: Keyring,
     /// The service itself, for calls that outlive `&self`.
     pub(crate) this: std::sync::Weak<Core>,
@@ -90,6 +99,20 @@ impl Service for Core {
 
     fn close(&self) {
         self.offers.hub.close();
+    }
+
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        let work: Vec<_> = self.enders.iter().map(|end| end()).collect();
+        Box::pin(async move {
+            let all = async {
+                for end in work {
+                    end.await;
+                }
+            };
+            if tokio::time::timeout(END_TIME, all).await.is_err() {
+                tracing::debug!("something is left behind");
+            }
+        })
     }
 }
 
@@ -311,10 +334,17 @@ impl Core {
         let this = core.clone();
         let asked = request.clone();
         let future = Box::pin(async move {
+            let mut failed = None;
             for refresh in this.refreshers.iter() {
-                refresh().await;
+                if let Err(error) = refresh().await {
+                    failed = failed.or(Some(error));
+                }
             }
-            this.answer(&asked)
+            let some = || this.offers.resources.snapshot().entries.iter().any(|entry| entry.item.template.is_none());
+            match failed {
+                Some(error) if !some() => this.writer(&asked).error(code::INTERNAL_ERROR, &error.to_string(), None),
+                _ => this.answer(&asked),
+            }
         });
         exchange::launch(&core, &request, call::Started { future, cx: None }, task)
     }

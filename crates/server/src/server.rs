@@ -1,6 +1,6 @@
 //! The builder of a server.
 
-use crate::core::{self, Core, Refresher};
+use crate::core::{self, Core, Ender, Refresher};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, Offers};
 use crate::handler::{PromptHandler, ResourceHandler, Shape, ToolHandler};
@@ -47,6 +47,7 @@ struct Settings {
     limits: Limits,
     layers: Vec<Layer>,
     refreshers: Vec<Refresher>,
+    enders: Vec<Ender>,
     list_cache: (u64, CacheScope),
     identify: bool,
     keys: Vec<[u8; 32]>,
@@ -72,6 +73,7 @@ impl Server {
             limits: Limits::default(),
             layers: Vec::new(),
             refreshers: Vec::new(),
+            enders: Vec::new(),
             list_cache: (0, CacheScope::Private),
             identify: true,
             keys: Vec::new(),
@@ -203,13 +205,28 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///
     /// It is dropped when the client cancels the request, and at the limit for calls; then the request fails. So it should
     /// have a deadline of its own, and return at once where the list is still good: it runs for every request.
+    ///
+    /// Where it fails and there is no resource at all to list, the request fails with its message: an empty list would say
+    /// that there are none.
     pub fn refresh_resources<F, Fut>(mut self, refresh: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.offers.announced[1].store(true, Ordering::Relaxed);
+        self.settings.refreshers.push(Box::new(move || Box::pin(refresh())));
+        self
+    }
+
+    /// Ends what calls may have left behind: `end` is run once serving has ended, when calls that still ran have been dropped,
+    /// and is waited for before [`Server::serve`] returns, for a second at most. What a call has spawned is still running then;
+    /// after that the runtime usually goes.
+    pub fn at_end<F, Fut>(mut self, end: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.offers.announced[1].store(true, Ordering::Relaxed);
-        self.settings.refreshers.push(Box::new(move || Box::pin(refresh())));
+        self.settings.enders.push(Box::new(move || Box::pin(end())));
         self
     }
 
@@ -267,7 +284,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     pub async fn serve(self, place: impl Bind) -> Result<()> {
         let service = self.into_shared()?;
         // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
-        tokio::spawn(place.serve(service)).await.map_err(|e| Error::tool(format!("serving stopped: {e}")))??;
+        let served = tokio::spawn(place.serve(service.clone())).await;
+        service.ended().await;
+        served.map_err(|e| Error::tool(format!("serving stopped: {e}")))??;
         Ok(())
     }
 
@@ -279,6 +298,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             limits,
             layers,
             refreshers,
+            enders,
             list_cache,
             identify,
             keys,
@@ -316,6 +336,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
             layers: layers.into(),
             refreshers: refreshers.into(),
+            enders: enders.into(),
             keyring,
             this: this.clone(),
         }))

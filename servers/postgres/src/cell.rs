@@ -176,7 +176,7 @@ impl JsonSchema for Cell {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!(true)
+        json_schema!({})
     }
 }
 
@@ -388,9 +388,20 @@ pub(crate) fn parameter(value: &Value, oid: u32) -> Option<String> {
             literal(items, &mut out);
             Some(out)
         }
+        // What other languages write for 1.
+        Value::Number(number) if INTEGERS.contains(&oid) => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < WHOLE_MAX);
+            Some(whole.filter(|_| number.is_f64()).map_or_else(|| number.to_string(), |float| format!("{float:.0}")))
+        }
         other => Some(other.to_string()),
     }
 }
+
+/// The types int8, int2, int4 and oid.
+const INTEGERS: [u32; 4] = [20, 21, 23, 26];
+
+/// Up to here a number with a fraction is exact: 2 to the power of 53.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// PostgreSQL's form of an array.
 fn literal(items: &[Value], out: &mut String) {
@@ -503,6 +514,12 @@ mod tests {
             (json!(null), 25, None),
             (json!("x"), 25, Some("x")),
             (json!(1.5), 1700, Some("1.5")),
+            (json!(1.0), 23, Some("1")),
+            (json!(-2e3), 20, Some("-2000")),
+            (json!(1.5), 23, Some("1.5")),
+            (json!(1e300), 20, Some("1e+300")),
+            (json!(u64::MAX), 20, Some("18446744073709551615")),
+            (json!(1.0), 701, Some("1.0")),
             (json!(true), 16, Some("true")),
             (json!([1, null, "a\"\\"]), 1009, Some("{\"1\",NULL,\"a\\\"\\\\\"}")),
             (json!([[1], [2]]), 1007, Some("{{\"1\"},{\"2\"}}")),

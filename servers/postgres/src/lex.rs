@@ -67,6 +67,14 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, Fault> {
         return Err(Fault::new(format!("The statement has {} bytes; the limit is {SQL_BYTES_MAX}.", sql.len()))
             .hint("Split it, or pass long values as params."));
     }
+    // The protocol ends a text there.
+    if let Some(at) = sql.find('\0') {
+        return Err(refuse(
+            at,
+            "The statement has a NUL character",
+            "Leave it out: no text of PostgreSQL can have it.",
+        ));
+    }
     let mut lexer = Lexer { bytes: sql.as_bytes(), sql, at: 0, tokens: Vec::new(), escapes: false };
     while lexer.blank()? {
         lexer.token()?;

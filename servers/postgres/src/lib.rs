@@ -153,7 +153,15 @@ impl Postgres {
         let mut choice = self.config.tools.clone();
         choice.grant(WRITE, writes);
         let toolbox = Toolbox::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
-        let server = tools::add(toolbox, writes).close();
+        let databases = self.databases.clone();
+        let server = tools::add(toolbox, writes).close().at_end(move || {
+            let databases = databases.clone();
+            async move {
+                for database in databases.iter() {
+                    database.rest().await;
+                }
+            }
+        });
         resources::add(self, server)
     }
 

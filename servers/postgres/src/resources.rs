@@ -11,6 +11,7 @@ use linchpin_kit::Fault;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ pub(crate) struct Listing {
     listed: Mutex<BTreeMap<String, usize>>,
     since: Mutex<Option<Instant>>,
     handle: Mutex<Option<Handle>>,
+    /// Whether a database has ever said what tables it has.
+    known: AtomicBool,
     /// Held by the one who renews it.
     turn: tokio::sync::Mutex<()>,
 }
@@ -113,35 +116,54 @@ impl Postgres {
     }
 
     /// Renews the list if it is old. The work goes on where it takes longer than whoever asked waits.
-    async fn refresh_list(&self) {
+    ///
+    /// # Errors
+    /// Why no database has ever said what tables it has.
+    async fn refresh_list(&self) -> Result<(), Error> {
         if self.listing.age().is_some_and(|age| age < LIST_TIME) {
-            return;
+            return Ok(());
         }
         let this = self.clone();
         let renewal = tokio::spawn(async move {
             let _turn = this.listing.turn.lock().await;
             // Those who waited for their turn find it done.
-            if this.listing.age().is_none_or(|age| age >= LIST_TIME) {
-                this.renew_list().await;
-            }
+            if this.listing.age().is_none_or(|age| age >= LIST_TIME) { this.renew_list().await } else { None }
         });
-        let _ = tokio::time::timeout(LIST_WAIT, renewal).await;
+        let failed = match tokio::time::timeout(LIST_WAIT, renewal).await {
+            Ok(renewed) => renewed.ok().flatten(),
+            Err(_) => Some(Fault::new("No database has answered yet.").hint("Ask again in a moment.")),
+        };
+        match failed {
+            Some(fault) if !self.listing.known.load(Ordering::Relaxed) => Err(fault.for_resource()),
+            _ => Ok(()),
+        }
     }
 
-    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others.
-    async fn renew_list(&self) {
+    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others. Why one did
+    /// not, if none did.
+    async fn renew_list(&self) -> Option<Fault> {
         let mut asked = tokio::task::JoinSet::new();
         for (at, database) in self.databases.iter().enumerate() {
             let database = database.clone();
             asked.spawn(async move { (at, tables(&database).await) });
         }
+        let (mut failed, mut reached) = (None, false);
         while let Some(answered) = asked.join_next().await {
-            // What cannot be reached now stays as it was listed before.
-            if let Ok((at, Ok(tables))) = answered {
-                self.list(at, tables);
+            match answered {
+                Ok((at, Ok(tables))) => {
+                    self.list(at, tables);
+                    self.listing.known.store(true, Ordering::Relaxed);
+                    reached = true;
+                }
+                // What cannot be reached now stays as it was listed before.
+                Ok((_, Err(fault))) => failed = failed.or(Some(fault)),
+                Err(_) => {}
             }
         }
-        self.listing.is_new_now();
+        if reached || self.listing.known.load(Ordering::Relaxed) {
+            self.listing.is_new_now();
+        }
+        failed.filter(|_| !reached)
     }
 
     /// Lists these tables of the database of this number, and no others of it.

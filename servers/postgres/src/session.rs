@@ -16,8 +16,8 @@ use crate::catalog::{DISCARD_ALL, RESET, ROLLBACK, ROLLBACK_ONCE, SETTINGS, WHO}
 use crate::cell::{Answer, Request, Row, Taken, Type};
 use crate::config::{Config, Target};
 use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
-use crate::tools::failure;
-use crate::wire::{Connection, Exchange, Exchanged, Fetched, ServerError, Step, Value, WireError};
+use crate::tools::{failure, wrong_count};
+use crate::wire::{Connection, Exchange, Exchanged, Fetched, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,12 @@ const REST_TIME: Duration = Duration::from_secs(1);
 /// How long an unused connection is kept.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
-/// How long after a failure to connect the next attempt is made: doubled each time, up to the second.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls are
+/// answered with that failure.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+
+/// Connections that may be given up at a time with somebody waiting for that.
+const ABANDONED_MAX: u32 = 1_000;
 
 /// What a call may take beyond the statement's own time: connecting, checking, resetting.
 const GRACE: Duration = Duration::from_secs(15);
@@ -66,6 +70,8 @@ pub(crate) struct Database {
     pub(crate) target: Arc<Target>,
     pub(crate) config: Arc<Config>,
     places: Arc<Semaphore>,
+    /// One less for each connection on which a statement is being cancelled.
+    abandoned: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
     back_off: Mutex<Option<BackOff>>,
     pub(crate) types: Mutex<HashMap<(u32, i32), Type>>,
@@ -134,7 +140,12 @@ impl Drop for Lease {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(connection.abandon(self.database.target.clone()));
+            let database = self.database.clone();
+            let noted = database.abandoned.clone().try_acquire_owned();
+            runtime.spawn(async move {
+                connection.abandon(database.target.clone()).await;
+                drop(noted);
+            });
         }
     }
 }
@@ -232,6 +243,7 @@ impl Database {
             places: Arc::new(Semaphore::new(config.connections.clamp(1, 100))),
             target: Arc::new(target),
             config,
+            abandoned: Arc::new(Semaphore::new(ABANDONED_MAX as usize)),
             idle: Mutex::default(),
             back_off: Mutex::default(),
             types: Mutex::default(),
@@ -242,6 +254,13 @@ impl Database {
     /// Forgets the names of types: they may have changed.
     pub(crate) fn forget_types(&self) {
         lock(&self.types).clear();
+    }
+
+    /// Waits until no connection is in use, and the statements that were given up have been cancelled in the server.
+    pub(crate) async fn rest(&self) {
+        let places = u32::try_from(self.config.connections.clamp(1, 100)).unwrap_or(1);
+        let _ = self.places.acquire_many(places).await;
+        let _ = self.abandoned.acquire_many(ABANDONED_MAX).await;
     }
 
     async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, Fault> {
@@ -259,7 +278,9 @@ impl Database {
         }
         let failed = lock(&self.back_off).clone().filter(|failed| failed.until > Instant::now());
         if let Some(failed) = failed {
-            return Err(failed.fault);
+            let wait = failed.until.saturating_duration_since(Instant::now()).as_millis().max(1);
+            let hint = failed.fault.advice().unwrap_or("This was a moment ago.").to_owned();
+            return Err(failed.fault.hint(format!("{hint} The next attempt is made in {wait} ms.")));
         }
         match self.connect().await {
             Ok((connection, role)) => {
@@ -765,12 +786,7 @@ fn check_parameters_count(found: &Exchanged, has: usize) -> Result<(), Stop> {
     if wants == has || found.failure.as_ref().is_some_and(|error| error.code != "08P01") {
         return Ok(());
     }
-    Err(Stop::Wire(WireError::Server(ServerError {
-        code: "08P01".to_owned(),
-        message: format!("The statement takes {wants} params and {has} were passed"),
-        hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
-        ..ServerError::default()
-    })))
+    Err(Stop::Wire(WireError::Server(wrong_count(wants, has))))
 }
 
 /// Adds a question that is planned once for all its parameters, and not compiled; its place. What callers ask is planned and

@@ -1,14 +1,16 @@
 //! Running statements: `query`, `pg_explain`, `pg_execute`.
 
-use crate::cell::{Answer, Cell, Request, cells, objects};
+use crate::cell::{Answer, Cell, Request, cells, cleaned, objects};
 use crate::session::Mode;
-use crate::wire::ServerError;
 use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Postgres, QUERY, TOP_QUERIES, guard, lex};
+use fallible_iterator::FallibleIterator;
 use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
 use linchpin_kit::{Fault, Shown, Toolbox};
+use postgres_protocol::message::backend::ErrorFields;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Rows that paging may pass over.
 const SKIP_MAX: usize = 1_000_000;
@@ -18,6 +20,9 @@ const STATEMENTS_MAX: usize = 100;
 
 /// Indexes to imagine for one plan.
 const INDEXES_MAX: usize = 20;
+
+/// Bytes of a name in the words for an error; PostgreSQL's own limit.
+const NAME_BYTES_MAX: usize = 63;
 
 /// Lines of a plan.
 const PLAN_LINES_MAX: usize = 1_000;
@@ -83,6 +88,7 @@ pub struct Query {
     pub sql: String,
     /// Values of $1, $2, …
     #[serde(default)]
+    #[schemars(schema_with = "values_schema")]
     pub params: Vec<serde_json::Value>,
     /// Fewer rows than the server's limit.
     #[schemars(range(min = 1))]
@@ -128,6 +134,11 @@ pub(crate) fn objects_schema(_: &mut schemars::SchemaGenerator) -> schemars::Sch
     schemars::json_schema!({ "type": "array", "items": { "type": "object" } })
 }
 
+/// A list of any values. Not every host knows the schema `true`.
+fn values_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "array", "items": {} })
+}
+
 /// Arguments of `pg_explain`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct Explain {
@@ -135,6 +146,7 @@ pub struct Explain {
     pub sql: String,
     /// Values of $1, $2, …
     #[serde(default)]
+    #[schemars(schema_with = "values_schema")]
     pub params: Vec<serde_json::Value>,
     /// Run it and measure (write mode only); changes are undone.
     #[serde(default)]
@@ -202,11 +214,16 @@ impl Postgres {
         let vetted = guard::read(&args.sql, limited);
         let skip = match args.cursor.as_deref() {
             None => 0,
-            Some(text) => text.parse().ok().filter(|skip| *skip <= SKIP_MAX && vetted.is_ok()).ok_or_else(|| {
-                Fault::new("This cursor continues nothing.").hint(
+            Some(text) => text
+                .split_once('-')
+                .filter(|(_, of)| *of == fingerprint(&args))
+                .and_then(|(skip, _)| skip.parse().ok())
+                .filter(|skip| *skip <= SKIP_MAX && vetted.is_ok())
+                .ok_or_else(|| {
+                    Fault::new("This cursor continues nothing.").hint(
                     "Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.",
                 )
-            })?,
+                })?,
         };
         let rows_max = args.max_rows.unwrap_or(usize::MAX).clamp(1, self.config.max_rows);
         let (mode, length) = match (&vetted, self.config.writes()) {
@@ -221,7 +238,7 @@ impl Postgres {
         if mode == Mode::Write && !pages {
             database.forget_types();
         }
-        let next = (answer.truncated && pages).then(|| (skip + answer.rows.len()).to_string());
+        let next = (answer.truncated && pages).then(|| format!("{}-{}", skip + answer.rows.len(), fingerprint(&args)));
         Ok(shown(&answer, next, (mode == Mode::Write).then(|| answer.tag.clone())))
     }
 
@@ -306,6 +323,14 @@ impl Postgres {
     }
 }
 
+/// What a cursor is for: nobody continues one statement with what another one gave.
+fn fingerprint(args: &Query) -> String {
+    let mut hasher = DefaultHasher::new();
+    (&args.sql, &args.database).hash(&mut hasher);
+    args.params.iter().for_each(|value| value.to_string().hash(&mut hasher));
+    format!("{:08x}", hasher.finish() >> 32)
+}
+
 /// Statements that would end or escape the transaction, or that only a session could use.
 const NOT_WRITABLE: [&str; 20] = [
     "abort",
@@ -386,6 +411,56 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
     });
     let value = Rows { columns, row_count: count, rows, truncated: answer.truncated, next_cursor, command };
     Shown::outside(text, value).notice(notice)
+}
+
+/// An error that the server reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ServerError {
+    /// The SQLSTATE.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The character (from 1) of the statement that it is about.
+    pub(crate) position: Option<usize>,
+    /// Whether it was raised inside of a function.
+    pub(crate) inside: bool,
+    /// What it is about: constraint, column, table, where these are plain names: others may be whole sentences. Nothing where
+    /// it was raised inside of a function, which can write there what it likes, also what rows hold.
+    pub(crate) about: Vec<String>,
+}
+
+/// The error that these fields of a message tell of.
+pub(crate) fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
+    let mut error = ServerError::default();
+    while let Ok(Some(field)) = fields.next() {
+        let text = cleaned(&String::from_utf8_lossy(field.value_bytes()));
+        let plain = text.len() <= NAME_BYTES_MAX && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        match field.type_() {
+            b'C' => error.code = text,
+            b'M' => error.message = text,
+            b'H' => error.hint = Some(text),
+            b'P' => error.position = text.parse().ok(),
+            b'W' => error.inside = true,
+            b'n' if plain => error.about.insert(0, format!("constraint {text}")),
+            b'c' if plain => error.about.push(format!("column {text}")),
+            b't' if plain => error.about.push(format!("table {text}")),
+            _ => {}
+        }
+    }
+    if error.inside {
+        error.about.clear();
+    }
+    error
+}
+
+/// Another number of parameters was passed than the statement takes.
+pub(crate) fn wrong_count(wants: usize, has: usize) -> ServerError {
+    ServerError {
+        code: "08P01".to_owned(),
+        message: format!("The statement takes {wants} params and {has} were passed"),
+        hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
+        ..ServerError::default()
+    }
 }
 
 /// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry what rows

@@ -3,15 +3,16 @@
 //! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server knows.
 //! The simple protocol, which runs several statements, is never used; there is no code for it here.
 
-use crate::cell::{Row, cleaned};
+use crate::cell::Row;
 use crate::config::{Host, SslMode, Target};
 use crate::lex::shadowed;
+use crate::tools::{ServerError, server_error};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use linchpin_kit::Fault;
 use postgres_protocol::IsNull;
 use postgres_protocol::authentication::{md5_hash, sasl};
-use postgres_protocol::message::backend::{self, ErrorFields, Header, Message};
+use postgres_protocol::message::backend::{self, Header, Message};
 use postgres_protocol::message::frontend;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -40,22 +41,6 @@ const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 /// How long each cancel request is given to work before the next one.
 const CANCEL_WAITS_MS: [u64; 6] = [100, 250, 500, 1_000, 2_000, 4_000];
-
-/// An error that the server reported.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ServerError {
-    /// The SQLSTATE.
-    pub(crate) code: String,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-    /// The character (from 1) of the statement that it is about.
-    pub(crate) position: Option<usize>,
-    /// Whether it was raised inside of a function.
-    pub(crate) inside: bool,
-    /// What it is about: constraint, column, table. Nothing where it was raised inside of a function, which can write there
-    /// what it likes, also what rows hold.
-    pub(crate) about: Vec<String>,
-}
 
 /// Why a statement has no answer.
 #[derive(Debug)]
@@ -472,28 +457,6 @@ fn field(field: backend::Field<'_>) -> io::Result<Field> {
     Ok(Field { name: field.name().to_owned(), type_oid: field.type_oid(), type_modifier: field.type_modifier() })
 }
 
-fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
-    let mut error = ServerError::default();
-    while let Ok(Some(field)) = fields.next() {
-        let text = cleaned(&String::from_utf8_lossy(field.value_bytes()));
-        match field.type_() {
-            b'C' => error.code = text,
-            b'M' => error.message = text,
-            b'H' => error.hint = Some(text),
-            b'P' => error.position = text.parse().ok(),
-            b'W' => error.inside = true,
-            b'n' => error.about.insert(0, format!("constraint {text}")),
-            b'c' => error.about.push(format!("column {text}")),
-            b't' => error.about.push(format!("table {text}")),
-            _ => {}
-        }
-    }
-    if error.inside {
-        error.about.clear();
-    }
-    error
-}
-
 async fn open_at(target: &Target, host: &Host) -> Result<Connection, Fault> {
     if target.ssl == SslMode::Allow && matches!(host, Host::Tcp(..)) {
         match login(target, host, false).await {
@@ -511,7 +474,7 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
         let why = e.to_string();
         let why = why.split(" (os error").next().unwrap_or_default();
         Fault::new(format!("Cannot connect to {host}: {why}"))
-            .hint("Check that the server runs there; the next call tries again.")
+            .hint("Check that the server runs there; a later call tries again.")
     };
     let (name, port) = match host {
         #[cfg(unix)]
@@ -536,9 +499,16 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
     match stream.read_u8().await.map_err(unreachable)? {
         b'S' => {}
         b'N' if target.ssl <= SslMode::Prefer => return Ok((Box::new(stream), false)),
-        _ => {
+        b'N' => {
             return Err(Fault::new(format!("{host} does not offer TLS, and sslmode asks for it"))
                 .hint("Turn on ssl in the server. sslmode=prefer or disable would send everything readable."));
+        }
+        // Words that come before TLS could be anybody's.
+        _ => {
+            return Err(Fault::new(format!("{host} did not say whether it offers TLS, but that something is wrong"))
+                .hint(
+                    "It has no process left for this connection, or is no PostgreSQL server. Its log may say more.",
+                ));
         }
     }
     // Reads files.
@@ -587,7 +557,7 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
             Fault::new(format!("Cannot log in to {host}: {} (SQLSTATE {})", error.message, error.code)).hint(hint)
         }
         WireError::Broken(why) => Fault::new(format!("Cannot log in to {host}: {why}"))
-            .hint("Check that a PostgreSQL server listens there; the next call tries again."),
+            .hint("Check that a PostgreSQL server listens there; a later call tries again."),
         WireError::TooLarge => Fault::new(format!("{host} does not speak PostgreSQL's protocol")),
     };
     let startup = frontend::startup_message(parameters, &mut connection.output).map_err(WireError::from);

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Cluster, connect, error, ok, query};
 use linchpin::prelude::*;
+use linchpin_postgres::{Access, Config};
 use serde_json::{Value, json};
 
 /// The last block of an answer, when there are several.
@@ -95,4 +96,37 @@ async fn advice_is_about_what_is_wrong() {
         text.contains("TRUNCATE is not allowed in read-only mode") && text.contains("--access-mode write"),
         "{text}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn what_cannot_work_is_said_at_once_and_what_can_works() {
+    let cluster = Cluster::start();
+    cluster.sql("CREATE ROLE reader LOGIN");
+    for access in [Access::ReadOnly, Access::Write] {
+        let client = connect(Config { access, ..cluster.config("reader") }).await;
+        // The protocol cannot carry it: not a lost connection, after which to try again.
+        for (tool, args) in
+            [("query", json!({ "sql": "SELECT 'a\0b'" })), ("pg_explain", json!({ "sql": "SELECT 'a\0b'" }))]
+        {
+            let text = error(&client, tool, args).await;
+            assert!(text.contains("NUL") && !text.contains("lost") && !text.contains("Try again"), "{tool}: {text}");
+        }
+        let (_, rows) =
+            ok(&client, "query", json!({ "sql": "SELECT $1::int, $2::int8, $3::float8", "params": [1.0, 2e3, 1.5] }))
+                .await;
+        assert_eq!(rows["rows"], json!([[1, "2000", 1.5]]));
+        // A cursor is for one statement with its values.
+        let all = "SELECT i FROM generate_series(1, $1::int) i";
+        let args = |sql: &str, most: i32, cursor: &Value| json!({ "sql": sql, "params": [most], "max_rows": 4, "cursor": cursor });
+        let (_, page) = ok(&client, "query", args(all, 10, &Value::Null)).await;
+        let cursor = &page["next_cursor"];
+        let (_, page) = ok(&client, "query", args(all, 10, cursor)).await;
+        assert_eq!(page["rows"], json!([[5], [6], [7], [8]]));
+        for (sql, most) in [("SELECT i FROM generate_series(2, $1::int) i", 10), (all, 11)] {
+            let text = error(&client, "query", args(sql, most, cursor)).await;
+            assert!(text.contains("This cursor continues nothing"), "{text}");
+        }
+        error(&client, "query", args(all, 10, &json!("1000"))).await;
+    }
 }

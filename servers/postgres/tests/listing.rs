@@ -96,3 +96,29 @@ async fn no_rows_at_all_cannot_be_asked_for() {
         assert!(text.contains(argument) && !text.contains("connect"), "{tool}: {text}");
     }
 }
+
+/// Some hosts know no schema that is `true`, and no references.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_are_objects_and_refer_to_nothing() {
+    fn look(at: &serde_json::Value, path: &str) {
+        match at {
+            serde_json::Value::Object(members) => {
+                for (name, value) in members {
+                    assert!(!["$ref", "$defs", "definitions"].contains(&name.as_str()), "{path}/{name}");
+                    let is_schema = ["items", "not", "additionalProperties"].contains(&name.as_str())
+                        || path.ends_with("/properties");
+                    assert!(!(is_schema && value.is_boolean()), "{path}/{name}");
+                    look(value, &format!("{path}/{name}"));
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| look(item, path)),
+            _ => {}
+        }
+    }
+    let tools = connect(Config { access: Access::Write, ..config() }).await.tools().await.unwrap().items;
+    assert_eq!(tools.len(), 8);
+    for tool in tools {
+        look(&serde_json::to_value(&tool.input_schema).unwrap(), &tool.name);
+        look(&serde_json::to_value(&tool.output_schema).unwrap(), &tool.name);
+    }
+}
