@@ -2,8 +2,8 @@
 
 use crate::Postgres;
 use crate::cell::{Answer, Cell, Row, Shape, Type, pretty, texts};
-use crate::lex::ours;
-use crate::session::{Database, lock, quote_name};
+use crate::lex::{ours, quote_name};
+use crate::session::{Database, lock};
 use crate::tools::objects_schema;
 use crate::wire::{DISCARD, Described, Step, Value};
 use linchpin_kit::{Fault, Shown};

@@ -663,7 +663,7 @@ impl Seen {
 
     /// Whether something in it makes text or JSON of values of any type, by the casts of that type where it has some.
     fn renders(&self) -> bool {
-        let known = |name: &String| ["json", "quote_", "textcat"].iter().any(|part| name.contains(part));
+        let known = |name: &String| ["json", "quote_", "textany", "anytext"].iter().any(|part| name.contains(part));
         self.operators.iter().any(|operator| operator == "||") || self.names.iter().any(known)
     }
 }

@@ -360,6 +360,11 @@ pub(crate) fn implied(word: &str) -> &'static [&'static str] {
     }
 }
 
+/// A name as SQL writes it.
+pub(crate) fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// A statement of ours as the server gets it: each operator and each type in it is that of `pg_catalog`, whatever somebody has put
 /// before it on the search path. The path itself stays the role's, because it is asked what names mean on it. Functions and
 /// relations are written with their schema; [`shadowed`] says where something is not.

@@ -16,7 +16,8 @@ use crate::catalog::{DISCARD_ALL, RESET, ROLLBACK, ROLLBACK_ONCE, SETTINGS, WHO}
 use crate::cell::{Answer, Request, Row, Taken, Type};
 use crate::config::{Config, Target};
 use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
-use crate::tools::{failure, wrong_count};
+use crate::lex::quote_name;
+use crate::tools::{failure, unknown, wrong_count};
 use crate::wire::{Connection, Exchange, Exchanged, Fetched, Step, Value, WireError};
 use linchpin_kit::Fault;
 use std::collections::HashMap;
@@ -700,8 +701,8 @@ impl Database {
             if found.answers.len() < questions.len() {
                 return Err(Stop::Gate);
             }
-            check_parameters_count(&found, request.parameters.len())?;
-            if let Some(error) = found.failure.take() {
+            let counts = (found.described.parameters.len(), request.parameters.len());
+            if let Some(error) = wrong_count(counts, found.failure.take()) {
                 return Err(Stop::Wire(WireError::Server(error)));
             }
         }
@@ -773,22 +774,6 @@ impl Database {
     }
 }
 
-/// What is said when COMMIT was sent and nobody knows how it went.
-fn unknown(why: &str) -> Fault {
-    Fault::new(format!("{why} Whether the change was made is not known."))
-        .hint("Check with a SELECT before repeating it.")
-}
-
-/// Whether as many parameters were passed as the statement takes.
-fn check_parameters_count(found: &Exchanged, has: usize) -> Result<(), Stop> {
-    let wants = found.described.parameters.len();
-    // A statement that could not be parsed takes nothing.
-    if wants == has || found.failure.as_ref().is_some_and(|error| error.code != "08P01") {
-        return Ok(());
-    }
-    Err(Stop::Wire(WireError::Server(wrong_count(wants, has))))
-}
-
 /// Adds a question that is planned once for all its parameters, and not compiled; its place. What callers ask is planned and
 /// compiled as the server is set. Servers before version 12 choose for themselves between a plan for all parameters and one
 /// for each.
@@ -804,9 +789,4 @@ fn planned<'a>(lease: &Lease, steps: &mut Vec<Step<'a>>, question: Step<'a>) -> 
     }
     steps.push(lease.kept("linchpin_jit", "SET LOCAL jit TO DEFAULT", &[]));
     place
-}
-
-/// A name as SQL writes it.
-pub(crate) fn quote_name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -453,14 +453,24 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
     error
 }
 
-/// Another number of parameters was passed than the statement takes.
-pub(crate) fn wrong_count(wants: usize, has: usize) -> ServerError {
-    ServerError {
+/// Why a statement that takes and has so many parameters has no answer, if it failed or these are not as many.
+pub(crate) fn wrong_count((wants, has): (usize, usize), failure: Option<ServerError>) -> Option<ServerError> {
+    // A statement that could not be parsed takes nothing.
+    if wants == has || failure.as_ref().is_some_and(|error| error.code != "08P01") {
+        return failure;
+    }
+    Some(ServerError {
         code: "08P01".to_owned(),
         message: format!("The statement takes {wants} params and {has} were passed"),
         hint: Some("Pass one item in params for each of $1, $2, …".to_owned()),
         ..ServerError::default()
-    }
+    })
+}
+
+/// What is said when COMMIT was sent and nobody knows how it went.
+pub(crate) fn unknown(why: &str) -> Fault {
+    Fault::new(format!("{why} Whether the change was made is not known."))
+        .hint("Check with a SELECT before repeating it.")
 }
 
 /// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry what rows
