@@ -145,12 +145,13 @@ async fn a_refresh_that_fails_is_told_where_there_is_nothing_to_list() {
 }
 
 /// What a call leaves behind when serving ends is ended before the runtime goes, and holds nobody up for long.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn what_calls_leave_behind_is_ended_when_serving_ends() {
     for hangs in [false, true] {
         let (held, ended) = (Arc::new(tokio::sync::Semaphore::new(1)), Arc::new(AtomicUsize::new(0)));
         let (holding, free, end) = (held.clone(), held.clone(), ended.clone());
         let server = Server::new("ends", "1")
+            .limits(|l| l.drain_ms_max = 20)
             .tool("hold", move |_: NoArgs| {
                 let holding = holding.clone();
                 async move {
