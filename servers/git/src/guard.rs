@@ -85,7 +85,13 @@ impl Reader<'_> {
         let mut names = BTreeSet::new();
         let mut strategy = false;
         let entries = self.entries(place, place.configs(), !place.bare).await?;
+        if !place.bare {
+            self.index(place, entries.iter().any(|(name, _)| name == OBJECT_FORMAT)).await?;
+        }
         for (name, value) in entries {
+            if name.starts_with("diff.") && name.ends_with(".xfuncname") && check_pattern(&value).is_ok() {
+                continue;
+            }
             if name == "pull.twohead" {
                 strategy |= !value.split_whitespace().all(|word| STRATEGIES.contains(&word));
             } else if name == "core.worktree" {
@@ -142,6 +148,17 @@ impl Reader<'_> {
             guard.answer(name, Mode::Remote);
         }
         Ok(guard.ignored)
+    }
+
+    /// Looks at the names in the index; `named` says that the configuration holds which kind of object ids there are.
+    async fn index(self, place: &Place, named: bool) -> Result<(), Fault> {
+        // Git takes this from the one file only, without what it includes.
+        let own = if named { self.file(&place.common.join("config")).await? } else { Vec::new() };
+        let format = own.iter().rfind(|(name, _)| name == OBJECT_FORMAT).map(|(_, value)| value.as_str());
+        let id = if format == Some("sha256") { 32 } else { 20 };
+        let (place, bounds) = (place.clone(), self.bounds.clone());
+        let checked = tokio::task::spawn_blocking(move || place.check_index(&bounds, id)).await;
+        checked.map_err(|_| Fault::new("The index could not be looked at"))?
     }
 
     /// The entries of these files and what they include, in files that git itself does not change by the way.
@@ -234,7 +251,8 @@ impl Reader<'_> {
             let path = name == "core.worktree" || name.starts_with("include") || names_a_file(name);
             if path && std::str::from_utf8(value).is_err() {
                 return Err(Fault::new(format!(
-                    "The repository's configuration holds a path that is not UTF-8: {name}"
+                    "The repository's configuration holds a path that is not UTF-8: {}",
+                    shown_key(name)
                 ))
                 .hint("Nothing was run."));
             }
@@ -249,7 +267,9 @@ impl Reader<'_> {
         list.push(from);
         let done = self.outside(list, input).await?;
         if !done.good() || done.cut {
-            let shown = format!("file {}", path.display());
+            // A file that is included has whatever name the repository gives it.
+            let plain = path.file_name().is_some_and(|name| name == "config" || name == "config.worktree");
+            let shown = if plain { format!("file {}", path.display()) } else { "an included file".to_owned() };
             return Err(unreadable(&done.complaint().replacen("standard input", &shown, 1)));
         }
         Ok(done.out)
@@ -265,6 +285,7 @@ impl Reader<'_> {
             input,
             keep: Keep::Upto(CONFIG_MAX),
             network: false,
+            share: None,
             limit: self.limit,
         };
         self.program.run(job).await
@@ -285,6 +306,7 @@ impl Reader<'_> {
                 input: Vec::new(),
                 keep: Keep::Records(b"160000 ", CONFIG_MAX),
                 network: false,
+                share: None,
                 limit: self.limit,
             };
             let done = self.program.run(job).await?;
@@ -416,6 +438,9 @@ impl Guard {
         if NETWORK.iter().any(|(of, what)| *of == section && *what == key) {
             self.network.insert(name.to_owned());
         }
+        if let Some((.., value)) = KNOBS.iter().find(|(of, what, _)| *of == section && *what == key) {
+            self.set(name, value);
+        }
         let known = ANSWERS.iter().find(|(of, with_sub, what, _)| {
             *of == section
                 && *what == key
@@ -489,6 +514,95 @@ fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
+/// Refuses a regular expression that becomes too large: repetitions are written out when it is read, those within each other
+/// many times over.
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), Fault> {
+    if expanded(pattern) <= PATTERN_STEPS_MAX {
+        return Ok(());
+    }
+    Err(Fault::new("The pattern repeats too much: its repetitions within each other would take too much memory")
+        .hint("Use smaller numbers in {…}, fewer + within each other, or leave the repetition out."))
+}
+
+/// How many steps an extended regular expression has with its repetitions written out.
+fn expanded(pattern: &str) -> u64 {
+    // Of each group that is open: all its steps, and the last of its parts, which a repetition is about.
+    let mut outer: Vec<u64> = Vec::new();
+    let (mut all, mut last) = (0_u64, 0_u64);
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        let times = match c {
+            '(' => {
+                outer.push(all);
+                (all, last) = (0, 0);
+                continue;
+            }
+            ')' => {
+                last = all.saturating_add(1);
+                all = outer.pop().unwrap_or_default();
+                0
+            }
+            '*' | '?' => 1,
+            '+' => 2,
+            '{' => {
+                let (times, after) = repetition(rest).unwrap_or((0, rest));
+                rest = after;
+                times
+            }
+            '[' => {
+                rest = after_bracket(rest);
+                0
+            }
+            '\\' => {
+                rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+                0
+            }
+            _ => 0,
+        };
+        if times == 0 {
+            // One more part; of a group its steps are known already.
+            last = if c == ')' { last } else { 1 };
+            all = all.saturating_add(last);
+        } else {
+            let grown = last.saturating_mul(times);
+            all = all.saturating_sub(last).saturating_add(grown);
+            last = grown;
+        }
+    }
+    outer.into_iter().fold(all, u64::saturating_add)
+}
+
+/// The most times that `m}`, `m,}` or `m,n}` stands for, and what comes after it.
+fn repetition(text: &str) -> Option<(u64, &str)> {
+    let (bounds, after) = text.split_once('}')?;
+    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    let times = match bounds.split_once(',') {
+        None => number(bounds)?,
+        Some((least, "")) => number(least)?.saturating_add(1),
+        Some((least, most)) => number(least)?.max(number(most)?),
+    };
+    Some((times, after))
+}
+
+/// What comes after a bracket expression that has just begun.
+fn after_bracket(text: &str) -> &str {
+    let inner = text.strip_prefix('^').unwrap_or(text);
+    let mut rest = inner.strip_prefix(']').unwrap_or(inner);
+    while let Some(at) = rest.find([']', '[']) {
+        let found = &rest[at..];
+        // `[:alpha:]`, `[.x.]`, `[=x=]`
+        let class =
+            [":", ".", "="].into_iter().find(|kind| found[1..].starts_with(kind)).filter(|_| found.starts_with('['));
+        rest = match class {
+            Some(kind) => found[2..].split_once(&format!("{kind}]")).map_or("", |(_, after)| after),
+            None if found.starts_with(']') => return &found[1..],
+            None => &found[1..],
+        };
+    }
+    ""
+}
+
 /// Whether a name has a middle part.
 enum Sub {
     Any,
@@ -514,6 +628,10 @@ const FIXED: &[(&str, &str)] = &[
     ("protocol.file.allow", "never"),
     ("log.showSignature", "false"),
     ("merge.verifySignatures", "false"),
+    // With more than one, git reads parts of the index from where the index says they are.
+    ("index.threads", "1"),
+    // Larger files are compared by their ids only, and never held whole to be packed.
+    ("core.bigFileThreshold", "32m"),
 ];
 
 /// Set for every run: the shape of what is read, and what we write.
@@ -589,6 +707,39 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("lfs", Sub::None, "storage", "lfs"),
 ];
 
+/// What a repository's own configuration may not raise: processes and threads, memory, and what is compared with what. The
+/// values are git's own or smaller; the user's configuration keeps its say where the repository has none. The last lines are
+/// for a file whose times the repository could otherwise have taken for those of one outside.
+const KNOBS: &[(&str, &str, &str)] = &[
+    ("checkout", "workers", "1"),
+    ("grep", "threads", "4"),
+    ("pack", "threads", "2"),
+    ("submodule", "fetchjobs", "1"),
+    ("fetch", "parallel", "1"),
+    ("http", "maxrequests", "5"),
+    ("http", "postbuffer", "1m"),
+    ("pack", "window", "10"),
+    ("pack", "depth", "50"),
+    ("pack", "windowmemory", "256m"),
+    ("pack", "deltacachesize", "256m"),
+    ("pack", "packsizelimit", "0"),
+    ("core", "deltabasecachelimit", "96m"),
+    ("core", "maxtreedepth", "2048"),
+    ("diff", "renamelimit", "1000"),
+    ("merge", "renamelimit", "7000"),
+    ("status", "renamelimit", "1000"),
+    ("diff", "funcname", DEFAULT_FUNCTION),
+    ("diff", "xfuncname", DEFAULT_FUNCTION),
+    ("diff", "wordregex", "[^[:space:]]+"),
+    ("core", "checkstat", "default"),
+    ("core", "trustctime", "true"),
+];
+
+/// What git takes for the beginning of a function where nothing is configured. The same in both kinds of expressions.
+const DEFAULT_FUNCTION: &str = "^[[:alpha:]_$].*";
+
+const OBJECT_FORMAT: &str = "extensions.objectformat";
+
 /// Sections whose keys can be why something failed when they are not heeded, and what git says then, in lower case.
 const CAUSES: &[(&str, &[&str])] = &[
     ("filter", &["filter"]),
@@ -637,6 +788,7 @@ const FILE_ENDS: &[&str] = &["file", "skiplist"];
 /// Sections that a repository does not heed while it serves as a remote.
 const CLIENT_ONLY: &[&str] = &["remote", "branch", "pull", "push", "credential", "submodule", "lfs", "sequence"];
 
+const PATTERN_STEPS_MAX: u64 = 20_000;
 const INCLUDE_DEPTH_MAX: usize = 10;
 const FILES_MAX: usize = 256;
 const SUBMODULES_MAX: usize = 256;
@@ -644,3 +796,51 @@ const CONFIG_MAX: usize = 4 * 1024 * 1024;
 const CONTENT_MAX: u64 = 64 * 1024;
 const LISTING_MAX: usize = 128 * 1024;
 const LISTINGS_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_measured_with_their_repetitions_written_out() {
+        let nested = "(".repeat(40) + "a" + &"+)".repeat(40);
+        for (pattern, most) in [
+            ("abc", 3),
+            ("a{1000}", 1_001),
+            ("(ab){3,5}c", 20),
+            ("a{2,}", 3),
+            ("a{x}b", 5),
+            ("[]{1000}]{2}", 4),
+            ("[[:alpha:]{9}]{2}", 4),
+            (r"\{1000}", 10),
+            (r"([)](b|c)+){2}", 20),
+        ] {
+            assert!(expanded(pattern) <= most, "{pattern}: {}", expanded(pattern));
+        }
+        for pattern in [
+            "((a{1000}){1000}){1000}",
+            "(a{1000}){1000}",
+            "a{1000}{1000}",
+            "(a{1000}[(]){1000}",
+            "(([)]a{1000}){1000}){1000}",
+            r"(a{1000}\(){1000}",
+            "x|(y|a{200,}){200}",
+            "a{99999999999}{9999999999999}",
+            &nested,
+        ] {
+            assert!(check_pattern(pattern).is_err(), "{pattern}: {}", expanded(pattern));
+        }
+    }
+
+    #[test]
+    fn what_a_repository_may_not_raise_is_set_whatever_it_says() {
+        for (section, key, value) in KNOBS {
+            let of_driver = matches!(*key, "xfuncname" | "funcname" | "wordregex");
+            let name = if of_driver { format!("{section}.a=b.{key}") } else { format!("{section}.{key}") };
+            let mut guard = Guard::default();
+            guard.answer(&name, Mode::Read);
+            assert_eq!(guard.settings, [(name, (*value).to_owned())]);
+            assert!(guard.ignored.is_empty(), "that is not why anything failed");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 use crate::guard::{Mode, STRATEGIES};
 use crate::page::{LIST_BYTES_MAX, Page, few, json_len, page};
+use crate::place::PATH_MAX;
 use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, fields, no_dash};
@@ -55,7 +56,7 @@ pub(crate) async fn joined(
     // After this, what was done is not to be called a failure because a question about it fails.
     let conflicts = repo.conflicts().await;
     let conflicts = if done.good() { conflicts.unwrap_or_default() } else { conflicts? };
-    let complaint = done.complaint();
+    let complaint = done.said();
     // It was refused because of conflicts of earlier, and did nothing.
     let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
     if !done.good() && (conflicts.is_empty() || refused) {
@@ -544,8 +545,8 @@ async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
 /// under a name that is not hidden. Never in a git directory.
 fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, Fault> {
     let given = given.filter(|path| !path.is_empty()).ok_or_else(|| Fault::new("path is missing"))?;
-    if given.contains('\0') {
-        return Err(Fault::new("Invalid path: it holds a NUL character"));
+    if given.contains('\0') || given.len() > PATH_MAX {
+        return Err(Fault::new("Invalid path: it holds a NUL character or is too long"));
     }
     let path = settle(&repo.place.top.join(given));
     let top = &repo.place.top;

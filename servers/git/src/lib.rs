@@ -24,18 +24,18 @@ mod write;
 
 pub use linchpin_kit::RootsPolicy;
 
-use guard::{Guard, Listings, Mode, Reader};
+use guard::{Guard, Listings, Mode, Reader, check_pattern};
 use linchpin::{Cx, Error, Server};
 use linchpin_kit::{Fault, ROOTS_WAIT, Service, TEXT_BYTES_MAX, ToolChoice, ToolSpec, Toolbox, Vars};
 use page::{LIST_BYTES_MAX, Room};
 use place::{Bounds, Place};
-use run::{Done, Job, Keep, Limit, Program};
+use run::{Done, Job, Keep, Limit, Program, Share};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 const REMOTE: &str = "--allow-remote";
 
@@ -263,6 +263,9 @@ pub struct Config {
     /// Bytes of text an answer holds before it is cut, and of its structured content as JSON; default 100 000, at least
     /// 1 000. (`--max-output-bytes`)
     pub max_output_bytes: usize,
+    /// Bytes of memory that each process of git may take for itself, without files that it maps to read; default 2 GiB, at
+    /// least 64 MiB. Only Linux holds it to that. (`--max-memory-bytes`)
+    pub max_memory_bytes: u64,
     /// The absolute path of git; `None` looks for it in `PATH`. (`--git`)
     pub program: Option<PathBuf>,
     /// The variables of the operator's environment that git gets to see; everything else is left out.
@@ -286,6 +289,7 @@ impl Default for Config {
             timeout: Duration::from_secs(60),
             remote_timeout: Duration::from_secs(300),
             max_output_bytes: TEXT_BYTES_MAX,
+            max_memory_bytes: 2 * 1024 * 1024 * 1024,
             program: None,
             environment: run::operators(&|name| std::env::var(name).ok()),
             tools: ToolChoice::default(),
@@ -296,7 +300,7 @@ impl Default for Config {
 impl Config {
     /// The default configuration changed by the `MCP_GIT_*` variables: `REPOSITORIES` (one per line), `ALLOW_ANY`,
     /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`, `TIMEOUT`, `REMOTE_TIMEOUT`,
-    /// `MAX_OUTPUT_BYTES`, `PROGRAM`, and those of the choice of tools.
+    /// `MAX_OUTPUT_BYTES`, `MAX_MEMORY_BYTES`, `PROGRAM`, and those of the choice of tools.
     ///
     /// # Errors
     /// When a variable cannot be understood; the message names it.
@@ -321,6 +325,7 @@ impl Config {
         vars.seconds("MCP_GIT_TIMEOUT", &mut config.timeout)?;
         vars.seconds("MCP_GIT_REMOTE_TIMEOUT", &mut config.remote_timeout)?;
         vars.number("MCP_GIT_MAX_OUTPUT_BYTES", &mut config.max_output_bytes)?;
+        vars.number("MCP_GIT_MAX_MEMORY_BYTES", &mut config.max_memory_bytes)?;
         config.roots = vars.read("MCP_GIT_ROOTS", |text| RootsPolicy::parse(text, ROOTS))?;
         config.program = vars.path("MCP_GIT_PROGRAM");
         Ok(config)
@@ -335,6 +340,10 @@ impl Config {
                 return Err(Fault::new(format!("{} seconds is not a usable time for one run of git", time.as_secs()))
                     .hint(format!("--{name} (MCP_GIT_{variable}) takes 1 to {}.", TIME_MAX.as_secs())));
             }
+        }
+        if self.max_memory_bytes < MEMORY_MIN {
+            return Err(Fault::new(format!("{} bytes is not enough memory for git", self.max_memory_bytes))
+                .hint(format!("--max-memory-bytes (MCP_GIT_MAX_MEMORY_BYTES) takes {MEMORY_MIN} or more.")));
         }
         if !(OUTPUT_MIN..=OUTPUT_MAX).contains(&self.max_output_bytes) {
             return Err(Fault::new(format!("{} bytes is not a usable size for an answer", self.max_output_bytes))
@@ -356,7 +365,7 @@ struct Inner {
     program: Program,
     bounds: Bounds,
     listings: Listings,
-    turns: Mutex<BTreeMap<PathBuf, Arc<RwLock<()>>>>,
+    turns: Mutex<BTreeMap<PathBuf, Arc<Share>>>,
     version: tokio::sync::OnceCell<()>,
 }
 
@@ -369,7 +378,7 @@ impl Git {
         config.check()?;
         config.tools.grant(REMOTE, config.allow_remote);
         config.roots.map(|policy| policy.among(ROOTS)).transpose()?;
-        let program = Program::find(config.program.as_deref(), &config.environment)?;
+        let program = Program::find(config.program.as_deref(), &config.environment)?.within(config.max_memory_bytes);
         let mut warnings = Vec::new();
         let mut dirs = Vec::new();
         for given in &config.repositories {
@@ -488,7 +497,11 @@ impl Git {
         let place = tokio::task::spawn_blocking(move || Place::find(&within, &asked))
             .await
             .map_err(|_| Fault::new("The repository could not be looked at"))??;
-        let turn = self.turn(&place, mode).await;
+        let share = self.share(&place);
+        let turn = match mode {
+            Mode::Read => Turn::Shared(Arc::clone(&share.turn).read_owned().await),
+            Mode::Write | Mode::Remote => Turn::Alone(Arc::clone(&share.turn).write_owned().await),
+        };
         let config = &self.inner.config;
         let mut guard = self.reader(&bounds).guard(&place, mode).await?;
         if mode == Mode::Remote && !config.remote_hosts.is_empty() {
@@ -496,7 +509,7 @@ impl Git {
             guard.settings.push(("http.followRedirects".into(), "false".into()));
         }
         let max = config.max_output_bytes;
-        Ok(Repo { git: self.clone(), bounds, place, guard, mode, max, _turn: turn })
+        Ok(Repo { git: self.clone(), bounds, place, guard, mode, max, share, _turn: turn })
     }
 
     fn reader<'a>(&'a self, bounds: &'a Bounds) -> Reader<'a> {
@@ -511,18 +524,12 @@ impl Git {
         }
     }
 
-    async fn turn(&self, place: &Place, mode: Mode) -> Turn {
-        let lock = {
-            let mut turns = self.inner.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            if turns.len() > TURNS_MAX {
-                turns.retain(|_, lock| Arc::strong_count(lock) > 1);
-            }
-            Arc::clone(turns.entry(place.common.clone()).or_default())
-        };
-        match mode {
-            Mode::Read => Turn::Shared(lock.read_owned().await),
-            Mode::Write | Mode::Remote => Turn::Alone(lock.write_owned().await),
+    fn share(&self, place: &Place) -> Arc<Share> {
+        let mut shares = self.inner.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if shares.len() > TURNS_MAX {
+            shares.retain(|_, share| Arc::strong_count(share) > 1);
         }
+        Arc::clone(shares.entry(place.common.clone()).or_default())
     }
 
     /// Settings travel in variables that git knows since 2.31; `worktree list -z` came with 2.36.
@@ -536,6 +543,7 @@ impl Git {
                 input: Vec::new(),
                 keep: Keep::Head(1_000),
                 network: false,
+                share: None,
                 limit: Limit::of(&self.inner.config, false),
             };
             let text = self.inner.program.run(job).await?.text();
@@ -568,6 +576,7 @@ struct Repo {
     mode: Mode,
     /// Bytes of text an answer may hold, and of structured content besides.
     max: usize,
+    share: Arc<Share>,
     _turn: Turn,
 }
 
@@ -604,6 +613,7 @@ impl Repo {
             input,
             keep,
             network: self.mode == Mode::Remote,
+            share: Some(&self.share.runs),
             limit,
         };
         self.git.inner.program.run(job).await
@@ -622,14 +632,14 @@ impl Repo {
 
     /// Why git failed, in its own words.
     fn failed(&self, done: &Done) -> Fault {
-        let complaint = done.complaint();
-        let words = match complaint.as_str() {
+        let (told, complaint) = (done.complaint(), done.said());
+        let words = match told.as_str() {
             "" if done.code.is_none() => "git was stopped by a signal".to_owned(),
             "" => format!("git failed with exit code {}", done.code.unwrap_or_default()),
             text => text.to_owned(),
         };
         let fault = Fault::new(words);
-        match (run::hint(&complaint), self.guard.advice(&complaint)) {
+        match (page::hint(&told, &complaint), self.guard.advice(&complaint)) {
             (Some(hint), None) | (None, Some(hint)) => fault.hint(hint),
             (Some(hint), Some(more)) => fault.hint(format!("{hint} {more}")),
             (None, None) => fault,
@@ -645,6 +655,9 @@ impl Repo {
         {
             return Ok(None);
         }
+        for (at, mark) in [":/", "^{/"].iter().flat_map(|mark| revision.match_indices(*mark)) {
+            check_pattern(&revision[at + mark.len()..])?;
+        }
         // After a colon comes a path or a text, which would swallow the suffix that asks for a kind.
         let plain = if revision.contains(':') {
             let Some(id) = self.object_id(revision).await? else { return Ok(None) };
@@ -657,6 +670,11 @@ impl Repo {
 
     async fn object_id(&self, name: &str) -> Result<Option<String>, Fault> {
         let done = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]).await?;
+        // Some ways of there being none are told as failures.
+        let (said, told) = (done.said(), matches!(done.code, Some(0 | 1)));
+        if !told && (done.code.is_none() || !said.is_empty()) && !page::is_absent(&said) {
+            return Err(self.failed(&done));
+        }
         let id = done.text();
         let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         Ok((done.good() && is_id).then_some(id))
@@ -669,8 +687,13 @@ impl Repo {
 
     /// The current branch's short name; `None` when HEAD is detached.
     async fn current(&self) -> Result<Option<String>, Fault> {
-        let done = self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await?;
-        Ok(done.good().then(|| done.text()))
+        // Not --short: where a tag has the same name, that is not the name.
+        let done = self.ask(&["symbolic-ref", "--quiet", "HEAD"]).await?;
+        if !matches!(done.code, Some(0 | 1)) {
+            return Err(self.failed(&done));
+        }
+        let full = done.text();
+        Ok(done.good().then(|| full.strip_prefix("refs/heads/").unwrap_or(&full).to_owned()))
     }
 
     /// Paths that a merge or the like could not put together.
@@ -747,6 +770,7 @@ fn fields(out: &[u8]) -> Vec<String> {
 const VERSION_MIN: (u32, u32) = (2, 36);
 const TURNS_MAX: usize = 64;
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const MEMORY_MIN: u64 = 64 * 1024 * 1024;
 const OUTPUT_MIN: usize = 1_000;
 const OUTPUT_MAX: usize = 100_000_000;
 const SHORT_MAX: usize = 4 * 1024 * 1024;

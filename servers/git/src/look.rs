@@ -1,9 +1,10 @@
 //! Tools that look into one commit or file: show, and of our own blame and grep.
 
-use crate::guard::Mode;
+use crate::guard::{Mode, check_pattern};
 use crate::page::{
     LIST_BYTES_MAX, PART_BYTES_MAX, Page, Room, brief, fitting, json_len, page, unknown_cursor, whole_lines,
 };
+use crate::place::Place;
 use crate::read::{COMMIT_FORMAT, Commit, FileStat, commits, cut_about, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
@@ -12,6 +13,7 @@ use linchpin_kit::{Fault, Paging, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ShowArgs {
@@ -666,6 +668,9 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
         let fault = Fault::new("The pattern is empty, longer than 10000 bytes or holds a line feed");
         return Err(fault.hint("Search for one line's text.").into());
     }
+    if !q.fixed {
+        check_pattern(&q.pattern)?;
+    }
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     let mut command =
         vec!["grep", "-I", "-n", "--column", "-z", "--no-color", "--full-name", "--no-recurse-submodules"];
@@ -700,13 +705,15 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     if !done.good() && !nothing {
         return Err(repo.failed(&done).into());
     }
-    let found = parse_grep(&done.out, revision.as_deref(), done.cut);
+    let (place, of, cut) = (repo.place.clone(), revision.clone(), done.cut);
+    let found = tokio::task::spawn_blocking(move || parse_grep(&done.out, of.as_deref(), cut, &place)).await;
+    let found = found.map_err(|_| Fault::new("What was found could not be looked at"))?;
     let most = q.max_count.map_or(GREP_DEFAULT, |most| usize::try_from(most).unwrap_or(usize::MAX)).clamp(1, GREP_MAX);
     let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.room(), |found| {
         (format!("{}:{}:{}", found.path, found.line, found.text).into(), json_len(found))
     })?;
     let mut notice = paging.notice();
-    if done.cut && notice.is_none() {
+    if cut && notice.is_none() {
         paging.truncated = true;
         notice = Some("[Cut: too many lines match. Narrow the pattern or name paths.]".to_owned());
     }
@@ -717,8 +724,10 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
 }
 
 /// Records of `path NUL line NUL column NUL text LF`; with a revision, its id and `:` come before the path.
-fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
+/// Of files of the work tree git follows links on the way to them, so those that are elsewhere are dropped here.
+fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool, place: &Place) -> Vec<Match> {
     let mut found = Vec::new();
+    let mut last = (&b""[..], false);
     let mut rest = out;
     while !rest.is_empty() {
         let mut parts = rest.splitn(4, |byte| *byte == 0);
@@ -732,14 +741,28 @@ fn parse_grep(out: &[u8], revision: Option<&str>, cut: bool) -> Vec<Match> {
             break;
         }
         let end = end.unwrap_or(tail.len());
+        rest = tail.get(end + 1..).unwrap_or_default();
+        if revision.is_none() && last.0 != path {
+            last = (path, place.beyond_link(&native(path)));
+        }
+        if last.1 {
+            continue;
+        }
         let number = |bytes: &[u8]| lossy(bytes).parse().unwrap_or(0);
         let path = lossy(path);
         let path = revision.and_then(|id| path.strip_prefix(id)?.strip_prefix(':')).unwrap_or(&path).to_owned();
         let text = lossy(&tail[..end]);
         found.push(Match { path, line: number(line), column: number(column), text: brief(&text) });
-        rest = tail.get(end + 1..).unwrap_or_default();
     }
     found
+}
+
+/// A path as git writes it.
+fn native(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    return PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
+    #[cfg(not(unix))]
+    PathBuf::from(lossy(bytes))
 }
 
 /// The tree without entries: always known to git, whether stored or not.

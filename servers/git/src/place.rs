@@ -3,11 +3,11 @@
 //! Git finds its parts by following what the repository says: a `.git` file, `commondir`, `core.worktree`, alternates, links.
 //! Each of these is followed here first, and refused by name when it leads outside.
 
-use linchpin_kit::{Fault, settled as settle};
+use linchpin_kit::{Fault, clip, settled as settle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -99,6 +99,7 @@ impl Place {
         if given.contains('\0') || given.is_empty() {
             return Err(Fault::new("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
         }
+        let shown = clip(given, ECHO_MAX).text;
         let path = absolute(Path::new(given))?;
         let path = settle(&path);
         if !bounds.hold(&path) {
@@ -107,7 +108,7 @@ impl Place {
                     "The person running it can name repositories with --repository DIR, or allow all with --allow-any.",
                 ),
                 _ => Fault::new(format!(
-                    "Repository path '{given}' is outside the allowed repository {}",
+                    "Repository path '{shown}' is outside the allowed repository {}",
                     bounds.shown()
                 ))
                 .hint("Use a path inside it. The person running the server can add others with --repository."),
@@ -115,11 +116,11 @@ impl Place {
         }
         if !path.exists() {
             return Err(
-                Fault::missing(format!("'{given}' does not exist")).hint("Pass the absolute path of a repository.")
+                Fault::missing(format!("'{shown}' does not exist")).hint("Pass the absolute path of a repository.")
             );
         }
         let Some(place) = Self::above(bounds, &path)? else {
-            return Err(Fault::missing(format!("'{given}' is not in a git repository"))
+            return Err(Fault::missing(format!("'{shown}' is not in a git repository"))
                 .hint("Pass the top level of a repository, or a directory below it."));
         };
         place.inspect(bounds)?;
@@ -223,6 +224,47 @@ impl Place {
         Ok(())
     }
 
+    /// Refuses an index that names files elsewhere: git checks names when it puts them there, never when it reads them, and
+    /// then shows and compares whatever is at that place. `id` is how many bytes an object id has.
+    pub(crate) fn check_index(&self, bounds: &Bounds, id: usize) -> Result<(), Fault> {
+        let part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
+        let names = fs::read_dir(&self.git_dir).ok().into_iter().flatten().flatten().map(|entry| entry.file_name());
+        for name in names.filter(part).chain([OsString::from("index")]) {
+            let path = self.git_dir.join(name);
+            let stamp = Stamp::of(&path);
+            let known = || bounds.walks.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if stamp.is_some() && known().indexes.get(&path) == stamp.as_ref().map(|stamp| (*stamp, id)).as_ref() {
+                continue;
+            }
+            let unclear =
+                |_| Fault::new("The index cannot be understood").hint("Nothing was run. Look at it with git.");
+            match fs::metadata(&path) {
+                Ok(meta) if meta.is_file() => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                _ => return Err(unclear(std::io::ErrorKind::Other.into())),
+            }
+            let mut file = BufReader::new(fs::File::open(&path).map_err(unclear)?);
+            if !index_stays_inside(&mut file, id).map_err(unclear)? {
+                return Err(Fault::new("The index names files outside the work tree")
+                    .hint("Nothing was run. git read-tree HEAD makes a new one."));
+            }
+            if let Some(stamp) = stamp {
+                let indexes = &mut known().indexes;
+                if indexes.len() >= INDEXES_MAX {
+                    indexes.clear();
+                }
+                indexes.insert(path, (stamp, id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the way to this path of the work tree leads over a link. Such a path is not tracked, whatever the index says.
+    pub(crate) fn beyond_link(&self, path: &Path) -> bool {
+        let above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
+        above.map(|dir| self.top.join(dir)).any(|dir| dir.is_symlink())
+    }
+
     /// The branch that HEAD stands on and its commit, where that is written down plainly. `None` stands for everything
     /// that only git itself should answer: a detached HEAD, other kinds of storage, anything odd.
     pub(crate) fn branch_head(&self) -> Option<BranchHead> {
@@ -266,12 +308,13 @@ impl Place {
     /// A path that an argument names, relative to the top level, checked to be in the work tree when every link is
     /// followed. The answer is what git may be given after `--`.
     pub(crate) fn inner(&self, given: &str) -> Result<String, Fault> {
+        let shown = clip(given, ECHO_MAX).text;
         let outside = || {
-            Fault::new(format!("Path '{given}' is outside the repository '{}'", self.top.display()))
+            Fault::new(format!("Path '{shown}' is outside the repository '{}'", self.top.display()))
                 .hint("Paths are relative to the top level of the repository.")
         };
         if given.contains('\0') || given.is_empty() || given.len() > PATH_MAX {
-            return Err(Fault::new(format!("Invalid path: '{}'", linchpin_kit::clip(given, 200).text)));
+            return Err(Fault::new(format!("Invalid path: '{}'", shown)));
         }
         let path = self.top.join(given);
         let settled = settle(&path);
@@ -307,6 +350,72 @@ pub(crate) struct BranchHead {
 fn object_id(text: &str) -> Option<&str> {
     let hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (matches!(text.len(), 40 | 64) && hex).then_some(text)
+}
+
+/// Whether every name in an index is one of a file below the work tree. What git would not read like this is an error.
+fn index_stays_inside(from: &mut impl BufRead, id: usize) -> std::io::Result<bool> {
+    let odd = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+    let mut number = [0; 4];
+    let mut header = [0_u32; 3];
+    for value in &mut header {
+        from.read_exact(&mut number)?;
+        *value = u32::from_be_bytes(number);
+    }
+    let [signature, version, count] = header;
+    if signature != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) {
+        return Err(odd());
+    }
+    let mut name: Vec<u8> = Vec::new();
+    let mut fixed = vec![0; INDEX_STAT + id + 2];
+    for _ in 0..count {
+        from.read_exact(&mut fixed)?;
+        let flags = u16::from_be_bytes([fixed[fixed.len() - 2], fixed[fixed.len() - 1]]);
+        let extended = usize::from(flags & INDEX_EXTENDED != 0) * 2;
+        from.read_exact(&mut number[..extended])?;
+        // Since version 4 a name says only how it differs from the one before.
+        let shared = if version == 4 { name.len().checked_sub(distance(from)?).ok_or_else(odd)? } else { 0 };
+        name.truncate(shared);
+        let length = usize::from(flags & INDEX_NAME);
+        let most = if length == usize::from(INDEX_NAME) { INDEX_NAME_MAX } else { length + 1 };
+        let rest = most.checked_sub(shared).ok_or_else(odd)?;
+        let read = from.by_ref().take(rest as u64).read_until(0, &mut name)?;
+        // A shorter or longer name than was said: git would go on elsewhere.
+        if name.pop() != Some(0) || most == length + 1 && name.len() != length {
+            return Err(odd());
+        }
+        if version < 4 {
+            let filler = 8 - (fixed.len() + extended + read - 1) % 8 - 1;
+            from.read_exact(&mut [0; 8][..filler])?;
+        }
+        if !is_inner(&name) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A number as git's index holds it.
+fn distance(from: &mut impl BufRead) -> std::io::Result<usize> {
+    let mut byte = [0];
+    from.read_exact(&mut byte)?;
+    let mut value = usize::from(byte[0] & 0x7f);
+    while byte[0] & 0x80 != 0 {
+        from.read_exact(&mut byte)?;
+        value = (value + 1).checked_mul(128).ok_or(std::io::ErrorKind::InvalidData)? + usize::from(byte[0] & 0x7f);
+    }
+    Ok(value)
+}
+
+/// Whether a name of an index is one of something below the work tree and not below `.git`. One that ends with a slash is a
+/// directory of which nothing is checked out; an empty one stands in another file.
+fn is_inner(name: &[u8]) -> bool {
+    let path = name.strip_suffix(b"/").unwrap_or(name);
+    let leads = |part: &[u8]| {
+        matches!(part, b"" | b"." | b"..")
+            || part.eq_ignore_ascii_case(b".git")
+            || cfg!(windows) && part.iter().any(|byte| b"\\:".contains(byte))
+    };
+    name.is_empty() || !path.split(|byte| *byte == b'/').any(leads)
 }
 
 /// The top level of the repository that `given` is in, for the operator's own paths.
@@ -429,7 +538,8 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
         }
         let path = dir.join(link);
         let name = path.strip_prefix(top).unwrap_or(&path).display().to_string();
-        let real = bounds.inside(&path, &format!(".git/{name}"))?;
+        let plain = name.len() <= 120 && name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
+        let real = bounds.inside(&path, &format!(".git/{}", if plain { &name } else { "…" }))?;
         // There may be more links where it leads.
         if depth < DEPTH_MAX && real.is_dir() && seen.followed.insert(real.clone()) {
             links(bounds, top, &real, depth + 1, seen)?;
@@ -455,6 +565,8 @@ pub(crate) struct Walks(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     walks: BTreeMap<PathBuf, (Stamp, Arc<Walk>)>,
+    /// Indexes that name nothing outside, and how long an object id was taken to be.
+    indexes: BTreeMap<PathBuf, (Stamp, usize)>,
     /// Names that were kept since it was last emptied.
     names: usize,
 }
@@ -507,7 +619,7 @@ impl Walks {
 }
 
 /// Which directory it is and when it changed last.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp([i64; 6]);
 
 impl Stamp {
@@ -548,7 +660,16 @@ const DEPTH_MAX: usize = 64;
 const WALK_NAMES_MAX: usize = 20_000;
 /// Whole seconds are compared, so that this is at least two.
 const SETTLED: Duration = Duration::from_secs(3);
-const PATH_MAX: usize = 4_096;
+pub(crate) const PATH_MAX: usize = 4_096;
+/// As much of an argument as an error repeats, in bytes.
+const ECHO_MAX: usize = 500;
+const INDEXES_MAX: usize = 64;
+/// Bytes before the object id of an entry of an index.
+const INDEX_STAT: usize = 40;
+const INDEX_EXTENDED: u16 = 0x4000;
+/// How long a name is; with all of these bits set, up to its NUL.
+const INDEX_NAME: u16 = 0x0fff;
+const INDEX_NAME_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -580,6 +701,44 @@ mod tests {
         fs::remove_file(dir.join("l")).unwrap();
         assert_eq!(walk().links.len(), 0);
         assert_eq!(walks.walk(dir, 0).unwrap().entries, 1, "counted no further than asked");
+    }
+
+    #[test]
+    fn an_index_is_read_as_git_reads_it() {
+        let entry = |version: u32, flags: u16, head: &[u8], name: &[u8], filler: usize| {
+            let mut all = b"DIRC".to_vec();
+            all.extend([version.to_be_bytes(), 1_u32.to_be_bytes()].concat());
+            all.extend(
+                [vec![0; 60], flags.to_be_bytes().to_vec(), head.to_vec(), name.to_vec(), vec![0; filler]].concat(),
+            );
+            all
+        };
+        let read = |bytes: &[u8]| index_stays_inside(&mut &bytes[..], 20).ok();
+        for (bytes, expected) in [
+            (entry(2, 3, b"", b"a/b", 7), Some(true)),
+            (entry(2, 4, b"", b"../a", 6), Some(false)),
+            (entry(2, 2, b"", b"/a", 8), Some(false)),
+            (entry(2, 6, b"", b".GIT/x", 4), Some(false)),
+            (entry(2, 2, b"", b"d/", 8), Some(true)),
+            (entry(2, 1, b"", b"/", 1), Some(false)),
+            (entry(2, 0, b"", b"", 2), Some(true)),
+            (entry(3, 0x4002, b"\0\0", b"..", 6), Some(false)),
+            (entry(3, 0x4001, b"\0\0", b"a", 7), Some(true)),
+            (entry(4, 3, b"\0", b"a/b", 1), Some(true)),
+            // What git would read on with is not where it was said to be.
+            (entry(2, 3, b"", b"a", 9), None),
+            (entry(2, 1, b"", b"a/../b", 4), None),
+            (entry(4, 3, b"\x01", b"a/b", 1), None),
+            (entry(5, 3, b"", b"a/b", 7), None),
+            (entry(2, 3, b"", b"a/b", 1), None),
+        ] {
+            assert_eq!(read(&bytes), expected, "{}", String::from_utf8_lossy(&bytes[72..]));
+        }
+        // Version 4: the second name is the first without its last byte, and a dot.
+        let mut pieces = entry(4, 2, b"\0", b".-", 1);
+        pieces[11] = 2;
+        pieces.extend([vec![0; 60], 4_u16.to_be_bytes().to_vec(), b"\x01./a\0".to_vec()].concat());
+        assert_eq!(read(&pieces), Some(false));
     }
 
     #[test]

@@ -693,6 +693,9 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     {
         if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
             no_dash(name, value)?;
+            if value.len() > TIME_MAX {
+                return Err(Fault::new(format!("Invalid {name}: longer than {TIME_MAX} bytes")).into());
+            }
             command.push(format!("{flag}={value}").into());
         }
     }
@@ -701,7 +704,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     let skip = match q.cursor.as_deref() {
         None => 0,
         Some(text) => text.parse::<usize>().map_err(|_| {
-            Fault::new(format!("Unknown cursor: {text}"))
+            Fault::new(format!("Unknown cursor: {}", clip(text, 200).text))
                 .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
         })?,
     };
@@ -788,6 +791,7 @@ const LOG_HEADING: &str = "Commit history:\n";
 const LOG_BYTES: usize = 64 * 1024;
 const CUT_ADVICE: &str =
     "To see less, name files or directories in paths, or pass stat_only or a smaller context_lines.";
+const TIME_MAX: usize = 200;
 const CONTEXT_MAX: i64 = 100_000;
 const NOTICE_FILES_MAX: usize = 50;
 

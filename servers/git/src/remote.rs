@@ -6,9 +6,10 @@
 
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
+use crate::page::NO_RIGHTS;
 use crate::page::{LIST_BYTES_MAX, brief, few, json_len};
 use crate::place::Place;
-use crate::run::{Done, Keep, Limit, NO_RIGHTS, args, args_and, lossy, redacted};
+use crate::run::{Done, Keep, Limit, args, args_and, lossy, redacted};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
@@ -533,7 +534,7 @@ impl Way {
         match &self.local {
             Some(git) => format!(
                 "{git} -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 -c receive.autogc=false -c \
-                 maintenance.auto=false -c core.alternateRefsCommand=true {name}"
+                 maintenance.auto=false -c pack.threads=2 -c pack.windowMemory=256m -c core.alternateRefsCommand=true {name}"
             ),
             None => format!("git-{name}"),
         }

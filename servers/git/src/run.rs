@@ -5,11 +5,13 @@
 //! git removes its lock files, and kills it two seconds later.
 
 use crate::Config;
+use crate::page::{LEFT_OUT, own_words};
 use linchpin_kit::Fault;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -25,6 +27,8 @@ pub(crate) struct Program {
     network: Vec<(OsString, OsString)>,
     /// Runs at the same time.
     slots: Semaphore,
+    /// Bytes of memory that each process of a run may take, where the system can hold it to that.
+    memory: Option<u64>,
 }
 
 /// What is done with the output.
@@ -59,6 +63,8 @@ pub(crate) struct Job<'a> {
     pub(crate) keep: Keep,
     /// Whether it talks to remotes, and so gets the operator's proxies, agents and helpers.
     pub(crate) network: bool,
+    /// The runs that its repository may have at the same time.
+    pub(crate) share: Option<&'a Semaphore>,
     /// How long it may take.
     pub(crate) limit: Limit,
 }
@@ -81,6 +87,20 @@ impl Limit {
     }
 }
 
+/// What the calls in one repository have in common, its work trees included.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) turn: Arc<tokio::sync::RwLock<()>>,
+    /// Runs of git at the same time, so that others get theirs while it hangs.
+    pub(crate) runs: Semaphore,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { turn: Arc::default(), runs: Semaphore::new(RUNS_MAX / 2) }
+    }
+}
+
 /// What came of it.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -91,9 +111,17 @@ pub(crate) struct Done {
     pub(crate) cut: bool,
     /// The first 64 KiB of what it complained about.
     pub(crate) err: Vec<u8>,
+    /// What it was called with, and where.
+    args: Vec<OsString>,
 }
 
 impl Done {
+    /// For tests: this failed, saying `err`.
+    #[cfg(test)]
+    pub(crate) fn failed_with(err: &str, args: Vec<OsString>) -> Self {
+        Self { code: Some(128), out: Vec::new(), cut: false, err: err.into(), args }
+    }
+
     /// Whether git was content; output that was cut counts as such.
     pub(crate) fn good(&self) -> bool {
         self.code == Some(0) || self.cut && self.code.is_none()
@@ -108,8 +136,22 @@ impl Done {
         text
     }
 
-    /// The complaints as text, without what a remote said, lists of file names, passwords in URLs and git's own prefixes.
+    /// What git complained about, for errors: its own words, and of all else only what it was called with. The rest is the
+    /// repository's: names of files and refs, values of its configuration, lines of its files.
     pub(crate) fn complaint(&self) -> String {
+        let args: Vec<Cow<'_, str>> = self.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        let told = own_words(&self.said(), &args);
+        let mut lines = told.lines();
+        let first = lines.next().unwrap_or_default();
+        // What comes later may be a part of what came before, or a list.
+        let more = lines.filter(|line| !line.contains(LEFT_OUT) && !line.contains(':')).take(2);
+        let text = std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n");
+        if text.chars().any(char::is_alphanumeric) { text } else { String::new() }
+    }
+
+    /// The complaints as text, to be looked into: without what a remote said, lists of file names, passwords in URLs and git's
+    /// own prefixes.
+    pub(crate) fn said(&self) -> String {
         let text = lossy(&self.err);
         let lines = text.lines().filter(|line| {
             // Names are what others wrote: git puts them on lines of their own, after a tab.
@@ -156,68 +198,6 @@ fn without_list(line: &str) -> Cow<'_, str> {
         .into()
 }
 
-const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \
-     git config --global --add safe.directory DIR.";
-
-/// What to do where a file cannot be read or written.
-pub(crate) const NO_RIGHTS: &str =
-    "The server's user may not read or write that. The person running the server can change its owner or mode.";
-
-/// What to do about a complaint, when it is a common one.
-pub(crate) fn hint(complaint: &str) -> Option<String> {
-    let known = || HINTS.iter().find(|(what, _)| complaint.contains(what)).map(|(_, hint)| (*hint).to_owned());
-    left_behind(complaint).or_else(known)
-}
-
-/// What to do about a lock file that is there already.
-fn left_behind(complaint: &str) -> Option<String> {
-    let (before, _) = complaint.split_once(".lock': File exists")?;
-    let (_, lock) = before.rsplit_once('\'')?;
-    Some(format!(
-        "Another git is at work there, or one that was killed left its lock behind. Try again in a moment. If it stays and no \
-         git is running, the person running the server can remove {lock}.lock."
-    ))
-}
-
-const HINTS: &[(&str, &str)] = &[
-    (
-        "tell me who you are",
-        "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
-    ),
-    ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
-    ("Untracked files would be overwritten", "git_status shows them. Move them away, or git_add and git_commit them."),
-    ("would be overwritten", "git_status shows what changed. Commit the changes, or put them aside with git_stash."),
-    ("is now empty", "git_cherry_pick with action skip goes on without it, with abort gives everything up."),
-    ("no -m option was given", "Pass mainline: 1 picks what the merge brought to the branch it was made on."),
-    ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
-    ("ignored by one of your .gitignore", "Ignored files are not staged."),
-    ("dubious ownership", OTHERS_REPOSITORY),
-    // Git 2.36 says it like this.
-    ("unsafe repository", OTHERS_REPOSITORY),
-    (
-        "could not lock config file",
-        "Another git is at work in this repository, or left .git/config.lock behind; try again.",
-    ),
-    ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
-    ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
-    (
-        "Authentication failed",
-        "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
-      the user's own configuration can provide one.",
-    ),
-    (
-        "could not read Username",
-        "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
-      user's own configuration can provide one.",
-    ),
-    ("Permission denied (", "The server's user may not do this there; an ssh agent must hold a key that may."),
-    ("insufficient permission", NO_RIGHTS),
-    ("Permission denied", NO_RIGHTS),
-    ("Read-only file system", "The repository is on a file system that cannot be written to."),
-    ("No space left", "There is no space left on the disk; free some first."),
-    ("transport 'file' not allowed", "A remote on this machine must be inside the allowed repositories."),
-];
-
 impl Program {
     /// Finds git: `given`, or the first `git` in the absolute directories of `PATH`.
     pub(crate) fn find(given: Option<&Path>, environment: &[(String, String)]) -> Result<Self, Fault> {
@@ -244,7 +224,12 @@ impl Program {
             let list = if NETWORK_VARS.contains(&name.as_str()) { &mut network } else { &mut base };
             list.push((OsString::from(name), value));
         }
-        Ok(Self { path, base, network, slots: Semaphore::new(RUNS_MAX) })
+        Ok(Self { path, base, network, slots: Semaphore::new(RUNS_MAX), memory: None })
+    }
+
+    /// The same with a bound on memory, in bytes.
+    pub(crate) fn within(self, memory: u64) -> Self {
+        Self { memory: Some(memory), ..self }
     }
 
     /// Where it is.
@@ -273,12 +258,21 @@ impl Program {
     }
 
     async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, Fault> {
+        let share = match job.share {
+            Some(share) => share.acquire().await.map(Some),
+            None => Ok(None),
+        };
+        let Ok(_share) = share else { return Err(Fault::new("The server is shutting down")) };
         let Ok(_slot) = self.slots.acquire().await else { return Err(Fault::new("The server is shutting down")) };
         let mut command = self.command(&job);
         let mut child = command.spawn().map_err(|error| {
             Fault::new(format!("git could not be started: {}", error.kind()))
                 .hint("See whether the repository still exists.")
         })?;
+        // Git is young yet: it has started nothing and taken nothing.
+        if let Some(most) = self.memory {
+            confine(&child, most);
+        }
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut group = Group { child: Some(child) };
         let feed = async {
@@ -315,7 +309,17 @@ impl Program {
         } else {
             group.wait().await
         };
-        Ok(Done { code, cut: sink.cut, out: sink.kept(), err: complaints.kept() })
+        let (cut, err, mut args) = (sink.cut, complaints.kept(), job.args);
+        args.push(job.dir.into());
+        args.extend(job.vars.into_iter().filter(|(name, _)| *name == "GIT_DIR").map(|(_, dir)| dir));
+        let most = self.memory.filter(|_| code != Some(0) && !stopped && starved(&err));
+        most.map_or(Ok(Done { code, cut, out: sink.kept(), err, args }), |most| {
+            let what = format!("git needed more memory than it may have here ({} MiB)", most / 1024 / 1024);
+            Err(Fault::new(what).hint(
+                "Ask for less: name paths, use a simpler pattern. The person running the server can raise the limit with \
+                 --max-memory-bytes.",
+            ))
+        })
     }
 
     fn command(&self, job: &Job<'_>) -> Command {
@@ -409,6 +413,27 @@ fn signal(child: &Child, kill: bool) {
 
 #[cfg(not(unix))]
 fn signal(_: &Child, _: bool) {}
+
+/// Bounds the memory that git, and each process it will start, can take for itself: heap and stacks of threads. Files that are
+/// only mapped to be read, as git does with its packs, do not count.
+#[cfg(target_os = "linux")]
+fn confine(child: &Child, most: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else { return };
+    // What is allowed already cannot be raised.
+    let most = getrlimit(Resource::Data).maximum.map_or(most, |allowed| allowed.min(most));
+    // It fails only when git is over already: what is reaped here is nobody else's yet.
+    let _ = prlimit(Some(id), Resource::Data, Rlimit { current: Some(most), maximum: Some(most) });
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confine(_: &Child, _: u64) {}
+
+/// Whether git says that it got no more memory.
+fn starved(err: &[u8]) -> bool {
+    let said = lossy(err);
+    ["ut of memory", "Memory exhausted", "Cannot allocate memory"].iter().any(|words| said.contains(words))
+}
 
 /// Whether it has exited, without reaping it.
 #[cfg(unix)]

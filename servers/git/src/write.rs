@@ -103,17 +103,13 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
 
 /// Whether the index holds anything that a commit would record.
 async fn staged(repo: &Repo) -> Result<bool, Fault> {
-    let done = repo
-        .ask(&["diff-index", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=dirty", "HEAD", "--"])
-        .await?;
+    // Before the first commit it compares with nothing; what is only meant to be added counts as absent.
+    let mut command = args(&["diff", "--cached", "--quiet"]);
+    command.extend(args(repo.plain_diff()));
+    let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
     match done.code {
         Some(0) => Ok(false),
-        Some(1) => Ok(true),
-        // Before the first commit there is nothing to compare with.
-        _ if repo.resolve("HEAD", "commit").await?.is_none() => {
-            let done = repo.run(args(&["ls-files", "--cached", "-z"]), Keep::Head(1), Vec::new()).await?;
-            Ok(!done.out.is_empty())
-        }
+        Some(1) if done.err.is_empty() => Ok(true),
         _ => Err(repo.failed(&done)),
     }
 }

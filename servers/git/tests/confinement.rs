@@ -667,7 +667,7 @@ async fn an_unchanged_repository_costs_no_process_but_those_that_answer() {
         ("git_show", json!({"revision": "v1"}), "rev-parse log diff"),
         // Before anything is changed, what submodules bring along is looked at.
         ("git_add", json!({"files": ["f.txt"]}), "ls-files add"),
-        ("git_commit", json!({"message": "m"}), "ls-files diff-index commit"),
+        ("git_commit", json!({"message": "m"}), "ls-files diff commit"),
         ("git_status", json!({}), "status"),
     ] {
         w.put("log", "");

@@ -55,6 +55,10 @@ pub(crate) struct GitArgs {
     #[arg(long, value_name = "BYTES")]
     max_output_bytes: Option<usize>,
 
+    /// Most memory that each process of git may take, in bytes; Linux only [default: 2147483648].
+    #[arg(long, value_name = "BYTES")]
+    max_memory_bytes: Option<u64>,
+
     /// The git to run, by its absolute path [default: the first in PATH].
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     git: Option<PathBuf>,
@@ -106,6 +110,9 @@ impl Native for GitArgs {
         }
         if let Some(bytes) = self.max_output_bytes {
             config.max_output_bytes = bytes;
+        }
+        if let Some(bytes) = self.max_memory_bytes {
+            config.max_memory_bytes = bytes;
         }
         if self.git.is_some() {
             config.program = self.git;
