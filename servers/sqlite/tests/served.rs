@@ -254,7 +254,8 @@ async fn a_schema_that_is_cut_names_the_tool_that_shows_the_rest_as_it_is_listed
         for client in [host(), legacy()] {
             let client = connect(config.clone(), client).await;
             for table in ["a", "b"] {
-                let made = client.call(create, sql(&format!("CREATE TABLE {table}({}x)", "x".repeat(700)))).await.unwrap();
+                let made =
+                    client.call(create, sql(&format!("CREATE TABLE {table}({}x)", "x".repeat(700)))).await.unwrap();
                 assert!(!made.is_error(), "{}", made.text());
             }
             let text = client.read("sqlite:///schema").await.unwrap().text();
