@@ -172,5 +172,33 @@ fn deepest(error: &(dyn StdError + 'static)) -> String {
     while let Some(source) = last.source() {
         last = source;
     }
-    last.to_string()
+    without_farewell(last.to_string())
+}
+
+/// What a server of HTTP/2 says when it closes a connection is its own words, and belongs into no sentence of ours: `h2` shows
+/// it as bytes in quotes, behind the reason.
+fn without_farewell(mut text: String) -> String {
+    if let Some(at) = text.find(" (b\"") {
+        text.truncate(at);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_as_it_closes_is_not_repeated() {
+        for (text, want) in [
+            (
+                r#"connection error received: not a result of an error (b"ignore (b\"x\") this")"#,
+                "connection error received: not a result of an error",
+            ),
+            ("connection closed before message completed", "connection closed before message completed"),
+            ("invalid (code 1)", "invalid (code 1)"),
+        ] {
+            assert_eq!(without_farewell(text.to_owned()), want);
+        }
+    }
 }
