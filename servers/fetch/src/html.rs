@@ -704,21 +704,21 @@ mod tests {
     #[test]
     fn hostile_pages_end_soon_in_bounded_stack() {
         let pages = [
-            "<div>".repeat(50_000),
-            "<b>".repeat(50_000),
-            (0..5_000).map(|i| format!("<b a={i}>")).collect::<String>() + &"<p>x".repeat(5_000),
+            "<div>".repeat(8_000),
+            "<b>".repeat(8_000),
+            (0..1_500).map(|i| format!("<b a={i}>")).collect::<String>() + &"<p>x".repeat(1_500),
             "<table>".repeat(1_000),
-            "<ul><li>".repeat(50_000),
-            "<blockquote>".repeat(50_000) + "x",
-            "<a".repeat(50_000),
-            "<!--".repeat(20_000),
-            "<p>x</p>".repeat(12_000),
-            format!("<div {}>x", (0..3_000).map(|i| format!("a{i}=1 ")).collect::<String>()),
-            "&amp;".repeat(5_000),
-            "<svg>".repeat(20_000) + "<p>after",
-            "<template>".repeat(20_000),
+            "<ul><li>".repeat(8_000),
+            "<blockquote>".repeat(8_000) + "x",
+            "<a".repeat(8_000),
+            "<!--".repeat(8_000),
+            "<p>x</p>".repeat(3_000),
+            format!("<div {}>x", (0..2_500).map(|i| format!("a{i}=1 ")).collect::<String>()),
+            "&amp;".repeat(1_500),
+            "<svg>".repeat(8_000) + "<p>after",
+            "<template>".repeat(8_000),
             format!("{}<p>a, b, c, and so on.{}", "<div>".repeat(60), "</div>".repeat(60)).repeat(15),
-            format!("<p>a, b, <a href=x>{}", "<span>c, </span>".repeat(50)).repeat(100),
+            format!("<p>a, b, <a href=x>{}", "<span>c, </span>".repeat(50)).repeat(40),
         ];
         for html in pages {
             let beginning: String = html.chars().take(12).collect();
@@ -734,25 +734,25 @@ mod tests {
     /// Pages that cost more than their length says, each twice as long when `n` is.
     fn costly(n: usize) -> Vec<String> {
         vec![
-            format!("<ol>{}", "<li>a".repeat(300 * n)),
-            format!("<ol>{}", "<li>a<ol><li>b</ol>".repeat(100 * n)),
-            format!("{}{}", "<span>".repeat(400), "</x>".repeat(500 * n)),
-            format!("{}{}", "<span>".repeat(400), "<li></li>".repeat(100 * n)),
-            format!("{}{}", "<h1><div>".repeat(100), "word ".repeat(1_000 * n)),
-            format!("{}{}", "<pre>".repeat(200), "word\n".repeat(1_000 * n)),
-            format!("{}{}", "<ul><li>x".repeat(100), "<li>y".repeat(200 * n)),
-            format!("{}{}", "<blockquote>".repeat(100), "w<br>".repeat(200 * n)),
-            format!("<base href=/{}/>{}", "d".repeat(1_900), "<a href=x>l</a>".repeat(100 * n)),
-            format!("{}{}", "<a href=x><object>".repeat(100), "words ".repeat(500 * n)),
-            format!("<h2>x</h2>{}", "<p>x</p>".repeat(200 * n)),
-            sentences(50 * n),
+            format!("<ol>{}", "<li>a".repeat(150 * n)),
+            format!("<ol>{}", "<li>a<ol><li>b</ol>".repeat(50 * n)),
+            format!("{}{}", "<span>".repeat(400), "</x>".repeat(250 * n)),
+            format!("{}{}", "<span>".repeat(400), "<li></li>".repeat(50 * n)),
+            format!("{}{}", "<h1><div>".repeat(100), "word ".repeat(500 * n)),
+            format!("{}{}", "<pre>".repeat(200), "word\n".repeat(500 * n)),
+            format!("{}{}", "<ul><li>x".repeat(100), "<li>y".repeat(100 * n)),
+            format!("{}{}", "<blockquote>".repeat(100), "w<br>".repeat(100 * n)),
+            format!("<base href=/{}/>{}", "d".repeat(1_900), "<a href=x>l</a>".repeat(50 * n)),
+            format!("{}{}", "<a href=x><object>".repeat(100), "words ".repeat(250 * n)),
+            format!("<h2>x</h2>{}", "<p>x</p>".repeat(100 * n)),
+            sentences(25 * n),
         ]
     }
 
     #[test]
     fn pages_twice_as_long_cost_about_twice() {
         for form in [Form::Markdown, Form::Links] {
-            for (short, long) in costly(1).iter().zip(costly(2)) {
+            for (short, long) in costly(2).iter().zip(costly(4)) {
                 let cost = |html: &str| page_in(html, form, None, Work::late_after(usize::MAX)).1;
                 let (short, long, start) = (cost(short), cost(&long), long.chars().take(20).collect::<String>());
                 // What stands around the part that is repeated stays, which only makes the ratio smaller.
