@@ -2,10 +2,10 @@
 
 use crate::config::{Config, HostHeader};
 use crate::html::{self, Failed, Form};
-use crate::robots::{self, Robots};
-use crate::text::{self, Kind, Work};
+use crate::robots::{self, Refusal, Robots};
+use crate::text::{self, Kind, Packed, Work};
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
 use linchpin_kit::Fault;
 use std::borrow::Cow;
@@ -27,6 +27,8 @@ pub(crate) enum Who {
 /// A page as it came.
 #[derive(Debug)]
 pub(crate) struct Page {
+    /// What was asked for, as it is shown. Errors name this: where redirects led is the page's word.
+    pub(crate) asked: String,
     /// Where it was at last, without credentials.
     pub(crate) final_url: Url,
     pub(crate) status: u16,
@@ -104,13 +106,13 @@ impl Getter {
         let mut here = url.clone();
         for _ in 0..=HOPS_MAX {
             if who == Who::Model && !self.ignore_robots {
-                self.may_fetch(&here, by).await?;
+                self.may_fetch(&url, &here, by).await?;
             }
-            let failed = |e: &WebError| failed(&shown(&here), e);
+            let failed = |e: &WebError| failed(&url, &here, e);
             let headers = self.headers_for(&here, who);
             let answer = self.web.get_by(here.as_str(), headers, by).await.map_err(|e| failed(&e))?;
             match answer.next().map_err(|e| failed(&e))? {
-                Some(next) => here = parse(&next)?,
+                Some(next) => here = redirected(&url, &next)?,
                 None => return self.receive(&url, here, answer).await,
             }
         }
@@ -128,7 +130,16 @@ impl Getter {
                 _ => fault,
             });
         }
-        let body = answer.body.read_all(self.bytes_max).await.map_err(|e| failed(&shown(asked), &e))?;
+        let body = answer.body.read_all(self.bytes_max).await.map_err(|e| failed(asked, &here, &e))?;
+        let (codings, bytes_max) = (codings(&answer.parts.headers), self.bytes_max);
+        let body = match codings.is_empty() {
+            true => body,
+            // Some milliseconds for each, of which nobody else should know.
+            false => tokio::task::spawn_blocking(move || text::unpack(body, &codings, bytes_max, true))
+                .await
+                .unwrap_or(Err(Packed::Broken))
+                .map_err(|why| packed(&format!("Failed to fetch {}", shown(asked)), why))?,
+        };
         let text = |name| {
             answer.parts.headers.get(name).map(|v: &HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned())
         };
@@ -140,7 +151,7 @@ impl Getter {
         let _ = here.set_username("");
         let _ = here.set_password(None);
         let id = DOWNLOADS.fetch_add(1, Ordering::Relaxed);
-        Ok(Page { final_url: here, status, content_type, body, id, fleeting })
+        Ok(Page { asked: shown(asked), final_url: here, status, content_type, body, id, fleeting })
     }
 
     fn headers_for(&self, url: &Url, who: Who) -> HeaderMap {
@@ -158,8 +169,8 @@ impl Getter {
         headers
     }
 
-    /// Whether the site lets programs fetch this.
-    async fn may_fetch(&self, url: &Url, by: Instant) -> Result<(), Fault> {
+    /// Whether the site lets programs fetch this, where `asked` led to.
+    async fn may_fetch(&self, asked: &Url, url: &Url, by: Instant) -> Result<(), Fault> {
         let mut place = url.clone();
         place.set_path("/robots.txt");
         place.set_query(None);
@@ -168,40 +179,54 @@ impl Getter {
         let robots = match self.robots.get(&key, Instant::now()) {
             Some(robots) => robots,
             None => {
-                let (robots, bytes) = self.fetch_robots(url, place.clone(), by).await?;
+                let (robots, bytes) = self.fetch_robots(asked, place.clone(), by).await?;
                 let robots = Arc::new(robots);
                 self.robots.put(key, robots.clone(), bytes + 256, Instant::now());
                 robots
             }
         };
         let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        let Some(group) = robots.refuses(&self.tokens, &path) else { return Ok(()) };
+        let Some(refusal) = robots.refuses(&self.tokens, &path) else { return Ok(()) };
         let agent = self.agents[0].to_str().unwrap_or_default();
-        let group = if self.whole_robots { group.to_owned() } else { group.replace("</", "<\\/") };
+        // The words of a file and of a redirect are the site's, and this is no place for them, unless the published form is
+        // wanted.
+        let (place, url) = match self.whole_robots {
+            true => (shown(&place), shown(url)),
+            false => (place_shown(asked, &place), shown(asked)),
+        };
+        let why = match refusal {
+            Refusal::Whole(file) => format!("<robots>\n{file}\n</robots>"),
+            Refusal::Line(line) => format!("\nLine {line} of it says so."),
+            Refusal::TooMany => {
+                "\nIt has too many rules to hold so long an address against; it is taken as refused.".to_owned()
+            }
+        };
         Err(Fault::new(format!(
-            "The sites robots.txt ({}), specifies that autonomous fetching of this page is not allowed, \
-             <useragent>{agent}</useragent>\n<url>{}</url><robots>\n{group}\n</robots>",
-            shown(&place),
-            shown(url)
+            "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, \
+             <useragent>{agent}</useragent>\n<url>{url}</url>{why}"
         ))
         .hint(ASK_A_PERSON))
     }
 
-    async fn fetch_robots(&self, url: &Url, place: Url, by: Instant) -> Result<(Robots, usize), Fault> {
-        let trouble = |e: &WebError| match e.kind() {
-            WebErrorKind::Refused => failed(&shown(url), e),
-            _ => Fault::new(format!("Failed to fetch robots.txt {} due to a connection issue: {e}", shown(&place))),
+    async fn fetch_robots(&self, asked: &Url, place: Url, by: Instant) -> Result<(Robots, usize), Fault> {
+        let named = place_shown(asked, &place);
+        let trouble = |here: &Url, e: &WebError| match e.kind() {
+            WebErrorKind::Refused => failed(asked, here, e),
+            _ => {
+                let why = why(asked, here, e);
+                Fault::new(format!("Failed to fetch robots.txt {named} due to a connection issue: {why}"))
+            }
         };
-        let mut here = place.clone();
+        let mut here = place;
         for _ in 0..=ROBOTS_HOPS_MAX {
             let headers = self.headers_for(&here, Who::Model);
-            let answer = self.web.get_by(here.as_str(), headers, by).await.map_err(|e| trouble(&e))?;
-            if let Some(next) = answer.next().map_err(|e| trouble(&e))? {
-                here = parse(&next)?;
+            let answer = self.web.get_by(here.as_str(), headers, by).await.map_err(|e| trouble(&here, &e))?;
+            if let Some(next) = answer.next().map_err(|e| trouble(&here, &e))? {
+                here = redirected(asked, &next)?;
                 continue;
             }
             let status = answer.parts.status.as_u16();
-            let said = format!("When fetching robots.txt ({}), received status {status}", shown(&place));
+            let said = format!("When fetching robots.txt ({named}), received status {status}");
             return match status {
                 401 | 403 => Err(Fault::new(format!("{said} so assuming that autonomous fetching is not allowed"))
                     .hint(ASK_A_PERSON)),
@@ -209,26 +234,55 @@ impl Getter {
                 500.. => Err(Fault::new(format!("{said}: the site cannot say now what programs may fetch"))
                     .hint(format!("Try again in some minutes. {ASK_A_PERSON}"))),
                 _ => {
-                    let text = beginning(answer).await.map_err(|e| trouble(&e))?;
+                    let codings = codings(&answer.parts.headers);
+                    let bytes = beginning(answer).await.map_err(|e| trouble(&here, &e))?;
+                    let bytes = text::unpack(bytes, &codings, robots::BYTES_MAX, false)
+                        .map_err(|why| packed(&format!("Failed to fetch robots.txt {named}"), why))?;
+                    let text = String::from_utf8_lossy(&bytes);
                     Ok((Robots::parse(&text, self.whole_robots), text.len()))
                 }
             };
         }
-        Err(Fault::new(format!("Failed to fetch robots.txt {}: it redirects too often", shown(&place))))
+        Err(Fault::new(format!("Failed to fetch robots.txt {named}: it redirects too often")))
     }
 }
 
 /// As much of a robots.txt as counts.
-async fn beginning(mut answer: WebResponse) -> Result<String, WebError> {
+async fn beginning(mut answer: WebResponse) -> Result<Bytes, WebError> {
     let mut bytes = Vec::new();
     while bytes.len() < robots::BYTES_MAX {
         let Some(more) = answer.body.chunk().await? else { break };
         bytes.extend_from_slice(&more[..more.len().min(robots::BYTES_MAX - bytes.len())]);
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes.into())
 }
 
-/// Reads an address that was asked for, or one that a page redirected to.
+/// The codings that a body still has, in small letters: a single one in its usual spelling was undone on the way.
+fn codings(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let words = values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+fn packed(begin: &str, why: Packed) -> Fault {
+    let most = text::CODINGS_MAX;
+    match why {
+        Packed::Often => Fault::new(format!("{begin}: it is encoded more than {most} times")),
+        Packed::Unread => Fault::new(format!("{begin}: it is encoded several times, with br or zstd among them"))
+            .hint(format!("gzip and deflate are undone up to {most} times, br and zstd once and alone.")),
+        Packed::Broken => Fault::new(format!("{begin}: it is not encoded as its headers say")),
+        Packed::TooLong => Fault::new(format!("{begin}: decoded, it is longer than the limit"))
+            .hint("The operator can raise the limit with --max-bytes."),
+    }
+}
+
+/// Where a redirect leads. It is the page's word, so that no error repeats it.
+fn redirected(asked: &Url, next: &str) -> Result<Url, Fault> {
+    let no_page = |_| Fault::new(format!("Failed to fetch {}: it redirects to what is no address", shown(asked)));
+    parse(next).map_err(no_page)
+}
+
+/// Reads an address that was asked for.
 ///
 /// # Errors
 /// When it is none that can be fetched.
@@ -281,8 +335,33 @@ fn is_here(url: &Url) -> bool {
     }
 }
 
-fn failed(url: &str, error: &WebError) -> Fault {
-    match error.kind() {
+/// Why there is no answer from `here`, where `asked` led to: a name that only a redirect says is not repeated.
+fn why(asked: &Url, here: &Url, error: &WebError) -> String {
+    let text = error.to_string();
+    match here.host_str() {
+        Some(host) if asked.host_str() != Some(host) => {
+            let named = here.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+            let text = text.replacen(&named, ELSEWHERE, 1);
+            if text.contains(host) { format!("{ELSEWHERE} did not answer") } else { text }
+        }
+        _ => text,
+    }
+}
+
+const ELSEWHERE: &str = "the site it redirects to";
+
+/// A robots.txt as it is shown: by its address where its host was asked for.
+fn place_shown(asked: &Url, place: &Url) -> String {
+    if asked.host_str() == place.host_str() {
+        shown(place)
+    } else {
+        format!("of the site that {} redirects to", shown(asked))
+    }
+}
+
+fn failed(asked: &Url, here: &Url, error: &WebError) -> Fault {
+    let (url, kind, error) = (shown(asked), error.kind(), why(asked, here, error));
+    match kind {
         WebErrorKind::Refused => Fault::new(format!("Refused to fetch {url}: {error}")).hint(
             "Do not look for another way there: the operator decides what this server may reach \
              (--allow-private-ips, --allow-private-host, --allow-host, --deny-host, --proxy-trusts-dns).",
@@ -347,7 +426,7 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
         return Ok(if compat { rendered } else { harmless(rendered) });
     }
     if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
-        return Err(Fault::new(format!("{} is no HTML page but {content_type}", page.final_url))
+        return Err(Fault::new(format!("{} is no HTML page but {}", page.asked, text::type_shown(content_type)))
             .hint("selector, format=html and format=links work on HTML pages only; leave them out."));
     }
     if compat || want.raw {
@@ -385,7 +464,7 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) 
             .hint("Leave selector out to see the main content, or look at the page with format=html."),
         Failed::Complex => Fault::new("The page is too large or too deeply nested for that")
             .hint("Fetch it without selector and format for its bare text, or with raw=true."),
-        Failed::Late => Fault::new(format!("Failed to fetch {}: bringing it into form took too long", page.final_url))
+        Failed::Late => Fault::new(format!("Failed to fetch {}: bringing it into form took too long", page.asked))
             .hint("Fetch it with raw=true to see it as it is; the operator can raise the limit with --timeout."),
     })?;
     let text = match (converted.text.trim().is_empty(), want.form, &want.selector) {
@@ -398,22 +477,22 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) 
 }
 
 fn no_text(page: &Page) -> Fault {
-    let kind = if page.content_type.is_empty() { "no content type" } else { &page.content_type };
-    Fault::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.final_url, page.body.len()))
+    let kind = text::type_shown(&page.content_type);
+    Fault::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.asked, page.body.len()))
         .hint("Look for a page that describes it, or a text version.")
 }
 
 #[cfg(feature = "pdf")]
 fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, Fault> {
     let read = crate::pdf::read(&page.body, work).map_err(|why| {
-        Fault::new(format!("{} is a PDF document that {why}", page.final_url)).hint("Look for the same as a web page.")
+        Fault::new(format!("{} is a PDF document that {why}", page.asked)).hint("Look for the same as a web page.")
     })?;
     if read.text.trim().is_empty() && read.cut {
-        let fault = format!("{} is a PDF document without text in as much of it as could be read", page.final_url);
+        let fault = format!("{} is a PDF document without text in as much of it as could be read", page.asked);
         return Err(Fault::new(fault).hint("Look for the same as a web page."));
     }
     if read.text.trim().is_empty() {
-        return Err(Fault::new(format!("{} is a PDF document of {} pages without text", page.final_url, read.pages))
+        return Err(Fault::new(format!("{} is a PDF document of {} pages without text", page.asked, read.pages))
             .hint("Its pages may be pictures. Look for the same as a web page."));
     }
     let cut = if read.cut { "; it is longer than what could be read" } else { "" };

@@ -1,7 +1,7 @@
 //! robots.txt as RFC 9309 has it: groups for product tokens, the longest matching rule decides, `Allow` wins a tie. Beyond it
 //! we read what crawlers read: misspelled `Disallow`, and lines without a colon.
 //!
-//! Rejected: the crates for it, which are old and give no group to show; and asking for several tokens by asking twice.
+//! Rejected: the crates for it, which are old and do not say what refuses; and asking for several tokens by asking twice.
 
 /// What a robots.txt says.
 #[derive(Debug, Default)]
@@ -15,12 +15,22 @@ struct Group {
     /// Product tokens in small letters; `*` is everybody.
     agents: Vec<String>,
     rules: Vec<Rule>,
-    /// The lines of the group as they stand in the file.
-    shown: String,
+}
+
+/// What refuses an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal<'a> {
+    /// The file, for the published form.
+    Whole(&'a str),
+    /// The rule in this line, from 1.
+    Line(usize),
+    /// More rules than are compared.
+    TooMany,
 }
 
 #[derive(Debug)]
 struct Rule {
+    line: usize,
     allow: bool,
     pattern: String,
 }
@@ -29,18 +39,16 @@ struct Rule {
 pub(crate) const BYTES_MAX: usize = 500 << 10;
 const RULES_MAX: usize = 20_000;
 const PATTERN_BYTES_MAX: usize = 2_048;
-const SHOWN_BYTES_MAX: usize = 2_000;
 /// Bytes that are compared to find out about one address: many rules with `*`, for a long address, would keep everybody waiting.
 const COMPARED_BYTES_MAX: usize = 16 << 20;
-/// What is shown where that is not enough.
-const TOO_MANY: &str = "# There are too many rules to hold so long an address against; it is taken as refused.";
 
 impl Robots {
-    /// Reads a file; `whole` shows all of it where a group refuses, as the published server does.
+    /// Reads a file; `whole` shows all of it where it refuses, as the published server does.
     pub(crate) fn parse(text: &str, whole: bool) -> Self {
         let mut robots = Self { whole: whole.then(|| text.to_owned()), groups: Vec::new() };
         let (mut rules, mut naming) = (0, false);
-        for line in text.trim_start_matches('\u{feff}').split(['\n', '\r']) {
+        let lines = text.trim_start_matches('\u{feff}').split('\n').enumerate();
+        for (n, line) in lines.flat_map(|(n, line)| line.split('\r').map(move |line| (n + 1, line))) {
             let line = line.split('#').next().unwrap_or_default().trim();
             let Some((directive, value)) = split(line) else { continue };
             match directive {
@@ -51,17 +59,15 @@ impl Robots {
                     naming = true;
                     if let (Some(group), Some(token)) = (robots.groups.last_mut(), token(value)) {
                         group.agents.push(token);
-                        group.show(line);
                     }
                 }
                 Directive::Rule { allow } => {
                     naming = false;
                     // Rules before any group are nobody's; an empty one says nothing.
                     let Some(group) = robots.groups.last_mut() else { continue };
-                    group.show(line);
                     rules += 1;
                     if !value.is_empty() && value.len() <= PATTERN_BYTES_MAX && rules <= RULES_MAX {
-                        group.rules.push(Rule { allow, pattern: encoded(value, true) });
+                        group.rules.push(Rule { line: n, allow, pattern: encoded(value, true) });
                     }
                 }
                 // Other records belong to no group and end none.
@@ -71,11 +77,11 @@ impl Robots {
         robots
     }
 
-    /// Whether one who goes by these product tokens (in small letters) may not ask for this path and query; if so, the group
-    /// that says it.
+    /// Whether one who goes by these product tokens (in small letters) may not ask for this path and query; if so, what
+    /// says it.
     ///
     /// Who has several tokens is bound by what is said to each of them; `*` counts only where none is named.
-    pub(crate) fn refuses(&self, tokens: &[String], path: &str) -> Option<&str> {
+    pub(crate) fn refuses(&self, tokens: &[String], path: &str) -> Option<Refusal<'_>> {
         if path == "/robots.txt" {
             return None;
         }
@@ -86,38 +92,32 @@ impl Robots {
         bound_by.into_iter().find_map(|token| self.verdict(token, &path))
     }
 
-    /// The group that forbids, when the rules of all groups for this token do.
-    fn verdict(&self, token: &str, path: &str) -> Option<&str> {
-        let mut best: Option<(usize, bool, &Group)> = None;
+    /// The rule that forbids, when the rules of all groups for this token do.
+    fn verdict(&self, token: &str, path: &str) -> Option<Refusal<'_>> {
+        let whole = |refusal| self.whole.as_deref().map_or(refusal, Refusal::Whole);
+        let mut best: Option<(usize, bool, usize)> = None;
         let mut left = COMPARED_BYTES_MAX;
         for group in self.groups.iter().filter(|group| group.is_for(token)) {
             for rule in &group.rules {
-                let Some(rest) = left.checked_sub(rule.cost(path)) else { return Some(TOO_MANY) };
+                let Some(rest) = left.checked_sub(rule.cost(path)) else { return Some(whole(Refusal::TooMany)) };
                 left = rest;
                 if !rule.covers(path) {
                     continue;
                 }
                 let weight = (rule.pattern.len(), rule.allow);
                 if best.is_none_or(|(length, allow, _)| weight > (length, allow)) {
-                    best = Some((weight.0, weight.1, group));
+                    best = Some((weight.0, weight.1, rule.line));
                 }
             }
         }
-        let (_, _, group) = best.filter(|(_, allow, _)| !allow)?;
-        Some(self.whole.as_deref().unwrap_or_else(|| group.shown.trim_end()))
+        let (_, _, line) = best.filter(|(_, allow, _)| !allow)?;
+        Some(whole(Refusal::Line(line)))
     }
 }
 
 impl Group {
     fn is_for(&self, token: &str) -> bool {
         self.agents.iter().any(|agent| agent == token)
-    }
-
-    fn show(&mut self, line: &str) {
-        if self.shown.len() + line.len() < SHOWN_BYTES_MAX {
-            self.shown.push_str(line);
-            self.shown.push('\n');
-        }
     }
 }
 
@@ -301,11 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_group_that_refuses_is_shown() {
-        let file =
-            "User-agent: a\nDisallow: /secret-of-a\n\nUser-agent: *\nDisallow: /x # why\n\nUser-agent: b\nDisallow: /";
-        let robots = Robots::parse(file, false);
-        assert_eq!(robots.refuses(&tokens("me"), "/x"), Some("User-agent: *\nDisallow: /x"));
+    fn the_line_that_refuses_is_named() {
+        let file = "User-agent: a\nDisallow: /x\n\nUser-agent: *\r\nDisallow: /x # why\nAllow: /x/y\n\nUser-agent: b\nDisallow: /";
+        let refused = |whole, path| Robots::parse(file, whole).refuses(&tokens("me"), path).map(|r| format!("{r:?}"));
+        assert_eq!(refused(false, "/x").as_deref(), Some("Line(5)"));
+        assert_eq!(refused(false, "/x/y"), None);
+        assert_eq!(refused(true, "/x"), Some(format!("{:?}", Refusal::Whole(file))));
     }
 
     #[test]
@@ -317,13 +318,10 @@ mod tests {
         let robots = Robots::parse(&many, false);
         assert!(robots.groups.iter().map(|g| g.rules.len()).sum::<usize>() <= RULES_MAX);
         assert!(robots.refuses(&tokens("x"), "/x").is_some());
-        let wide = format!("User-agent: *\n{}", "Disallow: /yyyyyyyyyyyyyyyyyyyy\n".repeat(9_000));
-        let robots = Robots::parse(&(wide + "Disallow: /x\n"), false);
-        assert!(robots.refuses(&tokens("x"), "/x").is_some_and(|shown| shown.len() <= SHOWN_BYTES_MAX));
         // Twenty thousand rules for an address of 48 KiB are a gigabyte to compare: refused, and said so.
         let robots = Robots::parse(&format!("User-agent: *\n{}", "Disallow:*bc*d\n".repeat(20_000)), false);
         let long = format!("/{}", "b".repeat(48 << 10));
-        assert_eq!(robots.refuses(&tokens("x"), &long), Some(TOO_MANY));
+        assert_eq!(robots.refuses(&tokens("x"), &long), Some(Refusal::TooMany));
         assert_eq!(robots.refuses(&tokens("x"), &long[..100]), None);
     }
 }

@@ -1,8 +1,11 @@
 //! From bytes to text: what a body is, which characters it is made of, how JSON is laid out, and how much work all of it may be.
 
+use bytes::Bytes;
 use encoding_rs::Encoding;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::io::Read;
 use std::time::Instant;
 
 /// How much work a conversion may be: until when, and how many units in this part of it. A unit is about a byte that is looked
@@ -140,6 +143,20 @@ pub(crate) fn kind(body: &[u8], content_type: &str) -> Kind {
     }
 }
 
+/// A content type as errors show it: they are our words, of which a site must have no more than a type and a subtype.
+pub(crate) fn type_shown(content_type: &str) -> &str {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let token =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b));
+    match essence.split_once('/') {
+        Some((kind, subtype)) if token(kind) && token(subtype) && essence.len() <= TYPE_SHOWN_MAX => essence,
+        _ if content_type.trim().is_empty() => "no content type",
+        _ => "an odd content type",
+    }
+}
+
+const TYPE_SHOWN_MAX: usize = 60;
+
 fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
@@ -161,7 +178,8 @@ fn is_binary(body: &[u8], content_type: &str, essence: &str) -> bool {
     (media || packed.contains(&essence)) && std::str::from_utf8(body).is_err()
 }
 
-/// The encoding that a content type names.
+/// The encoding that a content type names, where the WHATWG's list has it: UTF-7, which hides what a page says, and the code
+/// pages of DOS have no place there, so that such pages are read as if nothing was named.
 fn declared(content_type: &str) -> Option<&'static Encoding> {
     let lower = content_type.to_ascii_lowercase();
     let at = lower.find("charset=")? + "charset=".len();
@@ -210,6 +228,62 @@ pub(crate) fn decode_published(body: &[u8], content_type: &str) -> (String, &'st
     let encoding = declared(content_type).unwrap_or(encoding_rs::UTF_8);
     let (text, _) = encoding.decode_without_bom_handling(body);
     (text.into_owned(), encoding.name())
+}
+
+/// Codings that are undone on one body; there is no honest page with more than two.
+pub(crate) const CODINGS_MAX: usize = 3;
+
+/// Why a body cannot be unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packed {
+    /// More often than codings are undone.
+    Often,
+    /// With a coding that is undone only where it is the only one.
+    Unread,
+    Broken,
+    TooLong,
+}
+
+/// Undoes the codings of a body, the last first; what comes out of each has at most `bytes_max` bytes. Of a body that was cut,
+/// or is not `whole`, what can be had is enough. Words that name no coding say nothing.
+///
+/// # Errors
+/// When that cannot be done.
+pub(crate) fn unpack(body: Bytes, codings: &[String], bytes_max: usize, whole: bool) -> Result<Bytes, Packed> {
+    let known = ["gzip", "x-gzip", "deflate", "br", "zstd"];
+    let codings: Vec<&str> = codings.iter().map(String::as_str).filter(|coding| known.contains(coding)).collect();
+    if codings.len() > CODINGS_MAX {
+        return Err(Packed::Often);
+    }
+    if codings.iter().any(|coding| ["br", "zstd"].contains(coding)) {
+        return Err(Packed::Unread);
+    }
+    let mut bytes = body;
+    for coding in codings.into_iter().rev() {
+        let input = &bytes[..];
+        // What is called deflate has the header of zlib, or none.
+        let zlib =
+            input.len() > 1 && input[0] & 15 == 8 && (usize::from(input[0]) * 256 + usize::from(input[1])) % 31 == 0;
+        let unpacked: Box<dyn Read> = match coding {
+            "deflate" if zlib => Box::new(ZlibDecoder::new(input)),
+            "deflate" => Box::new(DeflateDecoder::new(input)),
+            _ => Box::new(MultiGzDecoder::new(input)),
+        };
+        let mut out = Vec::new();
+        let read = unpacked.take((bytes_max as u64).saturating_add(1)).read_to_end(&mut out);
+        match read {
+            Err(_) if whole => return Err(Packed::Broken),
+            // Somebody named one coding too many.
+            Err(_) if out.is_empty() => continue,
+            _ => {}
+        }
+        if whole && out.len() > bytes_max {
+            return Err(Packed::TooLong);
+        }
+        out.truncate(bytes_max);
+        bytes = out.into();
+    }
+    Ok(bytes)
 }
 
 /// JSON with two blanks for each level; `None` when it is none, nested too deeply, or would grow beyond measure. Members keep

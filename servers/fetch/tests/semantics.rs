@@ -256,7 +256,7 @@ async fn robots_txt_decides_by_its_status() {
         match status {
             200 => {
                 let begin = format!(
-                    "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, <useragent>{agent}</useragent>\n<url>{}</url><robots>\n",
+                    "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, <useragent>{agent}</useragent>\n<url>{}</url>\nLine ",
                     site.url("/private/x")
                 );
                 assert!(error.starts_with(&begin), "{error}");
@@ -276,17 +276,101 @@ async fn robots_txt_decides_by_its_status() {
 }
 
 #[tokio::test]
-async fn a_refusal_shows_the_group_that_matters_and_nothing_else() {
+async fn a_refusal_names_the_line_and_repeats_nothing() {
     const FILE: &str = "# secret plans\nUser-agent: a\nDisallow: /plans\n\nUser-agent: *\nDisallow: /private/ # why\nDisallow: /</robots>\n";
     let (got, _) = robots(200, FILE, open()).await;
     let error = got.unwrap_err();
-    assert!(
-        error.contains("<robots>\nUser-agent: *\nDisallow: /private/\nDisallow: /<\\/robots>\n</robots>"),
-        "{error}"
-    );
-    assert!(!error.contains("plans"), "{error}");
+    assert!(error.contains("</url>\nLine 6 of it says so.\nHint: "), "{error}");
+    assert!(!error.contains("plans") && !error.contains("why") && !error.contains("<robots>"), "{error}");
     let (got, _) = robots(200, FILE, Config { compat: true, ..open() }).await;
-    assert!(got.unwrap_err().contains(&format!("<robots>\n{FILE}\n</robots>")), "the published form");
+    assert!(got.unwrap_err().contains(&format!("</url><robots>\n{FILE}\n</robots>")), "the published form");
+}
+
+/// A body in these codings, the first one first.
+fn encoded(codings: &[&str], body: &[u8]) -> Vec<u8> {
+    use flate2::{Compression, write};
+    codings.iter().fold(body.to_vec(), |body, coding| {
+        let (out, level) = (Vec::new(), Compression::best());
+        match *coding {
+            "gzip" => write::GzEncoder::new(out, level).pipe(&body, write::GzEncoder::finish),
+            "zlib" => write::ZlibEncoder::new(out, level).pipe(&body, write::ZlibEncoder::finish),
+            "raw" => write::DeflateEncoder::new(out, level).pipe(&body, write::DeflateEncoder::finish),
+            _ => body,
+        }
+    })
+}
+
+trait Pipe: std::io::Write + Sized {
+    fn pipe(mut self, body: &[u8], finish: impl FnOnce(Self) -> std::io::Result<Vec<u8>>) -> Vec<u8> {
+        self.write_all(body).unwrap();
+        finish(self).unwrap()
+    }
+}
+
+impl<T: std::io::Write> Pipe for T {}
+
+#[tokio::test]
+async fn bodies_that_are_encoded_more_than_once_are_decoded() {
+    let page = b"<p>words of the page</p>".to_vec();
+    let blanks = vec![b' '; 11 << 20];
+    for (header, codings, body, want) in [
+        ("gzip", &["gzip"][..], &page, Ok("words of the page")),
+        ("gzip, gzip", &["gzip", "gzip"], &page, Ok("words of the page")),
+        ("GZIP", &["gzip"], &page, Ok("words of the page")),
+        ("x-gzip", &["gzip"], &page, Ok("words of the page")),
+        ("deflate,gzip", &["zlib", "gzip"], &page, Ok("words of the page")),
+        ("deflate, deflate, gzip", &["raw", "zlib", "gzip"], &page, Ok("words of the page")),
+        ("identity, gzip", &["gzip"], &page, Ok("words of the page")),
+        ("utf-8", &[], &page, Ok("words of the page")),
+        ("gzip, gzip, gzip, gzip", &["gzip"; 4], &page, Err("it is encoded more than 3 times")),
+        ("br, gzip", &["gzip"], &page, Err("it is encoded several times, with br or zstd among them")),
+        ("gzip, gzip", &["gzip"], &page, Err("it is not encoded as its headers say")),
+        ("gzip, gzip", &["gzip", "gzip"], &blanks, Err("decoded, it is longer than the limit")),
+    ] {
+        let head = format!("{}content-encoding: {header}\r\n", typed("text/html"));
+        let url_body = encoded(codings, body);
+        let site = Site::of(vec![("/x", head, url_body)]).await;
+        for compat in [false, true] {
+            let got = Caller::of(Config { compat, ..open() }).await.get(&site.url("/x")).await;
+            match want {
+                Ok(want) => assert!(got.as_ref().is_ok_and(|(text, _)| text.ends_with(want)), "{header}: {got:?}"),
+                Err(want) => {
+                    let error = got.unwrap_err();
+                    assert_eq!(first(&error), format!("Failed to fetch {}: {want}", site.url("/x")), "{header}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_robots_txt_counts_however_often_it_is_encoded() {
+    let rules = b"User-agent: *\nDisallow: /no".to_vec();
+    for (header, codings, want) in [
+        ("gzip, gzip", &["gzip", "gzip"][..], "The sites robots.txt ("),
+        ("gzip, gzip", &["gzip"], "The sites robots.txt ("),
+        ("gzip, gzip, gzip, gzip", &["gzip"; 4], "Failed to fetch robots.txt "),
+        ("br, gzip", &["gzip"], "Failed to fetch robots.txt "),
+    ] {
+        let site = Site::of(vec![
+            ("/robots.txt", format!("content-encoding: {header}\r\n"), encoded(codings, &rules)),
+            ("/no", typed("text/html"), b"<p>read</p>".to_vec()),
+        ])
+        .await;
+        let caller = Caller::of(open()).await;
+        let error = caller.error(&site.url("/no")).await;
+        assert!(error.starts_with(want), "{header}: {error}");
+        assert_eq!(site.paths(), "/robots.txt", "{header}");
+    }
+}
+
+#[tokio::test]
+async fn utf_7_is_not_read() {
+    let site = Site::of(vec![("/x", typed("text/plain; charset=utf-7"), b"1 +ADw- 2".to_vec())]).await;
+    for compat in [false, true] {
+        let text = Caller::of(Config { compat, ..open() }).await.text(json!({"url": site.url("/x")})).await;
+        assert!(text.ends_with("1 +ADw- 2"), "{text}");
+    }
 }
 
 #[tokio::test]
@@ -326,8 +410,11 @@ async fn every_hop_asks_the_robots_txt_of_its_own_site() {
     .await;
     let caller = Caller::of(Config { cache_ttl_ms: 0, ..open() }).await;
     assert!(caller.get(&first.url("/to-open")).await.is_ok());
-    assert!(caller.error(&first.url("/to-closed")).await.contains(&second.url("/closed")));
-    assert!(caller.error(&first.url("/to-no")).await.contains(&first.url("/no")));
+    for (path, robots) in [("/to-closed", second.url("/robots.txt")), ("/to-no", first.url("/robots.txt"))] {
+        let error = caller.error(&first.url(path)).await;
+        assert!(error.starts_with(&format!("The sites robots.txt ({robots})")), "{error}");
+        assert!(error.contains(&format!("<url>{}</url>", first.url(path))), "{error}");
+    }
     assert_eq!(second.paths(), "/robots.txt /open /robots.txt");
     assert!(!first.paths().split(' ').any(|path| path == "/no"), "what is refused is not asked for");
 }

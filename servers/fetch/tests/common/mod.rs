@@ -74,7 +74,7 @@ impl Site {
 
     /// A site of pages: path, head and body. Everything else is 404, `/robots.txt` too.
     pub async fn of(pages: Vec<(&'static str, String, Vec<u8>)>) -> Site {
-        Site::new(move |seen| match pages.iter().find(|(path, ..)| *path == seen.path) {
+        Site::new(move |seen| match pages.iter().find(|(path, ..)| Some(*path) == seen.path.split('?').next()) {
             Some((_, head, body)) => Does::Answers(answer(200, head, body)),
             None => Does::Answers(answer(404, "", b"no")),
         })
