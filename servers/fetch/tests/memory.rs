@@ -178,7 +178,7 @@ async fn bodies_that_grow_when_they_are_unpacked() {
     let zlib = blanks(ZlibEncoder::new(Vec::new(), Compression::best()), 100).finish().expect("packed");
     measure(vec![
         case("gzip", "text/html", gzip, 16).packed("gzip"),
-        case("gzip twice", "text/html", twice, 32).packed("gzip, gzip"),
+        case("gzip twice", "text/html", twice, 20).packed("gzip, gzip"),
         case("deflate", "text/html", zlib, 16).packed("deflate"),
         case("br", "text/html", brotli, 40).packed("br"),
         case("zstd", "text/html", zstd(100), 32).packed("zstd"),
@@ -349,8 +349,8 @@ async fn documents() {
         (1, b"<</Type/Catalog/Pages 2 0 R>>".to_vec()),
         (2, format!("<</Kids[{kids}]/Resources<</Font[{}]>>>>", "0 ".repeat(200_000)).into_bytes()),
     ];
-    let numbers: String = (10..100_000).map(|n| format!("{n} 0 ")).collect();
-    let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "/a ".repeat(200_000));
+    let numbers: String = (10..40).map(|n| format!("{n} 0 ")).collect();
+    let body = format!("{numbers}<</Type/Page/Junk[{}]>>", "/a ".repeat(100_000));
     let same = stream(&format!("/Type/ObjStm/N 1/First {}{FLATE}", numbers.len()), &packed(body.as_bytes()));
     let kind = "application/pdf";
     measure(vec![
