@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How old a temporary file must be before it is taken for one that a killed process left.
@@ -161,19 +163,57 @@ pub(crate) fn back_up(path: &Path, count: u32, age: Duration) -> io::Result<()> 
     replace(&name(1), &bytes, None).map(|_| ()).map_err(|fault| io::Error::other(fault.to_string()))
 }
 
+/// How long whoever asked for a change waits for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Patience {
+    until: Instant,
+    gone: Arc<AtomicBool>,
+}
+
+/// Whoever waits: when it is dropped, nobody does any more.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Patience {
+    pub(crate) fn until(until: Instant) -> Self {
+        Self { until, gone: Arc::default() }
+    }
+
+    /// The patience of somebody who may leave.
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting(self.gone.clone())
+    }
+
+    /// # Errors
+    /// When nobody waits any more: the client cancelled the call, or is gone.
+    pub(crate) fn lasts(&self) -> Result<(), Fault> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Fault::new("The call was cancelled").hint("Nothing was changed."));
+        }
+        Ok(())
+    }
+}
+
 /// Takes the advisory lock of a file: an exclusive lock on a file beside it, which is never renamed or removed. Released
 /// when the answer is dropped, or the process ends in whatever way.
-pub(crate) fn lock(path: &Path, deadline: Instant) -> Result<File, Fault> {
+pub(crate) fn lock(path: &Path, patience: &Patience) -> Result<File, Fault> {
     let lock = beside(path, "lock");
     let fail = |error: &io::Error| io_fault("lock", &lock, error);
     loop {
         let file = options().read(true).write(true).create(true).open(&lock).map_err(|e| fail(&e))?;
         let mut pause = Duration::from_millis(1);
         loop {
+            patience.lasts()?;
             match fs4::FileExt::try_lock(&file) {
                 Ok(()) => break,
                 Err(fs4::TryLockError::Error(error)) => return Err(fail(&error)),
-                Err(fs4::TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(pause),
+                Err(fs4::TryLockError::WouldBlock) if Instant::now() < patience.until => std::thread::sleep(pause),
                 Err(fs4::TryLockError::WouldBlock) => return Err(busy("another program")),
             }
             pause = (pause * 2).min(Duration::from_millis(8));
@@ -273,11 +313,12 @@ mod tests {
     fn a_lock_excludes_others_and_waiting_for_it_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.jsonl");
-        let held = lock(&path, Instant::now()).unwrap();
-        let refused = lock(&path, Instant::now() + Duration::from_millis(30)).unwrap_err();
+        let held = lock(&path, &Patience::until(Instant::now())).unwrap();
+        let short = Patience::until(Instant::now() + Duration::from_millis(30));
+        let refused = lock(&path, &short).unwrap_err();
         assert!(refused.message().contains("another program"), "{refused}");
         drop(held);
-        lock(&path, Instant::now()).unwrap();
+        lock(&path, &Patience::until(Instant::now())).unwrap();
     }
 
     #[cfg(unix)]
@@ -285,11 +326,11 @@ mod tests {
     fn a_lock_file_that_was_removed_does_not_split_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.jsonl");
-        let first = lock(&path, Instant::now()).unwrap();
+        let first = lock(&path, &Patience::until(Instant::now())).unwrap();
         let waiting = std::thread::spawn({
             let path = path.clone();
             move || {
-                lock(&path, Instant::now() + Duration::from_secs(20))
+                lock(&path, &Patience::until(Instant::now() + Duration::from_secs(20)))
                     .map(|file| same_file(&file, &beside(&path, "lock")))
             }
         });
@@ -309,7 +350,7 @@ mod tests {
             std::os::unix::fs::symlink(&target, name).unwrap();
         }
         assert!(options().read(true).open(&link).is_err());
-        assert!(lock(&link, Instant::now()).is_err());
+        assert!(lock(&link, &Patience::until(Instant::now())).is_err());
         // Replacing replaces the link itself.
         replace(&link, b"new", None).unwrap();
         fs::remove_file(beside(&link, "bak.1")).unwrap();

@@ -12,6 +12,7 @@ use std::fmt;
 
 /// A thing that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entity {
     /// Its name, which identifies it.
@@ -24,6 +25,7 @@ pub(crate) struct Entity {
 
 /// A directed connection between two entities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Relation {
     /// The name of the entity it starts at.

@@ -312,6 +312,13 @@ pub(crate) struct Edit {
     pub(crate) undoes: Option<u64>,
 }
 
+/// What an undoing has put back so far: of what the file had twice, the second is no sign of a later change.
+#[derive(Debug, Default)]
+struct Back {
+    names: HashSet<String>,
+    relations: HashSet<Relation>,
+}
+
 impl Edit {
     pub(crate) fn add_entity(&mut self, record: Written<Entity>) {
         self.insert_entity(self.graph.entities.len(), record);
@@ -411,10 +418,11 @@ impl Edit {
     /// Undoes changes that were made earlier. `false` if what they made is not there any more as they made it; the edit is
     /// then of no use.
     pub(crate) fn undo(&mut self, changes: &[Change]) -> bool {
-        changes.iter().rev().all(|change| self.undo_one(change).is_some())
+        let mut back = Back::default();
+        changes.iter().rev().all(|change| self.undo_one(change, &mut back).is_some())
     }
 
-    fn undo_one(&mut self, change: &Change) -> Option<()> {
+    fn undo_one(&mut self, change: &Change, back: &mut Back) -> Option<()> {
         match change.kind {
             Kind::Entity => {
                 let before = change.before.as_deref().map(entity_of);
@@ -431,12 +439,14 @@ impl Edit {
                     }
                     (None, Some(before)) => {
                         let before = before?;
-                        if self.graph.has(&before.value.name) {
+                        let name = before.value.name.clone();
+                        if self.graph.has(&name) && !back.names.contains(&name) {
                             return None;
                         }
+                        back.names.insert(name);
                         self.insert_entity(change.at, before);
-                        if let Some(back) = self.changes.last_mut() {
-                            back.created.clone_from(&change.created);
+                        if let Some(inserted) = self.changes.last_mut() {
+                            inserted.created.clone_from(&change.created);
                         }
                     }
                     (None, None) => {}
@@ -450,9 +460,10 @@ impl Edit {
                 }
                 (None, Some(before)) => {
                     let before = relation_of(before)?;
-                    if self.graph.has_relation(&before.value) {
+                    if self.graph.has_relation(&before.value) && !back.relations.contains(&before.value) {
                         return None;
                     }
+                    back.relations.insert(before.value.clone());
                     self.insert_relation(change.at, before);
                 }
                 (None, None) => {}
@@ -668,6 +679,28 @@ mod tests {
             let all = lines.join("\n");
             prop_assert_eq!(foreign(&mut written.split('\n')), foreign(&mut all.strip_prefix('\u{feff}').unwrap_or(&all).split('\n')));
             prop_assert_eq!(text(&Graph::read(written.as_bytes())), written);
+        }
+    }
+
+    #[test]
+    fn what_was_there_twice_is_put_back_twice() {
+        let other = E.replace('N', "a").replace("[]", "[\"o\"]");
+        for twice in [e("a"), other] {
+            let file = [e("a"), twice, e("b"), R.to_owned(), R.to_owned()].join("\n");
+            let graph = Graph::read(file.as_bytes());
+            let mut edit = graph.edit();
+            edit.remove_entities(|e| e.value.name == "a");
+            edit.remove_relations(|_| true);
+            let mut back = edit.graph.edit();
+            assert!(back.undo(&edit.changes));
+            assert_eq!(text(&back.graph), file);
+            // The undoing can be undone, and what somebody else put there meanwhile still is in the way.
+            let mut again = back.graph.edit();
+            assert!(again.undo(&back.changes));
+            assert_eq!(text(&again.graph), text(&edit.graph));
+            let mut taken = edit.graph.edit();
+            taken.add_entity(plain("a"));
+            assert!(!taken.graph.edit().undo(&edit.changes));
         }
     }
 

@@ -171,6 +171,7 @@ const TIMES_LINES_SPARE: usize = 1_000;
 
 /// When an entity came and changed, as far as that is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct When {
     /// When it was created, UTC. Missing if that is not known.

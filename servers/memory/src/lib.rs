@@ -21,6 +21,7 @@ mod tools;
 pub use config::Config;
 pub use tools::SERVICE;
 
+use files::Patience;
 use graph::{Edit, Graph};
 use journal::Times;
 use linchpin::server::Handle;
@@ -71,8 +72,9 @@ impl Memory {
                     .hint("Leave out --import or --read-only."));
             }
             let other = store::read_foreign(&config::expanded(source)?, config.max_file_bytes)?;
-            let done =
-                store.change("import", Instant::now() + config.lock_wait, |edit| Ok(ops::import(edit, &other)))?;
+            let done = store.change("import", &Patience::until(Instant::now() + config.lock_wait), |edit| {
+                Ok(ops::import(edit, &other))
+            })?;
             warnings.extend(done.warnings);
             if done.changed {
                 warnings.push(format!("Imported from {}: {}.", source.display(), done.value));
@@ -124,7 +126,8 @@ impl Memory {
         .await
     }
 
-    /// Changes the graph, one change at a time. Once it has begun, the change is made to its end, whoever asked for it.
+    /// Changes the graph, one change at a time. If the answer is not waited for any more (the client cancelled the call) the
+    /// change is not made, unless the file is being replaced already; then it is made to its end.
     pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, Fault>
     where
         T: Send + 'static,
@@ -135,12 +138,13 @@ impl Memory {
                 .hint("The person running it can allow changes by leaving out --read-only."));
         }
         self.watch();
-        let deadline = Instant::now() + self.inner.config.lock_wait;
+        let patience = Patience::until(Instant::now() + self.inner.config.lock_wait);
+        let _waiting = patience.waiting();
         let turn = self.inner.turn.clone().lock_owned();
         let turn = tokio::time::timeout(self.inner.config.lock_wait, turn).await;
         let turn = turn.map_err(|_| files::busy("other calls"))?;
         self.blocking(move |inner| {
-            let done = inner.store.change(tool, deadline, |edit| work(inner, edit));
+            let done = inner.store.change(tool, &patience, |edit| work(inner, edit));
             drop(turn);
             if inner.store.news() || done.as_ref().is_ok_and(|done| done.changed) {
                 inner.tell();

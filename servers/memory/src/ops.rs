@@ -3,7 +3,7 @@
 use crate::format::{ENTITY_BYTES, Entity, Record, Relation, Written, first_of, fitting, indented, shown, written};
 use crate::graph::{Change, Edit, Graph, Item, Kind};
 use crate::journal::{self, Entry, Journal, Last, Times, When};
-use crate::search::{Hit, Query};
+use crate::search::{Hit, Place, Query, UNSURE, after_hits, mark, marks, relation_mark, start, unknown_cursor};
 use linchpin_kit::{Fault, Paging, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,7 @@ pub(crate) fn create_relations(edit: &mut Edit, relations: Vec<Relation>) -> Vec
 
 /// What to remember of one entity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewObservations {
     /// The entity's name.
@@ -80,6 +81,7 @@ pub(crate) struct NewObservations {
 
 /// What was new of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AddedObservations {
     /// The entity's name.
@@ -120,6 +122,7 @@ fn with_observations(entity: &Entity, contents: impl IntoIterator<Item = String>
 
 /// How many records are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct Deleted {
     /// Entities.
     pub(crate) entities: usize,
@@ -140,6 +143,7 @@ pub(crate) fn delete_entities(edit: &mut Edit, names: &[String]) -> Deleted {
 
 /// What to forget of one entity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Deletion {
     /// The entity's name.
@@ -216,6 +220,7 @@ pub(crate) fn import(edit: &mut Edit, other: &Graph) -> Imported {
 
 /// What became of entities that were merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct Merged {
     /// The entity that is left.
     pub(crate) entity: Entity,
@@ -270,6 +275,7 @@ pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Mer
 
 /// What was undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct Undone {
     /// The number of the change in the history.
     pub(crate) id: u64,
@@ -349,8 +355,17 @@ where
 {
     let Room { most, bytes_max, beside } = room;
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
-    let from = start(cursor)?;
+    let entity_key = |at: usize| entities.get(at).map(|item| mark(&item.borrow().value().name));
+    let relation_key = |at: usize| relations.get(at).map(|item| relation_mark(item.borrow().value()));
+    let from = start(cursor, entities, relations.len(), &entity_key, &relation_key)?;
     let (mut part, mut bytes, mut count) = (Part { first: from.entity, ..Part::default() }, 0_usize, 0_usize);
+    part.cut = from.unsure.then(|| UNSURE.to_owned());
+    let cut = |part: &mut Part, text: String| match &mut part.cut {
+        Some(said) => said.extend([" ", &text]),
+        none => *none = Some(text),
+    };
+    let entity_cursor = |at: usize| format!("e{}", Place::of(at, entity_key));
+    let relation_cursor = |at: usize| format!("r{}", Place::of(at, relation_key));
     let mut fits = |size: usize| {
         bytes = bytes.saturating_add(size);
         count += 1;
@@ -369,40 +384,45 @@ where
         };
         let size = size(&|| indented(&*entity, 2) + beside);
         if !fits(size) {
-            part.paging = Paging::more(format!("e{at}"));
+            part.paging = Paging::more(entity_cursor(at));
             return Ok(part);
         }
         if size > bytes_max {
             let (shorter, whole) = shorten(&entity, bytes_max.saturating_sub(beside));
             let next = skipped + whole.max(1);
-            part.cut = Some(format!(
+            let text = format!(
                 "An entity is too large for one answer: of its {all} observations these are {} from number {} on, a long one \
                  in part.",
                 shorter.observations.len(),
                 skipped + 1
-            ));
+            );
+            cut(&mut part, text);
             part.entities.push(shorter);
             part.paging = match next < all {
-                true => Paging::more(format!("e{at}.{next}")),
-                false if at + 1 < entities.len() => Paging::more(format!("e{}", at + 1)),
+                true => {
+                    let observed = Place::of(next, |at| item.value().observations.get(at).map(mark));
+                    Paging::more(format!("{}.{observed}", entity_cursor(at)))
+                }
+                false if at + 1 < entities.len() => Paging::more(entity_cursor(at + 1)),
                 false if relations.is_empty() => Paging { truncated: true, next_cursor: None },
-                false => Paging::more("r0"),
+                false => Paging::more(relation_cursor(0)),
             };
             return Ok(part);
         }
         if skipped > 0 {
-            part.cut = Some(format!("Of the first entity these are the observations from number {} on.", skipped + 1));
+            let text = format!("Of the first entity these are the observations from number {} on.", skipped + 1);
+            cut(&mut part, text);
         }
         part.entities.push(entity.into_owned());
     }
     for (at, item) in relations.iter().map(Borrow::borrow).enumerate().skip(from.relation) {
         let size = size(&|| indented(item.value(), 2));
         if !fits(size) {
-            part.paging = Paging::more(format!("r{at}"));
+            part.paging = Paging::more(relation_cursor(at));
             return Ok(part);
         }
         if size > bytes_max {
-            part.cut = Some("A relation is too large for one answer: its names are cut.".to_owned());
+            cut(&mut part, "A relation is too large for one answer: its names are cut.".to_owned());
             part.paging.truncated = true;
             part.relations.push(item.value().shortened(bytes_max));
         } else {
@@ -459,35 +479,6 @@ pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Op
     (values, Some(all))
 }
 
-/// Where a cursor points: at an entity, its observations from one on, and all relations behind, or at a relation.
-#[derive(Debug, Default)]
-struct Start {
-    entity: usize,
-    observation: usize,
-    relation: usize,
-}
-
-fn start(cursor: Option<&str>) -> Result<Start, Fault> {
-    let Some(cursor) = cursor else { return Ok(Start::default()) };
-    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
-    let place = match cursor.split_at_checked(1) {
-        Some(("e", at)) => {
-            let (entity, observation) = at.split_once('.').unwrap_or((at, "0"));
-            number(entity).zip(number(observation)).map(|(entity, observation)| Start {
-                entity,
-                observation,
-                relation: 0,
-            })
-        }
-        Some(("r", at)) => number(at).map(|relation| Start { entity: usize::MAX, relation, ..Start::default() }),
-        _ => None,
-    };
-    place.ok_or_else(|| {
-        Fault::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
-            .hint("Pass next_cursor of the answer before, or leave cursor out.")
-    })
-}
-
 /// The entity with as many observations as fit, and how many of them are whole.
 fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
     let name = fitting(&entity.name, bytes_max / 3);
@@ -500,6 +491,7 @@ fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
 
 /// An entity that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Found {
     /// Its name; open_nodes shows all of it.
@@ -519,6 +511,7 @@ pub(crate) struct Found {
 
 /// A page of what a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct FoundPage {
     /// How many entities have one of the words.
     pub(crate) total: usize,
@@ -544,8 +537,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
-/// Ranked search; without words but with a time, what was changed since, the newest first.
-pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) -> Result<FoundPage, Fault> {
+/// Ranked search; without words but with a time, what was changed since, the newest first. With it what is to be said when a
+/// change has moved what was found since the page before.
+pub(crate) fn search(
+    graph: &Graph,
+    times: Option<&Times>,
+    wanted: &Wanted<'_>,
+) -> Result<(FoundPage, Option<&'static str>), Fault> {
     let query = Query::of(wanted.text);
     let since = wanted.changed_since.map(since).transpose()?;
     let kind = wanted.entity_type.map(str::to_lowercase);
@@ -560,8 +558,12 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
         }
     };
     let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
-    let (page, mut paging) = Paging::of(&hits, wanted.cursor, wanted.most)?;
-    let start = wanted.cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
+    let key = |at: usize| hits.get(at).map(|hit| mark(&graph.entities()[hit.at].value().name));
+    let (start, moved) = match wanted.cursor {
+        None => (0, false),
+        Some(cursor) => after_hits(cursor, hits.len(), &key).ok_or_else(|| unknown_cursor(cursor))?,
+    };
+    let page = &hits[start..hits.len().min(start.saturating_add(wanted.most.max(1)))];
     let (mut results, mut bytes) = (Vec::new(), 0_usize);
     let bytes_max = if wanted.bytes_max == 0 { usize::MAX } else { wanted.bytes_max };
     for hit in page {
@@ -582,12 +584,16 @@ pub(crate) fn search(graph: &Graph, times: Option<&Times>, wanted: &Wanted<'_>) 
         };
         bytes = bytes.saturating_add(indented(&found, 2));
         if bytes > bytes_max && !results.is_empty() {
-            paging = Paging::more((start + results.len()).to_string());
             break;
         }
         results.push(found);
     }
-    Ok(FoundPage { total: hits.len(), results, undated, paging })
+    let end = start + results.len();
+    let paging = match end < hits.len() {
+        true => Paging::more(format!("{}.{:08x}", Place::of(end, key), marks(end, &key))),
+        false => Paging::whole(),
+    };
+    Ok((FoundPage { total: hits.len(), results, undated, paging }, moved.then_some(UNSURE)))
 }
 
 fn since(text: &str) -> Result<u64, Fault> {
@@ -618,6 +624,7 @@ fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bo
 
 /// One record of a change, as the history shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShownChange {
     /// `added`, `changed` or `removed`.
@@ -632,6 +639,7 @@ pub(crate) struct ShownChange {
 
 /// One change, as the history shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct ShownEntry {
     /// Its number, for memory_undo.
     pub(crate) id: u64,
@@ -652,6 +660,7 @@ pub(crate) struct ShownEntry {
 
 /// A page of the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct HistoryPage {
     /// The newest first.
     pub(crate) changes: Vec<ShownEntry>,
@@ -670,10 +679,7 @@ pub(crate) fn history(
 ) -> Result<(HistoryPage, Option<String>), Fault> {
     let before = match cursor {
         None => u64::MAX,
-        Some(cursor) => cursor.parse().map_err(|_| {
-            Fault::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
-                .hint("Pass next_cursor of the answer before, or leave cursor out.")
-        })?,
+        Some(cursor) => cursor.parse().map_err(|_| unknown_cursor(cursor))?,
     };
     let bytes_max = if room.bytes_max == 0 { usize::MAX } else { room.bytes_max };
     let undone = journal::undone(entries);

@@ -8,7 +8,7 @@
 //! file; appending could leave half a line behind, which the published server cannot read at all.
 
 use crate::config::{Config, may_become_memory};
-use crate::files::{self, Stamp, io_fault};
+use crate::files::{self, Patience, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
 use crate::journal::{Journal, Tail, Times, fingerprint};
 use linchpin_kit::Fault;
@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How old the newest backup must be before another one is made.
 const BACKUP_AGE: Duration = Duration::from_secs(24 * 3_600);
@@ -220,17 +220,18 @@ impl Store {
         ))
     }
 
-    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing.
+    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing, nor
+    /// when nobody waits any more before the file is replaced; from then on the change is made to its end.
     pub(crate) fn change<T>(
         &self,
         tool: &str,
-        deadline: Instant,
+        patience: &Patience,
         work: impl FnOnce(&mut Edit) -> Result<T, Fault>,
     ) -> Result<Done<T>, Fault> {
         if let Some(parent) = self.path.parent() {
             make_folder(parent).map_err(|error| io_fault("make the directory", parent, &error))?;
         }
-        let mut locked = files::lock(&self.path, deadline)?;
+        let mut locked = files::lock(&self.path, patience)?;
         let before = self.graph()?;
         let mut edit = before.edit();
         let value = work(&mut edit)?;
@@ -241,6 +242,7 @@ impl Store {
         let mut warnings = Vec::new();
         let bytes = graph.write();
         self.within_limits(&before, &graph, bytes.len())?;
+        patience.lasts()?;
         let old = fs::symlink_metadata(&self.path).ok().filter(|meta| meta.is_file());
         if self.backup > 0
             && old.as_ref().is_some_and(|meta| meta.len() > 0)
@@ -253,6 +255,7 @@ impl Store {
         }
         // Held until the times are written too, so that no reader here sees the change without its time.
         let mut times = self.times_to_change();
+        patience.lasts()?;
         let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
         if !flushed {
             warnings.push(
@@ -357,15 +360,20 @@ pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, Fault> 
 mod tests {
     use super::*;
     use crate::ops;
+    use std::time::Instant;
 
     fn store(file: PathBuf) -> Store {
         Store::open(&Config { file: Some(file), ..Config::default() }).unwrap().0
     }
 
+    fn patience() -> Patience {
+        Patience::until(Instant::now() + Duration::from_secs(20))
+    }
+
     fn create(store: &Store, name: &str) -> Arc<Graph> {
         let entity = crate::format::Entity { name: name.into(), entity_type: "t".into(), observations: Vec::new() };
         let work = |edit: &mut Edit| Ok(ops::create_entities(edit, vec![entity]));
-        store.change("test", Instant::now() + Duration::from_secs(20), work).unwrap().graph
+        store.change("test", &patience(), work).unwrap().graph
     }
 
     #[test]
@@ -388,12 +396,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path().join("m.jsonl"));
         let before = create(&store, "a");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let failed = store.change("test", deadline, |edit| {
+        let failed = store.change("test", &patience(), |edit| {
             edit.remove_entities(|_| true);
             Err::<(), _>(Fault::new("no"))
         });
         assert!(failed.is_err() && Arc::ptr_eq(&before, &store.graph().unwrap()));
+        assert_eq!(store.journal.read().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_change_that_nobody_waits_for_any_more_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path().join("m.jsonl"));
+        let before = create(&store, "a");
+        let patience = patience();
+        let waiting = patience.waiting();
+        // Whoever asked leaves while the next graph is being made.
+        let failed = store.change("test", &patience, |edit| {
+            drop(waiting);
+            Ok(edit.remove_entities(|_| true))
+        });
+        assert!(failed.unwrap_err().message().contains("cancelled"));
+        assert!(Arc::ptr_eq(&before, &store.graph().unwrap()));
         assert_eq!(store.journal.read().unwrap().len(), 1);
     }
 }

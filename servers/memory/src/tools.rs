@@ -323,6 +323,7 @@ struct Page {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct Dated {
     /// The entity.
     #[serde(flatten)]
@@ -565,9 +566,11 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fau
                 most: args.limit.unwrap_or(PAGE_HITS),
                 bytes_max: inner.config.max_result_bytes,
             };
-            let page = ops::search(graph, times, &wanted)?;
-            let notice = page.paging.notice();
-            let warnings = within(graph.warnings(), wanted.bytes_max);
+            let (page, moved) = ops::search(graph, times, &wanted)?;
+            let notice = notice(moved, page.paging.notice());
+            let mut warnings: Warnings = moved.map(str::to_owned).into_iter().collect();
+            warnings.extend(graph.warnings());
+            let warnings = within(warnings, wanted.bytes_max);
             Ok(Shown::json(FoundAnswer { page, warnings }, Told::Outside)?.notice(notice))
         })
         .await

@@ -182,6 +182,24 @@ async fn a_lock_that_is_never_released_ends_in_a_clear_error_and_reads_go_on() {
     assert_eq!(w.names().await, ["a", "b"]);
 }
 
+#[tokio::test]
+async fn a_change_that_is_cancelled_while_it_waits_for_the_lock_is_not_made() {
+    let w = World::with(e_line("a", &[]), |_| {}).await;
+    let lock = fs::File::options().create(true).truncate(false).write(true).open(w.beside("lock")).unwrap();
+    fs4::FileExt::lock(&lock).unwrap();
+    // Dropping a call is how a client cancels it.
+    let call = w.client.call("delete_entities", json!({ "entityNames": ["a"] }));
+    assert!(tokio::time::timeout(Duration::from_millis(200), call).await.is_err(), "it waits");
+    // Answered behind the cancellation, which was sent before.
+    assert_eq!(w.names().await, ["a"]);
+    drop(lock);
+    // Waits its turn behind whatever is left of the other change.
+    w.create(&["b"]).await;
+    assert_eq!(w.names().await, ["a", "b"]);
+    let history = w.value("memory_history", json!({})).await;
+    assert_eq!(history["changes"].as_array().unwrap().len(), 1, "{history}");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn files_are_for_this_user_only_and_keep_the_mode_they_have() {

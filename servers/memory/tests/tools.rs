@@ -322,6 +322,78 @@ async fn pages_join_to_the_whole_graph() {
 }
 
 #[tokio::test]
+async fn no_schema_refers_to_a_definition() {
+    // Some providers of models refuse `$ref`; the published server has none either.
+    let w = World::new().await;
+    for tool in w.client.tools().await.unwrap().iter() {
+        let output = tool.output_schema.as_ref().map_or("", |schema| schema.get());
+        for schema in [tool.input_schema.get(), output] {
+            assert!(!schema.contains("$ref") && !schema.contains("$defs"), "{}: {schema}", tool.name);
+        }
+    }
+}
+
+/// The names on a page, and what it says of changes.
+fn names_and_warnings(page: &Value) -> (Vec<String>, String) {
+    let list = page["entities"].as_array().or(page["results"].as_array()).unwrap();
+    let names = list.iter().map(|entity| entity["name"].as_str().unwrap().to_owned()).collect();
+    (names, page["warnings"].to_string())
+}
+
+#[tokio::test]
+async fn pages_go_on_where_they_ended_when_records_before_went_or_came() {
+    let w = World::new().await;
+    let names: Vec<String> = (0..12).map(|n| format!("n{n}")).collect();
+    w.create(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let page = |cursor: Value| w.value("memory_read_page", json!({ "limit": 4, "cursor": cursor }));
+    let delete = |names: Value| w.call("delete_entities", json!({ "entityNames": names }));
+    let first = page(json!(null)).await;
+    // What was shown long ago.
+    delete(json!(["n0", "n1"])).await;
+    let second = page(first["next_cursor"].clone()).await;
+    assert_eq!(names_and_warnings(&second).0, names[4..8]);
+    // It comes back.
+    w.call("memory_undo", json!({})).await;
+    let again = page(first["next_cursor"].clone()).await;
+    assert_eq!(names_and_warnings(&again).0, names[4..8]);
+    assert!(again["warnings"].is_null(), "{again}");
+    // What was shown last, and with it what was to come next.
+    delete(json!(["n3"])).await;
+    assert_eq!(names_and_warnings(&page(first["next_cursor"].clone()).await).0, names[4..8]);
+    w.call("memory_undo", json!({})).await;
+    delete(json!(["n4", "n5"])).await;
+    assert_eq!(names_and_warnings(&page(first["next_cursor"].clone()).await).0, names[6..10]);
+    // Neither is there any more: that is said.
+    delete(json!(["n3"])).await;
+    let (_, warnings) = names_and_warnings(&page(first["next_cursor"].clone()).await);
+    assert!(warnings.contains("The memory was changed since the answer before"), "{warnings}");
+    // Relations too.
+    let relations: Vec<Value> = (0..6).map(|n| relation(&format!("m{n}"), "n6")).collect();
+    w.call("create_relations", json!({ "relations": relations })).await;
+    let some = w.value("memory_read_page", json!({ "limit": 4, "cursor": "r0" })).await;
+    w.call("delete_relations", json!({ "relations": relations[..2] })).await;
+    let rest = page(some["next_cursor"].clone()).await;
+    assert_eq!(rest["relations"], json!(relations[4..]));
+}
+
+#[tokio::test]
+async fn a_search_goes_on_behind_what_it_showed_and_says_when_the_memory_changed() {
+    let w = World::new().await;
+    let names: Vec<String> = (0..9).map(|n| format!("n{n}")).collect();
+    let entities: Vec<Value> = names.iter().map(|name| entity(name, &["engine"])).collect();
+    w.call("create_entities", json!({ "entities": entities })).await;
+    let search = |cursor: Value| w.value("memory_search", json!({ "query": "engine", "limit": 3, "cursor": cursor }));
+    let first = search(json!(null)).await;
+    assert_eq!(names_and_warnings(&first).0, names[..3]);
+    let second = search(first["next_cursor"].clone()).await;
+    assert_eq!(names_and_warnings(&second), (names[3..6].to_vec(), "null".to_owned()));
+    w.call("delete_entities", json!({ "entityNames": ["n0", "n1"] })).await;
+    let (seen, warnings) = names_and_warnings(&search(first["next_cursor"].clone()).await);
+    assert_eq!(seen, names[3..6]);
+    assert!(warnings.contains("The memory was changed since the answer before"), "{warnings}");
+}
+
+#[tokio::test]
 async fn long_answers_are_cut_at_records_and_say_how_to_go_on() {
     let long = "x".repeat(400);
     let entities: Vec<Value> = (0..1_000).map(|n| entity(&format!("n{n}"), &[&long])).collect();
@@ -554,6 +626,20 @@ async fn undoing_never_overwrites_what_came_later() {
     w.create(&["a"]).await;
     assert!(w.error("memory_undo", json!({ "id": 3 })).await.contains("cannot be undone"));
     assert_eq!(w.file(), e_line("a", &[]));
+}
+
+#[tokio::test]
+async fn what_was_there_twice_comes_back_twice() {
+    let other = e_line("a", &["o"]);
+    let file = [&*e_line("a", &[]), &other, &e_line("b", &[]), &r_line("a", "b"), &r_line("a", "b")].join("\n");
+    let w = World::with(&file, |_| {}).await;
+    w.call("delete_entities", json!({ "entityNames": ["a"] })).await;
+    assert_eq!(w.file(), e_line("b", &[]));
+    w.call("memory_undo", json!({})).await;
+    assert_eq!(w.file(), file);
+    w.call("delete_relations", json!({ "relations": [relation("a", "b")] })).await;
+    w.call("memory_undo", json!({})).await;
+    assert_eq!(w.file(), file);
 }
 
 #[tokio::test]
