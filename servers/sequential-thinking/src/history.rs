@@ -9,6 +9,7 @@ use std::mem::size_of;
 
 /// A thought as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub struct Thought {
     /// The number its writer gave it; several thoughts may have the same.
@@ -70,7 +71,7 @@ impl History {
             self.bytes += size_of::<String>() + branch.len();
             self.branches.push_back(branch.clone());
         }
-        while self.branches.len() > limits.branches_max.max(1) {
+        while self.branches.len() > limits.branches_max {
             let oldest = self.branches.pop_front().unwrap_or_default();
             self.bytes -= size_of::<String>() + oldest.len();
             self.branches_dropped = true;
@@ -88,7 +89,7 @@ impl History {
         self.bytes += thought.bytes();
         self.kept.push_back(thought);
         // One history alone never takes more than all may take together.
-        while self.kept.len() > limits.thoughts_max.max(1) || self.bytes > limits.bytes_max && self.kept.len() > 1 {
+        while self.kept.len() > limits.thoughts_max || self.bytes > limits.bytes_max && self.kept.len() > 1 {
             let oldest = self.kept.pop_front();
             self.bytes -= oldest.as_ref().map_or(0, Thought::bytes);
             self.dropped += 1;

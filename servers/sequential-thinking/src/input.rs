@@ -89,6 +89,37 @@ impl ThinkArgs {
     }
 }
 
+/// The arguments that are numbers, and whether each must be there.
+const NUMBERS: [(&str, bool); 4] =
+    [("thoughtNumber", true), ("totalThoughts", true), ("revisesThought", false), ("branchFromThought", false)];
+/// The same of those that are true or false.
+const SWITCHES: [(&str, bool); 3] = [("nextThoughtNeeded", true), ("isRevision", false), ("needsMoreThoughts", false)];
+
+/// The arguments with every number as one: the schema says `integer` and its bounds, as the published does, and a text that is
+/// a number is taken all the same. `None` when there is nothing to change.
+///
+/// # Errors
+/// When one of them is no number, or another is neither true nor false: in words that are shorter than those of the schema.
+pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, Fault> {
+    // What is no object is explained by whoever reads it next.
+    let Ok(mut arguments) = serde_json::from_str::<serde_json::Map<String, Value>>(arguments) else { return Ok(None) };
+    let mut changed = false;
+    for (name, required) in NUMBERS {
+        let Some(value) = arguments.get_mut(name).filter(|value| required || !value.is_null()) else { continue };
+        let number = Number(value.clone()).read(name)?;
+        if value.as_u64() != Some(number) {
+            *value = number.into();
+            changed = true;
+        }
+    }
+    for (name, required) in SWITCHES {
+        if let Some(value) = arguments.get(name).filter(|value| required || !value.is_null()) {
+            Switch(value.clone()).read(name)?;
+        }
+    }
+    Ok(changed.then(|| Value::Object(arguments).to_string()))
+}
+
 /// What the tools of our own take.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -172,7 +203,7 @@ impl JsonSchema for Number {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer" })
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": NUMBER_MAX })
     }
 }
 

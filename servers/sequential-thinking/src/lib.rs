@@ -17,7 +17,8 @@ pub use history::Thought;
 pub use log::ThoughtLog;
 pub use tools::{Exported, Noted, Reset};
 
-use linchpin::Server;
+use linchpin::server::{Call, Next};
+use linchpin::{Reply, Server};
 use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Vars};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,7 @@ const EXPORT: ToolSpec = ToolSpec::reads(
 /// Everything this server has, the published tool first.
 pub const SERVICE: Service = Service { name: "sequentialthinking", tools: &[SEQUENTIALTHINKING, RESET, EXPORT] };
 
-/// How much a client can make the server keep. A limit of 0 counts as 1.
+/// How much a client can make the server keep. A limit of 0 is refused when the server is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Thoughts kept of one history; of more, the oldest are dropped, and still counted (`--max-thoughts`). Default 1,000.
@@ -82,6 +83,24 @@ impl Default for Limits {
             ttl: Duration::from_secs(3_600),
             histories_max: 1_000,
             bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses what cannot work: with a limit of 0 nothing could be kept, or asked.
+    fn check(&self) -> Result<(), Fault> {
+        let none = [
+            ("--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", self.thoughts_max == 0),
+            ("--max-thought-bytes or MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES", self.thought_bytes_max == 0),
+            ("--max-branches or MCP_SEQUENTIAL_THINKING_MAX_BRANCHES", self.branches_max == 0),
+            ("--ttl or MCP_SEQUENTIAL_THINKING_TTL", self.ttl.is_zero()),
+            ("histories_max", self.histories_max == 0),
+            ("bytes_max", self.bytes_max == 0),
+        ];
+        match none.iter().find(|(_, none)| *none) {
+            Some((name, _)) => Err(Fault::new(format!("{name} is out of range: 0")).hint("Use 1 or more.")),
+            None => Ok(()),
         }
     }
 }
@@ -146,8 +165,9 @@ impl SequentialThinking {
     /// Opens it. There are no warnings today.
     ///
     /// # Errors
-    /// When the choice of tools names one that does not exist.
+    /// When a limit is 0, or the choice of tools names one that does not exist.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+        config.limits.check()?;
         // What nobody can ask for is not kept: without the export, a thought is only counted.
         let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
         let store = Store::new(config.limits, keeps_text);
@@ -162,12 +182,22 @@ impl SequentialThinking {
         let config = self.config.clone();
         let server = Toolbox::open(server.state(self), &SERVICE, &config.tools)?
             .instructions(INSTRUCTIONS)
-            .tool(&SEQUENTIALTHINKING, Self::think)
+            .tool_as(&SEQUENTIALTHINKING, |tool| tool.layer(plain_numbers), Self::think)
             .tool(&RESET, Self::reset)
             .tool(&EXPORT, Self::export)
             .close();
         Ok(server)
     }
+}
+
+/// Before arguments are held against the schema: texts that are numbers become numbers.
+async fn plain_numbers(mut call: Call, next: Next) -> Reply {
+    match input::with_plain_numbers(&call.arguments()) {
+        Ok(None) => {}
+        Ok(Some(arguments)) => call.set_arguments(arguments),
+        Err(fault) => return call.refuse(&fault.to_string()),
+    }
+    next.run(call).await
 }
 
 /// What models are told.

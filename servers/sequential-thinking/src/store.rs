@@ -229,7 +229,7 @@ impl All {
     /// Drops the histories that were not used for longest until the limits hold again: those that are nobody's first, and
     /// never the one in use.
     fn make_room(&mut self, limits: &Limits, in_use: &str) {
-        while self.histories.len() > limits.histories_max.max(1) || self.bytes > limits.bytes_max {
+        while self.histories.len() > limits.histories_max || self.bytes > limits.bytes_max {
             let others = || self.order.values().filter(|handle| *handle != in_use);
             let owned = |handle: &String| self.histories.get(handle).is_some_and(|entry| entry.owned);
             let Some(oldest) = others().find(|handle| !owned(handle)).or_else(|| others().next()).cloned() else {

@@ -64,7 +64,7 @@ pub struct Exported {
 impl SequentialThinking {
     pub(crate) async fn think(&self, cx: &Cx, args: ThinkArgs) -> Result<Shown<Noted>, Fault> {
         let handle = args.session_id.clone();
-        let step = args.understood(self.config.limits.thought_bytes_max.max(1))?;
+        let step = args.understood(self.config.limits.thought_bytes_max)?;
         let (session_id, standing) = self.store.think(self.caller(cx, handle.as_deref()), &step)?;
         self.config.log.show(&step);
         let noted = Noted {

@@ -52,6 +52,42 @@ async fn the_schema_is_the_published_one_with_a_handle() {
         ("sessionId", &text),
     ];
     assert_eq!(types, expected);
+    for number in ["thoughtNumber", "totalThoughts", "revisesThought", "branchFromThought"] {
+        let property = &schema["properties"][number];
+        assert_eq!(
+            (&property["minimum"], &property["maximum"]),
+            (&json!(1), &json!(9_007_199_254_740_991_u64)),
+            "{number}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_schema_refers_to_a_definition() {
+    // Some providers of models refuse `$ref`.
+    let caller = Caller::of(with_all_tools()).await;
+    for tool in caller.0.tools().await.unwrap().iter() {
+        let output = tool.output_schema.as_ref().map_or("", |schema| schema.get());
+        for schema in [tool.input_schema.get(), output] {
+            assert!(!schema.contains("$ref") && !schema.contains("$defs"), "{}: {schema}", tool.name);
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused_by_its_names() {
+    let limits = Limits::default();
+    for (limits, said) in [
+        (Limits { thoughts_max: 0, ..limits }, "--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS"),
+        (Limits { thought_bytes_max: 0, ..limits }, "--max-thought-bytes or MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES"),
+        (Limits { branches_max: 0, ..limits }, "--max-branches or MCP_SEQUENTIAL_THINKING_MAX_BRANCHES"),
+        (Limits { ttl: Duration::ZERO, ..limits }, "--ttl or MCP_SEQUENTIAL_THINKING_TTL"),
+        (Limits { histories_max: 0, ..limits }, "histories_max"),
+        (Limits { bytes_max: 0, ..limits }, "bytes_max"),
+    ] {
+        let fault = SequentialThinking::open(Config { limits, ..Config::default() }).unwrap_err();
+        assert_eq!(fault.to_string(), format!("{said} is out of range: 0\nHint: Use 1 or more."));
+    }
 }
 
 #[tokio::test]
@@ -336,7 +372,7 @@ async fn on_a_pipe_the_process_has_one_history_and_each_session_its_own() {
 
 #[tokio::test]
 async fn an_expired_handle_is_unknown() {
-    let limits = Limits { ttl: Duration::ZERO, ..Limits::default() };
+    let limits = Limits { ttl: Duration::from_nanos(1), ..Limits::default() };
     let caller = Caller::speaking(Config { limits, one_client: false, ..Config::default() }, MODERN).await;
     let value = caller.think(1, json!({})).await;
     let error = caller.error("sequentialthinking", thought(2, json!({ "sessionId": value["sessionId"] }))).await;

@@ -4,7 +4,8 @@
 //! - Answers have `sessionId`, and `truncated` and `warnings` where there is something to say.
 //! - `branches` are in the order they began. Theirs are in the order of the properties of an object: whole numbers first.
 //! - Branches named `__proto__`, `constructor` or `toString` are recorded. Theirs fails, or loses them.
-//! - `true` and `null` are no numbers. Theirs reads `true` as 1.
+//! - `true`, `null`, `"0x10"` and `["3"]` are no numbers. Theirs reads them as JavaScript's `Number` does: `true` as 1, `"0x10"` as
+//!   16, `["3"]` as 3.
 //! - Arguments that are wrong are explained in our words; theirs names a validation library.
 //! - The tool is not called read-only and idempotent: each call adds a thought.
 //! - Thoughts are shown on standard error only with `--log-thoughts` (theirs: unless `DISABLE_THOUGHT_LOGGING=true`), without
@@ -115,8 +116,10 @@ async fn the_differences_are_still_differences() {
         assert!(!listed(ask(&theirs, branch(name)).await), "{name}");
         assert!(listed(ask(&ours.0, branch(name)).await), "{name}");
     }
-    let wrong = common::thought(1, json!({ "thoughtNumber": true }));
-    assert!(ask(&theirs, wrong.clone()).await.is_some() && ask(&ours.0, wrong).await.is_none());
+    for wrong in [json!(true), json!("0x10"), json!("0b11"), json!(["3"]), json!([3])] {
+        let wrong = common::thought(1, json!({ "thoughtNumber": wrong }));
+        assert!(ask(&theirs, wrong.clone()).await.is_some() && ask(&ours.0, wrong.clone()).await.is_none(), "{wrong}");
+    }
 }
 
 #[tokio::test]
@@ -130,6 +133,8 @@ async fn the_lists_have_the_same_arguments() {
     let (their, our) = (schema(theirs[0].input_schema.get()), schema(ours[0].input_schema.get()));
     assert_eq!(their["required"], our["required"]);
     for (name, property) in their["properties"].as_object().unwrap() {
-        assert_eq!(property["type"], our["properties"][name]["type"], "{name}");
+        for rule in ["type", "minimum", "maximum"] {
+            assert_eq!(property[rule], our["properties"][name][rule], "{name} {rule}");
+        }
     }
 }
