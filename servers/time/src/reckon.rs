@@ -40,6 +40,7 @@ pub struct AddArgs {
 
 /// What `time_add` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Added {
     /// The time started from.
     pub start: TimeResult,
@@ -72,6 +73,7 @@ pub struct DiffArgs {
 
 /// What `time_diff` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Between {
     /// The first time.
     pub start: TimeResult,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A moment as a wall clock in a zone shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct TimeResult {
     /// The zone's IANA name.
     pub timezone: String,
@@ -26,6 +27,7 @@ pub struct TimeResult {
 
 /// A time in two zones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct TimeConversion {
     /// In the source zone.
     pub source: TimeResult,

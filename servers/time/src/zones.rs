@@ -6,17 +6,22 @@
 use crate::Tzdb;
 use jiff::Timestamp;
 use jiff::tz::{Dst, Offset, TimeZone, TimeZoneDatabase};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 /// Where systems keep compiled zones.
 const DIRECTORIES: [&str; 4] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
 /// How long a zone is used before its file is looked at again, as the system's database may be updated meanwhile.
 const FRESH: Duration = Duration::from_secs(300);
+/// Bytes of a zone's file; the largest there are have some 4 KB.
+const ZONE_BYTES_MAX: u64 = 1 << 20;
+/// Entries of a directory of zones that are looked at, and how deep; systems have some 600 (with all copies 1,800), and three.
+const ENTRIES_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 4;
 /// Characters of a caller's text that an error repeats, and that a search for near names looks at.
 const REPEATED_CHARS_MAX: usize = 100;
 /// Near names that an error suggests.
@@ -39,9 +44,17 @@ pub(crate) struct Zones {
     loaded: RwLock<HashMap<String, (Zone, Instant)>>,
 }
 
+/// A directory of compiled zones. Its files are read here and not by the library of the calendar, which opens whatever has a
+/// name there and reads it to its end: a pipe would be waited for, and a file of gigabytes read whole.
 struct System {
     dir: PathBuf,
-    database: TimeZoneDatabase,
+    listed: RwLock<Listed>,
+}
+
+/// The files of zones by name, as they were at a time.
+struct Listed {
+    files: BTreeMap<String, PathBuf>,
+    since: Instant,
 }
 
 /// A zone, and where its rules come from.
@@ -104,15 +117,15 @@ impl Zones {
         if !is_zone_name(name) {
             return None;
         }
-        let exact = |database: &TimeZoneDatabase| {
-            // The database itself does not mind the case.
-            database.get(name).ok().filter(|rules| rules.iana_name() == Some(name))
-        };
-        let zone = match self.system.as_ref().and_then(|system| exact(&system.database)) {
+        // The same in every database, and not to be broken by one.
+        let system = self.system.as_ref().filter(|_| name != "UTC");
+        let zone = match system.and_then(|system| system.load(name)) {
             Some(rules) => Zone { rules, inverted: None },
             None => {
                 let inverted = INVERTED.iter().find(|(inverted, ..)| *inverted == name);
-                Zone { rules: exact(&self.embedded)?, inverted: inverted.map(|(_, from, to)| (*from, *to)) }
+                // The database itself does not mind the case.
+                let rules = self.embedded.get(name).ok().filter(|rules| rules.iana_name() == Some(name))?;
+                Zone { rules, inverted: inverted.map(|(_, from, to)| (*from, *to)) }
             }
         };
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
@@ -120,11 +133,14 @@ impl Zones {
         Some(zone)
     }
 
-    /// Every name there is. Looks into each file of the system's database the first time.
+    /// Every name there is.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let databases = self.system.iter().map(|system| &system.database).chain([&self.embedded]);
-        let names = databases.flat_map(|database| database.available()).map(|name| name.as_str().to_owned());
-        names.filter(|name| is_zone_name(name)).collect()
+        let embedded = self.embedded.available().map(|name| name.as_str().to_owned());
+        let mut names: BTreeSet<String> = embedded.filter(|name| is_zone_name(name)).collect();
+        if let Some(system) = &self.system {
+            names.extend(system.listed().files.keys().cloned());
+        }
+        names
     }
 
     /// Names that were probably meant, best first.
@@ -146,7 +162,7 @@ impl Zones {
     /// The system's own zone, if it has a name we know.
     pub(crate) fn of_the_system(&self) -> Option<String> {
         let known = |name: &str| self.load(name).map(|_| name.to_owned());
-        let named = TimeZone::try_system().ok().and_then(|zone| known(zone.iana_name()?));
+        let named = named_by_the_system().and_then(|name| known(&name));
         // Where /etc/localtime is a copy and no link, Debian and its relatives still write the name down. A `TZ` that was set
         // and has no name (`EST5EDT4,M3.2.0,M11.1.0`) is not overruled by it.
         let written = || known(beginning("/etc/timezone", 256)?.lines().next()?.trim());
@@ -171,9 +187,31 @@ impl fmt::Debug for Zones {
 
 impl System {
     fn open(dir: &Path) -> Option<Self> {
-        let database = TimeZoneDatabase::from_dir(dir).ok()?;
+        let files = list(dir);
         // A directory without a single zone would otherwise hide the one behind it.
-        database.available().any(|name| is_zone_name(name.as_str())).then(|| Self { dir: dir.to_owned(), database })
+        (!files.is_empty())
+            .then(|| Self { dir: dir.to_owned(), listed: Listed { files, since: Instant::now() }.into() })
+    }
+
+    fn listed(&self) -> RwLockReadGuard<'_, Listed> {
+        self.listed.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn load(&self, name: &str) -> Option<TimeZone> {
+        let file = || self.listed().files.get(name).cloned();
+        let stale = || self.listed().since.elapsed() >= FRESH;
+        let file = match file() {
+            None if stale() => {
+                let files = list(&self.dir);
+                let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+                *listed = Listed { files, since: Instant::now() };
+                listed.files.get(name).cloned()
+            }
+            file => file,
+        };
+        let mut bytes = Vec::new();
+        plain_file(&file?)?.take(ZONE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        TimeZone::tzif(name, &bytes).ok()
     }
 
     fn version(&self) -> String {
@@ -184,10 +222,67 @@ impl System {
     }
 }
 
+/// The zones in a directory and those below it. Links to files are followed, links to directories are not.
+fn list(dir: &Path) -> BTreeMap<String, PathBuf> {
+    let mut files = BTreeMap::new();
+    let mut dirs = vec![(dir.to_owned(), String::new(), 0)];
+    let mut seen = 0;
+    while let Some((dir, prefix, depth)) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > ENTRIES_MAX {
+                return files;
+            }
+            let Ok(part) = entry.file_name().into_string() else { continue };
+            let name = format!("{prefix}{part}");
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if depth < DEPTH_MAX && is_zone_name(&format!("{name}/x")) {
+                    dirs.push((entry.path(), format!("{name}/"), depth + 1));
+                }
+            } else if is_zone_name(&name) && is_zone_file(&entry.path()) {
+                files.insert(name, entry.path());
+            }
+        }
+    }
+    files
+}
+
+/// Whether a file begins as compiled zones do.
+fn is_zone_file(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    plain_file(path).is_some_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"TZif"
+}
+
+/// A file that is one, opened, and of a size that a zone may have. What is none is not even opened: opening a pipe waits.
+fn plain_file(path: &Path) -> Option<std::fs::File> {
+    let fits = |meta: std::fs::Metadata| meta.is_file() && meta.len() <= ZONE_BYTES_MAX;
+    std::fs::metadata(path).ok().filter(|meta| fits(meta.clone()))?;
+    std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(fits))
+}
+
+/// The name of the system's zone: that of `TZ` where it is set, else that of the link `/etc/localtime`.
+#[cfg(unix)]
+fn named_by_the_system() -> Option<String> {
+    let named = match std::env::var_os("TZ") {
+        // By convention.
+        Some(empty) if empty.is_empty() => return Some("UTC".to_owned()),
+        Some(tz) => tz.into_string().ok()?,
+        None => std::fs::read_link("/etc/localtime").ok()?.into_os_string().into_string().ok()?,
+    };
+    let name = named.strip_prefix(':').unwrap_or(&named);
+    Some(name.rsplit_once("zoneinfo/").map_or(name, |(_, name)| name).to_owned())
+}
+
+/// The name of the system's zone, asked of the system.
+#[cfg(not(unix))]
+fn named_by_the_system() -> Option<String> {
+    TimeZone::try_system().ok().and_then(|zone| zone.iana_name().map(str::to_owned))
+}
+
 /// The beginning of a small text file.
 fn beginning(path: impl AsRef<Path>, bytes_max: u64) -> Option<String> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    plain_file(path.as_ref())?.take(bytes_max).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

