@@ -321,7 +321,7 @@ fn what_is_not_understood_is_refused_in_words() {
     for (given, status, said, then) in [
         (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "perhaps you mean 'filesystem'"),
         (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, "),
-        (&["everything", "."], 2, "there is no server '.'", "right after its name"),
+        (&["everything", "."], 2, "there is no server '.'", "belongs to the word of its server"),
         (
             &["everything:x", "filesystem:one"],
             2,

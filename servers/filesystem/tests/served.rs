@@ -376,7 +376,7 @@ async fn errors_of_resources_name_tools_as_they_are_listed() {
             let mut client = Client::of(w.fs.clone(), Some(vec![w.at("")])).await;
             let refused = client.ask("resources/read", json!({"uri": format!("file://{}", w.at(""))})).await;
             let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
-            assert!(message.ends_with(&format!("\nHint: Use {listed} to see what is in it.")), "{prefix}: {message}");
+            assert!(message.ends_with(&format!("\nHint: Use {listed} for directories.")), "{prefix}: {message}");
         }
     }
 }
