@@ -42,7 +42,16 @@ impl Error {
     }
 
     /// A failure that the model should read, as a whole answer: for when its blocks must be chosen one by one, for example
-    /// to annotate them. Resources and prompts have no such answers and carry its texts as the message.
+    /// to annotate them. `isError` is set. Resources and prompts have no such answers and carry its texts as the message.
+    ///
+    /// ```
+    /// # use linchpin_server::{Answer, Content, Error};
+    /// # use linchpin_types::content::{Annotations, Role};
+    /// let quoted = Content::text("no such column: prize")
+    ///     .with_annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() });
+    /// let error = Error::answer(Answer::new(vec![Content::text("The database refused it:"), quoted]));
+    /// assert_eq!(error.to_string(), "The database refused it:\nno such column: prize");
+    /// ```
     pub fn answer(answer: Answer) -> Error {
         let texts: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
         let message = texts.join("\n");

@@ -220,7 +220,17 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Ends what calls may have left behind: `end` is run once serving has ended, when calls that still ran have been dropped,
     /// and is waited for before [`Server::serve`] returns, for a second at most. What a call has spawned is still running then;
-    /// after that the runtime usually goes.
+    /// after that the runtime usually goes. A service that is mounted elsewhere ends with whoever serves it: nothing is run.
+    ///
+    /// ```
+    /// # use linchpin_server::Server; use std::sync::Arc;
+    /// # #[derive(Default)] struct Pool; impl Pool { async fn close(&self) {} }
+    /// let pool = Arc::new(Pool::default());
+    /// let server = Server::new("rows", "1.0").at_end(move || {
+    ///     let pool = pool.clone();
+    ///     async move { pool.close().await }
+    /// });
+    /// ```
     pub fn at_end<F, Fut>(mut self, end: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
