@@ -142,7 +142,7 @@ impl Time {
         let mut warnings = Vec::new();
         let zones = Zones::open(&config.tzdb, &mut warnings);
         let local = match &config.local_timezone {
-            Some(name) if zones.load(name).is_some() => name.clone(),
+            Some(name) if zones.load_trusted(name).is_some() => name.clone(),
             Some(name) => {
                 let near = zones.near(name);
                 let near = if near.is_empty() { String::new() } else { format!(" (near: {})", near.join(", ")) };

@@ -1,7 +1,7 @@
 //! Time zones by name: the system's database first, then the built-in one.
 //!
-//! A name from a caller is only ever compared with names: the system's database was listed when the server started, and the
-//! files it opens are those of its own list. So `../../etc/passwd` and `/etc/passwd` are unknown names and nothing else.
+//! A name from a caller is only ever compared with names: the system's database is listed when the first one comes, and the
+//! files that are opened then are those of that list. So `../../etc/passwd` and `/etc/passwd` are unknown names and nothing else.
 
 use crate::Tzdb;
 use jiff::Timestamp;
@@ -51,10 +51,11 @@ struct System {
     listed: RwLock<Listed>,
 }
 
-/// The files of zones by name, as they were at a time.
+/// The files of zones by name, as they were at a time. Listing looks into every file, so it waits until somebody wants names.
+#[derive(Default)]
 struct Listed {
     files: BTreeMap<String, PathBuf>,
-    since: Instant,
+    since: Option<Instant>,
 }
 
 /// A zone, and where its rules come from.
@@ -112,14 +113,23 @@ impl Zones {
         (since.elapsed() < FRESH).then(|| zone.clone())
     }
 
-    /// The zone of exactly this name, case included. May read its file.
+    /// The zone of exactly this name, case included. May read its file, and look into all others.
     pub(crate) fn load(&self, name: &str) -> Option<Zone> {
+        self.load_with(name, System::listed_file)
+    }
+
+    /// The same for a name that the operator or the system gave, without looking into all files.
+    pub(crate) fn load_trusted(&self, name: &str) -> Option<Zone> {
+        self.load_with(name, |system, name| system.direct(name).or_else(|| system.listed_file(name)))
+    }
+
+    fn load_with(&self, name: &str, file: impl Fn(&System, &str) -> Option<PathBuf>) -> Option<Zone> {
         if !is_zone_name(name) {
             return None;
         }
         // The same in every database, and not to be broken by one.
         let system = self.system.as_ref().filter(|_| name != "UTC");
-        let zone = match system.and_then(|system| system.load(name)) {
+        let zone = match system.and_then(|system| file(system, name)).and_then(|file| System::read(name, &file)) {
             Some(rules) => Zone { rules, inverted: None },
             None => {
                 let inverted = INVERTED.iter().find(|(inverted, ..)| *inverted == name);
@@ -138,7 +148,7 @@ impl Zones {
         let embedded = self.embedded.available().map(|name| name.as_str().to_owned());
         let mut names: BTreeSet<String> = embedded.filter(|name| is_zone_name(name)).collect();
         if let Some(system) = &self.system {
-            names.extend(system.listed().files.keys().cloned());
+            names.extend(system.listed(Duration::MAX).files.keys().cloned());
         }
         names
     }
@@ -161,7 +171,7 @@ impl Zones {
 
     /// The system's own zone, if it has a name we know.
     pub(crate) fn of_the_system(&self) -> Option<String> {
-        let known = |name: &str| self.load(name).map(|_| name.to_owned());
+        let known = |name: &str| self.load_trusted(name).map(|_| name.to_owned());
         let named = named_by_the_system().and_then(|name| known(&name));
         // Where /etc/localtime is a copy and no link, Debian and its relatives still write the name down. A `TZ` that was set
         // and has no name (`EST5EDT4,M3.2.0,M11.1.0`) is not overruled by it.
@@ -187,30 +197,38 @@ impl fmt::Debug for Zones {
 
 impl System {
     fn open(dir: &Path) -> Option<Self> {
-        let files = list(dir);
         // A directory without a single zone would otherwise hide the one behind it.
-        (!files.is_empty())
-            .then(|| Self { dir: dir.to_owned(), listed: Listed { files, since: Instant::now() }.into() })
+        let any = !list(dir, 1).is_empty();
+        any.then(|| Self { dir: dir.to_owned(), listed: RwLock::default() })
     }
 
-    fn listed(&self) -> RwLockReadGuard<'_, Listed> {
-        self.listed.read().unwrap_or_else(PoisonError::into_inner)
+    /// What there is, looked up again where that was longer ago than `age`.
+    fn listed(&self, age: Duration) -> RwLockReadGuard<'_, Listed> {
+        let read = || self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        if read().since.is_none_or(|since| since.elapsed() >= age) {
+            let files = list(&self.dir, usize::MAX);
+            let now = Listed { files, since: Some(Instant::now()) };
+            *self.listed.write().unwrap_or_else(PoisonError::into_inner) = now;
+        }
+        read()
     }
 
-    fn load(&self, name: &str) -> Option<TimeZone> {
-        let file = || self.listed().files.get(name).cloned();
-        let stale = || self.listed().since.elapsed() >= FRESH;
-        let file = match file() {
-            None if stale() => {
-                let files = list(&self.dir);
-                let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
-                *listed = Listed { files, since: Instant::now() };
-                listed.files.get(name).cloned()
-            }
-            file => file,
-        };
+    /// The file of a zone whose name is that of its file. Elsewhere a file may answer to its name in other cases.
+    fn direct(&self, name: &str) -> Option<PathBuf> {
+        let file = self.dir.join(name);
+        let mut above = Path::new(name).ancestors().skip(1);
+        let plain = above.all(|dir| dir.as_os_str().is_empty() || !self.dir.join(dir).is_symlink());
+        (cfg!(target_os = "linux") && plain && is_zone_file(&file)).then_some(file)
+    }
+
+    fn listed_file(&self, name: &str) -> Option<PathBuf> {
+        let known = self.listed(Duration::MAX).files.get(name).cloned();
+        known.or_else(|| self.listed(FRESH).files.get(name).cloned())
+    }
+
+    fn read(name: &str, file: &Path) -> Option<TimeZone> {
         let mut bytes = Vec::new();
-        plain_file(&file?)?.take(ZONE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        plain_file(file)?.take(ZONE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         TimeZone::tzif(name, &bytes).ok()
     }
 
@@ -222,8 +240,8 @@ impl System {
     }
 }
 
-/// The zones in a directory and those below it. Links to files are followed, links to directories are not.
-fn list(dir: &Path) -> BTreeMap<String, PathBuf> {
+/// The zones in a directory and those below it, or as many of them. Links to files are followed, links to directories are not.
+fn list(dir: &Path, most: usize) -> BTreeMap<String, PathBuf> {
     let mut files = BTreeMap::new();
     let mut dirs = vec![(dir.to_owned(), String::new(), 0)];
     let mut seen = 0;
@@ -241,6 +259,9 @@ fn list(dir: &Path) -> BTreeMap<String, PathBuf> {
                 }
             } else if is_zone_name(&name) && is_zone_file(&entry.path()) {
                 files.insert(name, entry.path());
+                if files.len() >= most {
+                    return files;
+                }
             }
         }
     }
