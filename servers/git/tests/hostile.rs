@@ -136,6 +136,17 @@ async fn an_index_that_names_files_outside_is_refused() {
 }
 
 #[tokio::test]
+async fn an_index_with_holes_is_not_read() {
+    let w = World::new();
+    // No entry, and zeros that nobody wrote.
+    let index = std::fs::File::create(w.path("r/.git/index")).unwrap();
+    std::io::Write::write_all(&mut &index, b"DIRC\0\0\0\x02\0\0\0\0").unwrap();
+    index.set_len(2 << 30).unwrap();
+    let text = w.open().await.bad("git_status", on(&w.at("r"), json!({}))).await;
+    assert!(text.starts_with("The index cannot be understood\nHint: "), "{text}");
+}
+
+#[tokio::test]
 async fn every_kind_of_index_is_understood() {
     for (kind, setup) in [
         ("of version 4", &[&["update-index", "--index-version", "4"][..]][..]),
