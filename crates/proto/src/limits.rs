@@ -28,7 +28,8 @@ pub struct Limits {
     /// Messages (progress, log) waiting in one call's queue for a slow reader. Default 256. Past it, progress and log
     /// messages are dropped oldest first; questions and answers never are.
     pub queue_messages_max: usize,
-    /// Sessions open at once over HTTP. Default 16,384. The next `initialize` is answered with status 503.
+    /// Sessions open at once over HTTP. Default 16,384. Past it the oldest session that was never used gives way; when
+    /// all are in use, `initialize` is answered with status 503.
     pub sessions_max: usize,
     /// How long a session may be idle before it ends. Default 1,800,000 (thirty minutes).
     pub session_idle_ms_max: u64,

@@ -262,7 +262,11 @@ async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
     let fake = Fake::with(|l| l.sessions_max = 2);
     let service = service(&fake, |_| {});
     let first = open(&service, None).await.unwrap();
-    open(&service, None).await.unwrap();
+    let second = open(&service, None).await.unwrap();
+    for id in [&first, &second] {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        assert_eq!(ask(&service, Method::POST, Some(id), None, ping).await.status(), 200);
+    }
     let r = ask(&service, Method::POST, None, None, &initialize("2025-11-25")).await;
     assert_eq!(r.status(), 503);
     let body = r.into_body().collect().await.unwrap().to_bytes();
@@ -276,6 +280,38 @@ async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
     drop(service);
     tokio::task::yield_now().await;
     assert_eq!(fake.hub().open_feeds(), 0, "the sessions end with their service");
+}
+
+#[tokio::test]
+async fn the_oldest_session_that_was_never_used_gives_way_to_a_new_one() {
+    let fake = Fake::with(|l| l.sessions_max = 40);
+    let service = service(&fake, |_| {});
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let mut used = Vec::new();
+    for n in 0..40 {
+        let id = open(&service, None).await.unwrap();
+        if n % 2 == 0 {
+            assert_eq!(ask(&service, Method::POST, Some(&id), None, ping).await.status(), 200);
+            used.push(id);
+        }
+    }
+    // Whoever opens and never comes back has twenty places to give.
+    for _ in 0..60 {
+        open(&service, None).await.expect("a place");
+    }
+    let newest = open(&service, None).await.unwrap();
+    used.push(newest);
+    for id in &used {
+        assert_eq!(ask(&service, Method::POST, Some(id), None, ping).await.status(), 200, "in use");
+    }
+    assert_eq!(fake.hub().open_feeds(), 40);
+    // The newest is in use now; once all are, nobody is thrown out.
+    while let Ok(id) = open(&service, None).await {
+        assert_eq!(ask(&service, Method::POST, Some(&id), None, ping).await.status(), 200);
+        used.push(id);
+        assert!(used.len() <= 40, "a session in use gave way");
+    }
+    assert_eq!(used.len(), 40);
 }
 
 #[tokio::test]

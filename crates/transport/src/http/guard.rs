@@ -3,8 +3,10 @@
 //! A page in a browser can be made to reach a loopback address under the attacker's own name. It cannot choose what its
 //! browser writes into `Host` and `Origin`, so both are compared with a list before anything else is looked at.
 
+use super::answer::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use super::intake::Refusal;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderName, StatusCode, Uri, Version, request};
 
 /// Names under which a program on the same machine reaches a server.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -32,7 +34,17 @@ impl Guard {
     }
 
     /// Whether the request may be looked at; otherwise what is wrong, for its sender.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, request: &request::Parts) -> Result<(), Refusal> {
+        if request.headers.keys_len() != request.headers.len() {
+            check_single(&request.headers)?;
+        }
+        if request.version == Version::HTTP_11 && !request.headers.contains_key(HOST) {
+            return Err((StatusCode::BAD_REQUEST, "the Host header is missing"));
+        }
+        self.check_sender(&request.uri, &request.headers).map_err(|why| (StatusCode::FORBIDDEN, why))
+    }
+
+    fn check_sender(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
         let host = match &self.hosts {
             None => None,
             Some(hosts) => Some(host_of(uri, headers, hosts)?),
@@ -60,17 +72,27 @@ impl Guard {
 /// The request's host, if each place that names one names an allowed one.
 fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
     const FOREIGN: &str = "this Host is not allowed here; allow it in the server's options if the server is meant to be reached under that name";
-    let mut named = headers.get_all(HOST).iter();
-    let header = named.next().map(|v| v.as_bytes());
-    if named.next().is_some() {
-        return Err("more than one Host header");
-    }
+    let header = headers.get(HOST).map(|v| v.as_bytes());
     // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
     let authority = uri.authority().map(|a| a.as_str().as_bytes());
     let host = authority.or(header).ok_or("the Host header is missing")?;
     let fine = |h: &[u8]| is_among(h, allowed.iter().map(|a| a.as_bytes()));
     let both = fine(host) && (authority.is_none() || header.is_none_or(fine));
     if both { Ok(host) } else { Err(FOREIGN) }
+}
+
+/// Refuses headers that say who or what is meant, when they are there twice: a proxy in front may read the other one.
+fn check_single(headers: &HeaderMap) -> Result<(), Refusal> {
+    const SINGLE: [(HeaderName, &str); 4] = [
+        (HOST, "more than one Host header; send one"),
+        (SESSION_ID, "more than one mcp-session-id header; send one"),
+        (PROTOCOL_VERSION, "more than one mcp-protocol-version header; send one"),
+        (LAST_EVENT_ID, "more than one last-event-id header; send one"),
+    ];
+    match SINGLE.iter().find(|(name, _)| headers.get_all(name).iter().nth(1).is_some()) {
+        Some((_, why)) => Err((StatusCode::BAD_REQUEST, why)),
+        None => Ok(()),
+    }
 }
 
 /// Whether a host, with or without its port, is one of these.
@@ -118,7 +140,7 @@ mod tests {
         if !origin.is_empty() {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        guard.check(&Uri::from_static("/mcp"), &headers).is_ok()
+        guard.check_sender(&Uri::from_static("/mcp"), &headers).is_ok()
     }
 
     #[test]
@@ -168,15 +190,12 @@ mod tests {
     fn the_request_line_counts_as_a_host_and_both_must_be_allowed() {
         let guard = Guard::new(false, None, &[], None);
         let mut headers = HeaderMap::new();
-        assert!(guard.check(&Uri::from_static("http://localhost:9/mcp"), &headers).is_ok());
-        assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        assert!(guard.check_sender(&Uri::from_static("http://localhost:9/mcp"), &headers).is_ok());
+        assert!(guard.check_sender(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
         headers.insert(HOST, "localhost".parse().unwrap());
-        assert!(guard.check(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
-        assert!(guard.check(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
+        assert!(guard.check_sender(&Uri::from_static("http://evil.example/mcp"), &headers).is_err());
+        assert!(guard.check_sender(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
         headers.insert(HOST, "evil.example".parse().unwrap());
-        assert!(guard.check(&Uri::from_static("http://localhost/mcp"), &headers).is_err());
-        headers.insert(HOST, "localhost".parse().unwrap());
-        headers.append(HOST, "localhost".parse().unwrap());
-        assert!(guard.check(&Uri::from_static("/mcp"), &headers).is_err());
+        assert!(guard.check_sender(&Uri::from_static("http://localhost/mcp"), &headers).is_err());
     }
 }

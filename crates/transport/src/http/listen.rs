@@ -90,7 +90,8 @@ impl Http {
         self
     }
 
-    /// Lets pages of this origin in, for example `https://app.example`. The default rule (pages of this machine) ends
+    /// Lets pages of this origin in, for example `https://app.example`, and gives them the CORS headers that their browser
+    /// wants. The default rule (pages of this machine) ends
     /// with the first call; name those origins too if they are still wanted.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Http {
         self.options.allowed_origins.get_or_insert_default().push(origin.into());

@@ -7,6 +7,7 @@
 //! | POST inside a session | the same, resumable; 202 when no answer is due |
 //! | GET inside a session | the session's stream, or with `Last-Event-ID` another one again |
 //! | DELETE inside a session | 204; the session has ended |
+//! | OPTIONS from a page of an allowed origin (a CORS preflight) | 204 |
 //!
 //! A sender whose `Accept` names `text/event-stream` before `application/json` gets a finished answer as a stream of one
 //! event; refusals stay JSON.
@@ -20,6 +21,7 @@
 mod answer;
 mod body;
 mod connection;
+mod cors;
 mod guard;
 mod intake;
 mod listen;
@@ -56,7 +58,7 @@ pub struct HttpOptions {
     pub allowed_hosts: Option<Vec<String>>,
     /// Allows any `Host`. Default `false`. Only for servers behind a proxy that checks it.
     pub any_host: bool,
-    /// Origins of pages that may call, for example `https://app.example`. Default `None`: pages of the same host, which
+    /// Origins of pages that may call, for example `https://app.example`; they get the CORS headers they need. Default `None`: pages of the same host, which
     /// includes any loopback page when the request came to a loopback name. Requests without `Origin` do not come from
     /// pages and are always allowed.
     pub allowed_origins: Option<Vec<String>>,

@@ -5,13 +5,15 @@
 use super::HttpOptions;
 use super::answer;
 use super::body::HttpBody;
+use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
 use super::post::{self, Head, Next, Running};
 use super::session::{HttpSession, STANDALONE};
 use super::sessions::{Sessions, key_of};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, request};
+use http::header::ORIGIN;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
@@ -133,8 +135,17 @@ impl HttpService {
     pub fn handle<B: Body<Data = Bytes>>(&self, request: Request<B>) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
         let streams = intake::prefers_stream(&parts.headers);
-        let state = self.shared.begin(parts);
-        HttpFuture { body, shared: self.shared.clone(), state, streams }
+        let (state, origin) = match self.shared.guard.check(&parts) {
+            Ok(()) => {
+                let origin = parts.headers.get(ORIGIN).cloned().map(Box::new);
+                (self.shared.begin(parts), origin)
+            }
+            Err((status, why)) => {
+                tracing::debug!(why, "refused a request");
+                (State::Answer(answer::refuse(status, None, why)), None)
+            }
+        };
+        HttpFuture { body, shared: self.shared.clone(), state, streams, origin }
     }
 }
 
@@ -148,6 +159,8 @@ pin_project_lite::pin_project! {
         state: State,
         // The sender names the stream before the document: a finished answer is given as a stream of one event.
         streams: bool,
+        // The page that asks, which may read the answer.
+        origin: Option<Box<HeaderValue>>,
     }
 }
 
@@ -189,7 +202,11 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             // Polled after it was ready.
             State::Intake(..) | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
         };
-        Poll::Ready(Ok(if *this.streams { answer::as_stream(response) } else { response }))
+        let mut response = if *this.streams { answer::as_stream(response) } else { response };
+        if let Some(origin) = this.origin.take() {
+            cors::allow(*origin, &mut response);
+        }
+        Poll::Ready(Ok(response))
     }
 }
 
@@ -202,13 +219,12 @@ impl<B> fmt::Debug for HttpFuture<B> {
 impl Shared {
     /// Decides from the head alone as much as can be.
     fn begin(&self, parts: request::Parts) -> State {
-        if let Err(why) = self.guard.check(&parts.uri, &parts.headers) {
-            tracing::debug!(why, "refused a request");
-            return State::Answer(answer::refuse(StatusCode::FORBIDDEN, None, why));
-        }
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
         let head = Head { headers, extensions };
+        if let Some(response) = cors::preflight(&method, &head.headers) {
+            return State::Answer(response);
+        }
         match (route, method) {
             (Route::Mcp, Method::POST) => {
                 let checked =
@@ -314,8 +330,7 @@ impl Shared {
 
     /// GET: the stream of a session, or one of its streams again.
     fn listen(&self, head: &Head) -> Response<HttpBody> {
-        let version = head.headers.get(answer::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
-        if !head.headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim)) {
+        if has_no_sessions(&head.headers) {
             return answer::method_not_allowed("POST");
         }
         if let Err((status, why)) = intake::check_get_accept(&head.headers) {
@@ -325,7 +340,7 @@ impl Shared {
             Ok(session) => session,
             Err(response) => return *response,
         };
-        let reader = match head.headers.get("last-event-id").map(|v| event_id(v.as_bytes())) {
+        let reader = match head.headers.get(answer::LAST_EVENT_ID).map(|v| event_id(v.as_bytes())) {
             None => session.standalone(None, self.retry_ms).ok_or("this session's stream is already open"),
             Some(Some((STANDALONE, seq))) => session.standalone(Some(seq), self.retry_ms).ok_or(NO_SUCH_EVENT),
             Some(Some((number, seq))) => {
@@ -342,6 +357,9 @@ impl Shared {
 
     /// DELETE: the end of a session.
     fn end(&self, head: &Head) -> Response<HttpBody> {
+        if has_no_sessions(&head.headers) {
+            return answer::method_not_allowed("POST");
+        }
         match self.session_of(&head.headers, head.principal(), None) {
             Err(response) => *response,
             Ok(session) => {
@@ -374,6 +392,12 @@ impl Shared {
 }
 
 const NO_SUCH_EVENT: &str = "Last-Event-ID names no event that is still kept for this session; send the request again";
+
+/// Whether a request names a revision without sessions, and no session: it can only be a POST.
+fn has_no_sessions(headers: &HeaderMap) -> bool {
+    let version = headers.get(answer::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+    !headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim))
+}
 
 /// Reads `<stream>-<event>`.
 fn event_id(value: &[u8]) -> Option<(u32, u32)> {

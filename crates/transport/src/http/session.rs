@@ -3,7 +3,7 @@
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
 use linchpin_proto::{Cancel, Engine, Limits, Wire};
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
@@ -21,6 +21,8 @@ pub(crate) struct HttpSession {
     readers: AtomicU32,
     /// When the session was last used, on its clock.
     seen: AtomicU64,
+    /// Whether its client came back after `initialize`.
+    used: AtomicBool,
     epoch: Instant,
 }
 
@@ -52,9 +54,10 @@ impl HttpSession {
             kept: AtomicIsize::new(0),
             readers: AtomicU32::new(0),
             seen: AtomicU64::new(0),
+            used: AtomicBool::new(false),
             epoch,
         };
-        session.touch();
+        session.seen.store(session.now(), Ordering::Relaxed);
         Some(session)
     }
 
@@ -93,6 +96,12 @@ impl HttpSession {
     /// The client was heard of.
     pub(crate) fn touch(&self) {
         self.seen.store(self.now(), Ordering::Relaxed);
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// When the session was opened, if its client never came back.
+    pub(crate) fn unused_since(&self) -> Option<u64> {
+        (!self.used.load(Ordering::Relaxed)).then(|| self.seen.load(Ordering::Relaxed))
     }
 
     pub(crate) fn reader_came(&self) {

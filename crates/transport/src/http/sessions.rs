@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const SHARDS: usize = 16;
+/// After how long a session that was never used may give way without a look at all the others.
+const SETTLED_MS: u64 = 1_000;
 
 /// See the module's documentation.
 pub(crate) struct Sessions {
@@ -17,6 +19,8 @@ pub(crate) struct Sessions {
     /// Open sessions, and those about to open.
     count: Arc<AtomicUsize>,
     sweeping: AtomicBool,
+    /// The shard that gives way next.
+    turn: AtomicUsize,
     limits: Arc<Limits>,
     epoch: Instant,
 }
@@ -63,6 +67,7 @@ impl Sessions {
             shards: Default::default(),
             count: Arc::default(),
             sweeping: AtomicBool::new(false),
+            turn: AtomicUsize::new(0),
             limits,
             epoch: Instant::now(),
         }
@@ -72,10 +77,33 @@ impl Sessions {
         self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new session; `None` when there are too many.
+    /// A place for a new session. When there are too many, one whose client never came back gives way; `None` when there
+    /// is none of those.
     pub(crate) fn place(&self) -> Option<Place> {
         let place = Place(self.count.clone());
-        if self.count.fetch_add(1, Ordering::Relaxed) < self.limits.sessions_max { Some(place) } else { None }
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        (before < self.limits.sessions_max || self.end_unused()).then_some(place)
+    }
+
+    /// Ends the oldest session that was never used. Of a shard's, if that one is not new: shards take turns, which keeps
+    /// the search short and comes close to the oldest of all.
+    fn end_unused(&self) -> bool {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let settled = (self.epoch.elapsed().as_millis() as u64).saturating_sub(SETTLED_MS);
+        let mut oldest: Option<(u64, u128)> = None;
+        for n in 0..SHARDS {
+            let shard = self.shard((turn + n) as u128);
+            let unused = shard.iter().filter_map(|(key, e)| Some((e.session.unused_since()?, *key)));
+            oldest = oldest.into_iter().chain(unused).min();
+            if oldest.is_some_and(|(opened, _)| opened < settled) {
+                break;
+            }
+        }
+        if let Some((_, key)) = oldest {
+            tracing::debug!("a session that was never used gave way to a new one");
+            self.end(key);
+        }
+        oldest.is_some()
     }
 
     /// Opens a session. `None` when there is no randomness, or the engine has no session.
