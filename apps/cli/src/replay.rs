@@ -55,6 +55,7 @@ struct Replay {
     methods: Vec<String>,
     redactor: Redactor,
     limits: Arc<Limits>,
+    budget: Arc<Budget>,
     hub: Arc<Hub>,
 }
 
@@ -103,6 +104,7 @@ impl Replay {
             methods: Vec::new(),
             redactor: Redactor::default(),
             limits: Arc::default(),
+            budget: Budget::new(Limits::default().memory_bytes_max),
             hub: Arc::default(),
         };
         let mut pending: Vec<Pending> = Vec::new();
@@ -379,6 +381,10 @@ fn refused(id: &Id, error: &Value) -> Reply {
 impl Service for Replay {
     fn limits(&self) -> &Arc<Limits> {
         &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     fn start(&self, request: Request, _: Door, _: &mut Context<'_>) -> Started {

@@ -99,6 +99,11 @@ impl Session {
         self.wire
     }
 
+    /// Bytes kept of what the client declared.
+    pub fn declared_bytes(&self) -> usize {
+        self.declared.len()
+    }
+
     /// The least severe log level to send. `info` until the client sets another.
     pub fn log_level(&self) -> LoggingLevel {
         LEVELS.get(self.log.load(Ordering::Relaxed) as usize).copied().unwrap_or(LoggingLevel::Info)

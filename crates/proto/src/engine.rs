@@ -22,6 +22,7 @@ use crate::reply::Reply;
 use crate::service::{Ask, AskError, Cancel};
 use bytes::Bytes;
 use linchpin_types::error::code;
+use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -364,7 +365,25 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
         serde_json::from_str(message.params_text()).map_err(|e| fail(&format!("malformed `initialize`: {e}")))?;
     let caps = ClientCaps::read(p.capabilities.get())
         .ok_or_else(|| fail("`capabilities` must be an object of capabilities"))?;
-    Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), p.info.map_or("", RawValue::get)))
+    if p.capabilities.get().len() > DECLARED_BYTES_MAX {
+        return Err(fail(&format!("`capabilities` are longer than {DECLARED_BYTES_MAX} bytes; declare less")));
+    }
+    let info = match p.info.map_or("", RawValue::get) {
+        long if long.len() > DECLARED_BYTES_MAX => Cow::Owned(name_and_version(long)),
+        info => Cow::Borrowed(info),
+    };
+    Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), &info))
+}
+
+/// Most bytes of `capabilities`, and of `clientInfo`, that are kept for a session.
+const DECLARED_BYTES_MAX: usize = 8 << 10;
+
+/// What is kept of a long `clientInfo`: no icons and no description, and names of a sensible length.
+fn name_and_version(info: &str) -> String {
+    let Ok(info) = serde_json::from_str::<Implementation>(info) else { return String::new() };
+    let mut short = Implementation::new(clip(&info.name), clip(&info.version));
+    short.title = info.title.map(|title| clip(&title).to_owned());
+    serde_json::to_string(&short).unwrap_or_default()
 }
 
 /// Cuts names that a peer chose before they are repeated in an error.

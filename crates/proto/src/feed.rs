@@ -3,6 +3,7 @@
 //! A list change is one bit and a resource update one entry of a set, so a reader who never comes costs a bounded amount
 //! of memory, and one who comes late still learns everything that matters.
 
+use crate::budget::{Budget, EXHAUSTED, Reservation};
 use crate::id::Id;
 use crate::json::write_str;
 use crate::render;
@@ -28,7 +29,7 @@ pub enum Change {
 }
 
 /// What a feed wants to hear of.
-#[derive(Clone, Default, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Changes of the tool list.
     pub tools: bool,
@@ -36,14 +37,15 @@ pub struct Filter {
     pub prompts: bool,
     /// Changes of the resource list.
     pub resources: bool,
-    /// Updates of these resources.
-    pub uris: BTreeSet<Box<str>>,
 }
 
 const TOOLS: u8 = 1;
 const PROMPTS: u8 = 2;
 const RESOURCES: u8 = 4;
 const LOGS_MAX: usize = 128;
+/// Longest URI that can be subscribed to, and the longest that those of one feed may be together.
+const URI_BYTES_MAX: usize = 8 << 10;
+const URIS_BYTES_MAX: usize = 256 << 10;
 
 /// What waits for one listener.
 pub struct Feed(Mutex<Inner>);
@@ -53,6 +55,8 @@ struct Inner {
     wants: u8,
     pending: u8,
     uris: BTreeSet<Box<str>>,
+    /// For the bytes of `uris`.
+    kept: Option<Reservation>,
     updated: VecDeque<Arc<str>>,
     logs: VecDeque<Bytes>,
     waker: Option<Waker>,
@@ -63,7 +67,7 @@ impl Feed {
     fn new(filter: Filter) -> Feed {
         let bit = |on, bit| if on { bit } else { 0 };
         let wants = bit(filter.tools, TOOLS) | bit(filter.prompts, PROMPTS) | bit(filter.resources, RESOURCES);
-        Feed(Mutex::new(Inner { wants, uris: filter.uris, ..Inner::default() }))
+        Feed(Mutex::new(Inner { wants, ..Inner::default() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -123,22 +127,47 @@ impl Feed {
         Poll::Pending
     }
 
-    /// Subscribes to updates of a resource. `false` when `max` subscriptions are reached.
-    pub fn subscribe(&self, uri: &str, max: usize) -> bool {
+    /// Subscribes to updates of a resource, at most `max` of them. What is kept of the URI comes out of `budget`.
+    ///
+    /// # Errors
+    /// What to tell the client: the URI is too long, or there are too many subscriptions, or too long ones.
+    pub fn subscribe(&self, uri: &str, max: usize, budget: &Arc<Budget>) -> Result<(), String> {
         let mut inner = self.lock();
         if inner.uris.contains(uri) {
-            return true;
+            return Ok(());
+        }
+        if uri.len() > URI_BYTES_MAX {
+            return Err(format!("the URI is longer than {URI_BYTES_MAX} bytes"));
         }
         if inner.uris.len() >= max {
-            return false;
+            return Err(format!("too many subscriptions (limit {max}); end one first"));
         }
-        inner.uris.insert(uri.into())
+        let kept = inner.kept.as_ref().map_or(0, Reservation::bytes) + uri.len();
+        if kept > URIS_BYTES_MAX {
+            return Err(format!("the subscribed URIs are longer than {URIS_BYTES_MAX} bytes together; end one first"));
+        }
+        let reserved = match &mut inner.kept {
+            Some(kept) => kept.grow(uri.len()),
+            none => {
+                *none = budget.reserve(uri.len());
+                none.is_some()
+            }
+        };
+        if !reserved {
+            return Err(EXHAUSTED.to_owned());
+        }
+        inner.uris.insert(uri.into());
+        Ok(())
     }
 
     /// Ends a subscription. Unknown URIs are ignored.
     pub fn unsubscribe(&self, uri: &str) {
         let mut inner = self.lock();
-        inner.uris.remove(uri);
+        if inner.uris.remove(uri)
+            && let Some(kept) = &mut inner.kept
+        {
+            kept.shrink(uri.len());
+        }
         inner.updated.retain(|u| &**u != uri);
     }
 
@@ -293,7 +322,8 @@ mod tests {
     fn changes_are_coalesced_and_only_wanted_ones_arrive() {
         let hub = Arc::new(Hub::default());
         let all = hub.open(Filter { tools: true, prompts: true, resources: true, ..Filter::default() }, 2).unwrap();
-        let some = hub.open(Filter { tools: true, uris: ["a:1".into()].into(), ..Filter::default() }, 2).unwrap();
+        let some = hub.open(Filter { tools: true, ..Filter::default() }, 2).unwrap();
+        some.feed().subscribe("a:1", 1, &Budget::new(9)).unwrap();
         assert!(hub.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
         for change in [
             Change::Tools,
@@ -316,9 +346,23 @@ mod tests {
     #[test]
     fn subscriptions_are_bounded_and_end() {
         let hub = Arc::new(Hub::default());
-        let h = hub.open(Filter::default(), 1).unwrap();
-        assert!(h.feed().subscribe("a:1", 2) && h.feed().subscribe("a:2", 2) && h.feed().subscribe("a:1", 2));
-        assert!(!h.feed().subscribe("a:3", 2));
+        let h = hub.open(Filter::default(), 2).unwrap();
+        let budget = Budget::new(URIS_BYTES_MAX + 100);
+        let subscribe = |uri: &str, max| h.feed().subscribe(uri, max, &budget);
+        for uri in ["a:1", "a:2", "a:1"] {
+            subscribe(uri, 2).unwrap();
+        }
+        assert_eq!(subscribe("a:3", 2).unwrap_err(), "too many subscriptions (limit 2); end one first");
+        let long = |n: usize| format!("a:{n:0>width$}", width = URI_BYTES_MAX - 2);
+        assert_eq!(subscribe(&format!("{}x", long(1)), 99).unwrap_err(), "the URI is longer than 8192 bytes");
+        let fitting = (0..99).take_while(|n| subscribe(&long(*n), 99).is_ok()).count();
+        assert_eq!(fitting, 31, "beside two short ones");
+        assert!(subscribe(&long(99), 99).unwrap_err().contains("262144 bytes together"));
+        let others = hub.open(Filter::default(), 2).unwrap();
+        assert_eq!(others.feed().subscribe(&long(99), 99, &budget).unwrap_err(), EXHAUSTED);
+        (0..fitting).for_each(|n| h.feed().unsubscribe(&long(n)));
+        assert_eq!(budget.used(), 6);
+        drop(others);
         hub.publish(&Change::Updated("a:1".into()));
         h.feed().unsubscribe("a:1");
         hub.publish(&Change::Updated("a:1".into()));

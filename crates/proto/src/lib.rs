@@ -1,7 +1,7 @@
 //! The grammar of the Model Context Protocol, without I/O.
 //!
 //! This crate owns: what a frame is ([`json`], [`frame`]), which revision is spoken and what that revision has
-//! ([`era`]), who may say what when ([`engine`]), how an answer is written ([`reply`]), how change notifications are
+//! ([`era`]), how much memory peers may hold ([`budget`]), who may say what when ([`engine`]), how an answer is written ([`reply`]), how change notifications are
 //! coalesced ([`feed`]), the header and SSE rules of the HTTP transports ([`http`]), cursors, URI templates and sealed
 //! state, the door between a wire and a server ([`service`]), and the door between a client and a wire ([`link`],
 //! [`opening`], [`outgoing`]).
@@ -9,6 +9,7 @@
 //! It must never know: sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything here
 //! is deterministic, so it is tested and fuzzed without a runtime.
 
+pub mod budget;
 pub mod caller;
 pub mod cursor;
 pub mod engine;
@@ -32,6 +33,7 @@ pub mod seal;
 pub mod service;
 pub mod uri_template;
 
+pub use budget::{Budget, Reservation};
 pub use caller::{Caller, ClientCaps, Session};
 pub use engine::{Engine, Event};
 pub use era::Wire;

@@ -44,6 +44,10 @@ pub struct Limits {
     pub listeners_max: usize,
     /// Resources one session or listen stream may subscribe to. Default 1,024.
     pub subscriptions_max: usize,
+    /// Memory that all clients together make the server hold over HTTP: requests on their way in and while they run,
+    /// answers and events that wait to be taken or are kept for replay, what sessions declared and subscribed to. Default
+    /// 256 MiB. Past it requests are answered with status 503, and a stream whose next message finds no room ends.
+    pub memory_bytes_max: usize,
     /// HTTP connections open at once. Default 16,384; past it new ones wait in the kernel's queue.
     pub connections_max: usize,
     /// Time to read a request's headers. Default 15,000.
@@ -90,6 +94,7 @@ impl Default for Limits {
             replay_ms_max: 60_000,
             listeners_max: 8_192,
             subscriptions_max: 1_024,
+            memory_bytes_max: 256 << 20,
             connections_max: 16_384,
             header_read_ms_max: 15_000,
             body_read_ms_max: 30_000,

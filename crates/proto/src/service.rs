@@ -5,6 +5,7 @@
 //! a call that is ready at its first poll touches no task, channel or lock.
 
 use crate::Caller;
+use crate::budget::Budget;
 use crate::feed::{FeedHandle, Hub};
 use crate::frame::{Name, Request};
 use crate::limits::Limits;
@@ -17,6 +18,9 @@ use std::task::{Context, Poll};
 pub trait Service: Send + Sync + 'static {
     /// The limits in force, for engine and transport alike.
     fn limits(&self) -> &Arc<Limits>;
+
+    /// The memory that clients may hold: one budget of [`Limits::memory_bytes_max`] for all wires.
+    fn budget(&self) -> &Arc<Budget>;
 
     /// Starts a request and polls it once.
     ///

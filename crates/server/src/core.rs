@@ -16,7 +16,7 @@ use linchpin_proto::frame::{Name, Request};
 use linchpin_proto::seal::Keyring;
 use linchpin_proto::service::{BoxFuture, Door, HeaderParam, Service, Started};
 use linchpin_proto::{
-    Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit,
+    Budget, Caller, FeedHandle, Hub, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire, era, fit,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
@@ -46,6 +46,7 @@ const END_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Core {
     pub(crate) offers: Arc<Offers>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) stamps: Arc<Stamps>,
     pub(crate) calls: AtomicUsize,
     pub(crate) list_cache: (u64, CacheScope),
@@ -63,6 +64,10 @@ pub(crate) struct Core {
 impl Service for Core {
     fn limits(&self) -> &Arc<Limits> {
         &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     fn start(&self, request: Request, door: Door, task: &mut Context<'_>) -> Started {
@@ -93,7 +98,7 @@ impl Service for Core {
     }
 
     fn open_feed(&self) -> Option<FeedHandle> {
-        let filter = Filter { tools: true, prompts: true, resources: true, ..Filter::default() };
+        let filter = Filter { tools: true, prompts: true, resources: true };
         self.offers.hub.open(filter, self.limits.listeners_max + self.limits.sessions_max)
     }
 
@@ -454,8 +459,8 @@ impl Core {
         };
         if !on {
             feed.feed().unsubscribe(&uri);
-        } else if !feed.feed().subscribe(&uri, self.limits.subscriptions_max) {
-            return refuse(&format!("too many subscriptions (limit {}); end one first", self.limits.subscriptions_max));
+        } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions_max, &self.budget) {
+            return refuse(&why);
         }
         self.writer(request).finish(ReplyKind::Complete)
     }

@@ -35,16 +35,18 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
         tools: on(wanted.tools_list_changed, tools),
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
-        uris: if resources {
-            wanted.resource_subscriptions.iter().map(|u| u.as_str().into()).collect()
-        } else {
-            Default::default()
-        },
     };
-    let ack = render::acknowledged(&request.id, &granted(&filter));
     let Some(feed) = core.offers.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
+    if resources {
+        for uri in &wanted.resource_subscriptions {
+            if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions_max, &core.budget) {
+                return fail(code::INVALID_PARAMS, &why);
+            }
+        }
+    }
+    let ack = render::acknowledged(&request.id, &granted(filter, &feed.feed().subscriptions()));
     let end = Box::new(core.writer(request));
     Started::Running(Box::new(Listen {
         id: request.id.clone(),
@@ -56,7 +58,7 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
 }
 
 /// What is honoured, as members of a filter.
-fn granted(filter: &Filter) -> Vec<u8> {
+fn granted(filter: Filter, uris: &[Box<str>]) -> Vec<u8> {
     let mut out = Vec::new();
     let flags = [
         ("toolsListChanged", filter.tools),
@@ -68,10 +70,10 @@ fn granted(filter: &Filter) -> Vec<u8> {
         write_str(&mut out, name);
         out.extend_from_slice(b":true");
     }
-    if !filter.uris.is_empty() {
+    if !uris.is_empty() {
         separate(&mut out);
         out.extend_from_slice(b"\"resourceSubscriptions\":[");
-        for (i, uri) in filter.uris.iter().enumerate() {
+        for (i, uri) in uris.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }

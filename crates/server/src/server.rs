@@ -10,7 +10,7 @@ use crate::resource::{self, Resource};
 use crate::tool::{self, Tool};
 use linchpin_proto::seal::{Keyring, SealKey};
 use linchpin_proto::service::{Bind, IntoService, Service};
-use linchpin_proto::{Limits, Reply, Stamps};
+use linchpin_proto::{Budget, Limits, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
@@ -337,6 +337,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         offers.live.store(true, Ordering::Release);
         Ok(Arc::new_cyclic(|this| Core {
             offers,
+            budget: Budget::new(limits.memory_bytes_max),
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
             calls: Default::default(),

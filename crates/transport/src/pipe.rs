@@ -9,7 +9,9 @@ use crate::salvage::{self, Head};
 use bytes::Bytes;
 use linchpin_proto::frame::{self, Frame, Message, Name};
 use linchpin_proto::service::{Door, HeaderParam, Service, Started};
-use linchpin_proto::{Caller, Change, Engine, Event, Exchange, FeedHandle, Hub, Id, Limits, Reply, Request, Step};
+use linchpin_proto::{
+    Budget, Caller, Change, Engine, Event, Exchange, FeedHandle, Hub, Id, Limits, Reply, Request, Step,
+};
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -467,6 +469,9 @@ pub(crate) struct Connection(pub(crate) Arc<dyn Service>);
 impl Service for Connection {
     fn limits(&self) -> &Arc<Limits> {
         self.0.limits()
+    }
+    fn budget(&self) -> &Arc<Budget> {
+        self.0.budget()
     }
     fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
         self.0.start(request, door, cx)

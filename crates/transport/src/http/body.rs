@@ -1,12 +1,15 @@
 //! Response bodies: either one chunk, or a stream of events with keep-alive comments in quiet times.
 
+use super::intake::SMALL_BYTES_MAX;
+use super::pace::{PIECE_BYTES_MAX, Pace};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use linchpin_proto::Reply;
 use linchpin_proto::http::sse;
+use linchpin_proto::{Budget, Reply};
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
@@ -15,7 +18,17 @@ use tokio::time::{Instant, Sleep, sleep};
 ///
 /// Dropping it before its end is what a closed connection means: a request that stands alone is cancelled, one inside a
 /// session goes on and can be resumed.
-pub struct HttpBody(Kind);
+pub struct HttpBody {
+    kind: Kind,
+    paced: Option<Box<Paced>>,
+}
+
+/// What a body needs that is given out in pieces.
+struct Paced {
+    pace: Arc<Pace>,
+    rest: Bytes,
+    _hold: Box<dyn Send>,
+}
 
 enum Kind {
     Full(Option<Bytes>),
@@ -25,27 +38,45 @@ enum Kind {
 }
 
 impl HttpBody {
+    fn new(kind: Kind) -> HttpBody {
+        HttpBody { kind, paced: None }
+    }
+
     /// No bytes.
     pub(crate) fn empty() -> HttpBody {
-        HttpBody(Kind::Full(None))
+        HttpBody::new(Kind::Full(None))
     }
 
     /// These bytes.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> HttpBody {
-        HttpBody(Kind::Full(Some(bytes.into()).filter(|b: &Bytes| !b.is_empty())))
+        HttpBody::new(Kind::Full(Some(bytes.into()).filter(|b: &Bytes| !b.is_empty())))
     }
 
     /// A whole answer. What it shares with others is not copied.
     pub(crate) fn reply(reply: Reply) -> HttpBody {
         match reply.into_parts() {
             (frame, None) => HttpBody::full(frame),
-            (head, Some((shared, tail))) => HttpBody(Kind::Shared(Box::new([head, shared, tail]), 0)),
+            (head, Some((shared, tail))) => HttpBody::new(Kind::Shared(Box::new([head, shared, tail]), 0)),
         }
+    }
+
+    /// Puts a large answer under `budget` until it was taken. `false` when there is no room for it.
+    ///
+    /// What is shared with other responses costs this one nothing, and a stream counts its messages itself.
+    pub(crate) fn reserve(&mut self, budget: &Arc<Budget>) -> bool {
+        match &mut self.kind {
+            Kind::Full(Some(bytes)) if bytes.len() > SMALL_BYTES_MAX => match budget.own(std::mem::take(bytes)) {
+                Some(owned) => *bytes = owned,
+                None => return false,
+            },
+            _ => {}
+        }
+        true
     }
 
     /// The bytes of a body that is not a stream.
     pub(crate) fn collected(self) -> Bytes {
-        match self.0 {
+        match self.kind {
             Kind::Full(bytes) => bytes.unwrap_or_default(),
             Kind::Shared(parts, _) => parts.concat().into(),
             Kind::Stream(_) => Bytes::new(),
@@ -54,14 +85,67 @@ impl HttpBody {
 
     /// The events of `source`, with a comment whenever it was quiet for `keep_alive_ms` (never when that is 0).
     pub(crate) fn stream(source: impl Source + 'static, keep_alive_ms: u64) -> HttpBody {
-        HttpBody(Kind::Stream(Box::new(Stream { keep_alive: KeepAlive::new(keep_alive_ms), hold: None, source })))
+        HttpBody::new(Kind::Stream(Box::new(Stream { keep_alive: KeepAlive::new(keep_alive_ms), hold: None, source })))
     }
 
     /// Keeps `hold` until the stream ends. A body of one chunk ends at once and needs no such thing.
     pub(crate) fn hold(&mut self, hold: impl FnOnce() -> Box<dyn Send>) {
-        if let Kind::Stream(stream) = &mut self.0 {
+        if let Kind::Stream(stream) = &mut self.kind {
             stream.hold = Some(hold());
         }
+    }
+
+    /// Gives the body out in pieces, and keeps `hold` until the last one is on its way.
+    pub(crate) fn pace(&mut self, pace: Arc<Pace>, hold: Box<dyn Send>) {
+        self.paced = Some(Box::new(Paced { pace, rest: Bytes::new(), _hold: hold }));
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let next = match &mut self.kind {
+            Kind::Full(bytes) => return Poll::Ready(bytes.take()),
+            Kind::Shared(parts, at) => {
+                let part = parts.get_mut(*at).map(std::mem::take);
+                *at += 1;
+                return Poll::Ready(part);
+            }
+            Kind::Stream(stream) => match stream.source.poll_bytes(cx) {
+                Poll::Ready(Some(bytes)) => {
+                    stream.keep_alive.sent();
+                    Poll::Ready(Some(bytes))
+                }
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Pending => stream.keep_alive.poll_comment(cx).map(Some),
+            },
+        };
+        if matches!(next, Poll::Ready(None)) {
+            self.kind = Kind::Full(None);
+        }
+        next
+    }
+
+    /// The next piece. The last one is a single byte: hyper hands it over only when the reader has room for it, so as long
+    /// as anything waits the stream is not finished, and can still be reset.
+    fn poll_piece(&mut self, paced: &mut Paced, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if paced.rest.is_empty() {
+            match self.poll_chunk(cx) {
+                Poll::Ready(Some(chunk)) => paced.rest = chunk,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => {
+                    paced.pace.caught_up();
+                    return Poll::Pending;
+                }
+            }
+        }
+        let rest = paced.rest.len();
+        let before_last = rest.saturating_sub(usize::from(self.is_given()));
+        let piece = paced.rest.split_to(before_last.clamp(1, PIECE_BYTES_MAX).min(rest));
+        paced.pace.gave();
+        Poll::Ready(Some(piece))
+    }
+
+    /// Whether [`HttpBody::poll_chunk`] has nothing more to give.
+    fn is_given(&self) -> bool {
+        matches!(self.kind, Kind::Full(None) | Kind::Shared(_, 3..))
     }
 }
 
@@ -82,36 +166,26 @@ impl http_body::Body for HttpBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.0 {
-            Kind::Full(bytes) => return Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Kind::Shared(parts, at) => {
-                let part = parts.get_mut(*at).map(std::mem::take);
-                *at += 1;
-                return Poll::Ready(part.map(|b| Ok(Frame::data(b))));
+        let chunk = match self.paced.take() {
+            None => self.poll_chunk(cx),
+            Some(mut paced) => {
+                let piece = self.poll_piece(&mut paced, cx);
+                self.paced = Some(paced);
+                piece
             }
-            Kind::Stream(stream) => match stream.source.poll_bytes(cx) {
-                Poll::Ready(Some(bytes)) => {
-                    stream.keep_alive.sent();
-                    Poll::Ready(Some(bytes))
-                }
-                Poll::Ready(None) => Poll::Ready(None),
-                Poll::Pending => stream.keep_alive.poll_comment(cx).map(Some),
-            },
         };
-        if matches!(next, Poll::Ready(None)) {
-            self.0 = Kind::Full(None);
-        }
-        next.map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
+        chunk.map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Full(None) | Kind::Shared(_, 3..))
+        self.is_given() && self.paced.as_ref().is_none_or(|paced| paced.rest.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Kind::Shared(parts, _) => SizeHint::with_exact(parts.iter().map(|b| b.len() as u64).sum()),
+        let rest = self.paced.as_ref().map_or(0, |paced| paced.rest.len() as u64);
+        match &self.kind {
+            Kind::Full(bytes) => SizeHint::with_exact(rest + bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Kind::Shared(parts, _) => SizeHint::with_exact(rest + parts.iter().map(|b| b.len() as u64).sum::<u64>()),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -119,7 +193,7 @@ impl http_body::Body for HttpBody {
 
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.kind {
             Kind::Full(_) => "HttpBody::Full",
             Kind::Shared(..) => "HttpBody::Shared",
             Kind::Stream(_) => "HttpBody::Stream",
@@ -168,8 +242,8 @@ impl KeepAlive {
 }
 
 /// One event without an id.
-pub(crate) fn event(frame: &[u8]) -> Bytes {
+pub(crate) fn event(frame: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(frame.len() + 8);
     sse::event(&mut out, None, frame);
-    out.into()
+    out
 }

@@ -4,10 +4,11 @@
 //! happens leaves a mark on its [`Pulse`], and one task looks at all of them now and then.
 
 use super::body::HttpBody;
+use super::pace::{Pace, Streams};
 use super::service::{HttpFuture, HttpService};
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use linchpin_proto::Limits;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,7 +32,8 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
     let io = TokioIo::new(Watched { tcp, pulse: pulse.clone() });
     let service = Counted { app, pulse: pulse.clone() };
     let ended = if speaks_h2 {
-        let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        let mut builder =
+            hyper::server::conn::http2::Builder::new(Streams { write_ms_max: all.deadlines.write_ms_max });
         builder.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
         builder.max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
         drop(limits);
@@ -114,7 +116,7 @@ impl Connection for hyper::server::conn::http1::Connection<TokioIo<Watched>, Cou
     }
 }
 
-impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Counted, TokioExecutor> {
+impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Counted, Streams> {
     fn graceful_shutdown(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -185,7 +187,10 @@ impl Future for CountedFuture {
         let this = self.project();
         this.inner.poll(cx).map_ok(|mut response| {
             if let Some(busy) = this.busy.take() {
-                response.body_mut().hold(|| Box::new(busy));
+                match Pace::current() {
+                    Some(pace) => response.body_mut().pace(pace, Box::new(busy)),
+                    None => response.body_mut().hold(|| Box::new(busy)),
+                }
             }
             response
         })
@@ -253,17 +258,9 @@ pub(crate) struct Deadlines {
     pub(crate) write_ms_max: u64,
 }
 
-impl Deadlines {
-    /// How often connections are looked at.
-    pub(crate) fn tick(&self) -> Duration {
-        let shortest = self.header_read_ms_max.min(self.idle_ms_max).min(self.write_ms_max);
-        Duration::from_millis((shortest / 4).clamp(5, 5_000))
-    }
-}
-
 /// Where all connections of one address are.
-#[derive(Default)]
 pub(crate) struct Connections {
+    deadlines: Deadlines,
     phase: AtomicU8,
     entries: Mutex<Entries>,
 }
@@ -312,6 +309,10 @@ impl Drop for Entered {
 }
 
 impl Connections {
+    pub(crate) fn new(deadlines: Deadlines) -> Connections {
+        Connections { deadlines, phase: AtomicU8::new(Phase::Open as u8), entries: Mutex::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -341,11 +342,18 @@ impl Connections {
         }
     }
 
-    /// Ends connections whose time is over, `tick` after the last look.
-    pub(crate) fn look(&self, deadlines: &Deadlines, tick: Duration) {
-        let tick = tick.as_millis() as u64;
+    /// How often connections are looked at.
+    pub(crate) fn tick(&self) -> Duration {
+        let Deadlines { header_read_ms_max, idle_ms_max, write_ms_max } = self.deadlines;
+        let shortest = header_read_ms_max.min(idle_ms_max).min(write_ms_max);
+        Duration::from_millis((shortest / 4).clamp(5, 5_000))
+    }
+
+    /// Ends connections whose time is over, a tick after the last look.
+    pub(crate) fn look(&self) {
+        let tick = self.tick().as_millis() as u64;
         for entry in self.lock().all.values_mut() {
-            if let Some(why) = entry.look(deadlines, tick) {
+            if let Some(why) = entry.look(&self.deadlines, tick) {
                 tracing::debug!(why, "closed a connection");
                 entry.pulse.doomed.store(true, Ordering::Relaxed);
                 entry.waker.wake_by_ref();
@@ -364,9 +372,12 @@ impl Entry {
             std::mem::replace(&mut self.requests, requests) != requests || pulse.busy.load(Ordering::Relaxed) > 0;
         let partial = pulse.partial.load(Ordering::Relaxed) && !pulse.h2;
         let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
-        self.stalled_ms = more(self.stalled_ms, !wrote && pulse.stalled.load(Ordering::Relaxed));
+        let stalled = pulse.stalled.load(Ordering::Relaxed);
+        // Answers to PING frames are writes, too, and no use of the connection.
+        let draining = wrote && (stalled || !pulse.h2);
+        self.stalled_ms = more(self.stalled_ms, !wrote && stalled);
         self.head_ms = more(self.head_ms, !active && partial);
-        self.idle_ms = more(self.idle_ms, !active && !wrote);
+        self.idle_ms = more(self.idle_ms, !active && !draining);
         match () {
             () if self.stalled_ms >= deadlines.write_ms_max => Some("its reader took nothing for too long"),
             () if self.head_ms >= deadlines.header_read_ms_max => Some("a request's head took too long"),

@@ -4,8 +4,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
-use linchpin_proto::Limits;
+use linchpin_proto::budget::{Budget, EXHAUSTED, Reservation};
+use linchpin_proto::{Limits, Service};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
@@ -87,20 +89,24 @@ fn media_type(value: &[u8]) -> &[u8] {
 pub(crate) struct Intake {
     first: Option<Bytes>,
     joined: Vec<u8>,
+    /// For a body that is not small. It stays with the body for as long as anybody looks at it.
+    reserved: Option<Reservation>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Intake {
-    /// The whole body. It is refused as soon as it is known to be too long, and when it takes too long to arrive.
+    /// The whole body. It is refused as soon as it is known to be too long, when it takes too long to arrive, and when
+    /// there is no room left for it.
     pub(crate) fn poll<B>(
         &mut self,
         mut body: Pin<&mut B>,
-        limits: &Limits,
+        service: &dyn Service,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, Refusal>>
     where
         B: Body<Data = Bytes>,
     {
+        let limits: &Limits = service.limits();
         let max = limits.frame_bytes_max;
         if body.size_hint().lower() > max as u64 {
             return Poll::Ready(Err(TOO_LARGE));
@@ -112,6 +118,9 @@ impl Intake {
                     let so_far = self.first.as_ref().map_or(0, Bytes::len) + self.joined.len();
                     if data.len() > max - so_far.min(max) {
                         return Poll::Ready(Err(TOO_LARGE));
+                    }
+                    if !self.reserve(so_far + data.len(), service.budget()) {
+                        return Poll::Ready(Err(NO_ROOM));
                     }
                     self.push(data, body.size_hint().exact(), max);
                     if body.is_end_stream() {
@@ -133,6 +142,18 @@ impl Intake {
         }
     }
 
+    /// Reserves room for `bytes` in all.
+    fn reserve(&mut self, bytes: usize, budget: &Arc<Budget>) -> bool {
+        match &mut self.reserved {
+            _ if bytes <= SMALL_BYTES_MAX => true,
+            Some(reserved) => reserved.grow(bytes - reserved.bytes()),
+            none => {
+                *none = budget.reserve(bytes);
+                none.is_some()
+            }
+        }
+    }
+
     fn push(&mut self, data: Bytes, rest: Option<u64>, max: usize) {
         if self.first.is_none() && self.joined.is_empty() {
             self.first = Some(data);
@@ -148,17 +169,25 @@ impl Intake {
     }
 
     fn take(&mut self) -> Bytes {
-        match self.first.take() {
+        let body = match self.first.take() {
             Some(only) => only,
             None => std::mem::take(&mut self.joined).into(),
+        };
+        match self.reserved.take() {
+            Some(reserved) => reserved.own(body),
+            None => body,
         }
     }
 }
+
+/// Bodies and answers up to this size are not counted: how many there are is bounded by the number of connections and calls.
+pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
 
 const TOO_LARGE: Refusal = (
     StatusCode::PAYLOAD_TOO_LARGE,
     "the message is longer than this server takes; send less at once, in several messages",
 );
+const NO_ROOM: Refusal = (StatusCode::SERVICE_UNAVAILABLE, EXHAUSTED);
 const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive");
 
 #[cfg(test)]

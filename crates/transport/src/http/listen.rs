@@ -163,9 +163,9 @@ impl Http {
             write_ms_max: self.options.write_ms_max,
         };
         let places = limits.connections_max.clamp(1, u32::MAX as usize >> 4);
-        let (gate, all) = (Arc::new(Semaphore::new(places)), Arc::new(Connections::default()));
+        let (gate, all) = (Arc::new(Semaphore::new(places)), Arc::new(Connections::new(deadlines)));
         let _end = End { app: app.clone(), all: all.clone() };
-        accept(listener, shutdown, &app, &gate, &all, &deadlines).await;
+        accept(listener, shutdown, &app, &gate, &all).await;
         tracing::debug!("no new connections; waiting for running requests");
         service.close();
         app.end_listening();
@@ -196,11 +196,9 @@ async fn accept(
     app: &HttpService,
     gate: &Arc<Semaphore>,
     all: &Arc<Connections>,
-    deadlines: &Deadlines,
 ) {
     let mut shutdown = pin!(shutdown);
-    let tick = deadlines.tick();
-    let mut looks = tokio::time::interval(tick);
+    let mut looks = tokio::time::interval(all.tick());
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     looks.reset();
     let mut next = pin!(connection(&listener, gate));
@@ -208,7 +206,7 @@ async fn accept(
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            _ = looks.tick() => all.look(deadlines, tick),
+            _ = looks.tick() => all.look(),
             (tcp, place) = &mut next => {
                 next.set(connection(&listener, gate));
                 let (app, limits, all) = (app.clone(), app.limits().clone(), all.clone());

@@ -25,6 +25,7 @@ mod cors;
 mod guard;
 mod intake;
 mod listen;
+mod pace;
 mod post;
 mod service;
 mod session;

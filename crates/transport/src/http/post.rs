@@ -11,6 +11,7 @@ use super::sessions::{Place, id_of};
 use super::work::{Out, Work, run_unheard};
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
+use linchpin_proto::budget::{Budget, EXHAUSTED};
 use linchpin_proto::frame::{self, Frame, Kind};
 use linchpin_proto::http::rules::{self, Admit};
 use linchpin_proto::{
@@ -118,7 +119,8 @@ fn poll_alone(
         let Some(running) = exchange else { return Poll::Ready(withheld()) };
         match std::task::ready!(running.poll_step(cx)) {
             Step::Notify(frame) => {
-                let source = Alone { first: Some(event(&frame)), exchange: exchange.take() };
+                let budget = shared.service.budget().clone();
+                let source = Alone { first: Some(frame), exchange: exchange.take(), budget };
                 return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.keep_alive_ms)));
             }
             Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
@@ -133,22 +135,35 @@ fn poll_alone(
 struct Alone {
     first: Option<Bytes>,
     exchange: Option<Box<dyn Exchange>>,
+    budget: Arc<Budget>,
+}
+
+impl Alone {
+    /// The message as an event. Without room for it the stream ends, and the request with it.
+    fn event(&mut self, frame: &[u8]) -> Option<Bytes> {
+        let event = self.budget.own(event(frame));
+        if event.is_none() {
+            tracing::debug!(EXHAUSTED);
+            self.exchange = None;
+        }
+        event
+    }
 }
 
 impl Source for Alone {
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(first));
+            return Poll::Ready(self.event(&first));
         }
         loop {
             let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
             match std::task::ready!(exchange.poll_step(cx)) {
-                Step::Notify(frame) => return Poll::Ready(Some(event(&frame))),
+                Step::Notify(frame) => return Poll::Ready(self.event(&frame)),
                 Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
                 Step::Pause(_) => {}
                 Step::Done(reply) => {
                     self.exchange = None;
-                    return Poll::Ready(Some(event(&reply.frame())));
+                    return Poll::Ready(self.event(&reply.frame()));
                 }
                 Step::Cancelled => self.exchange = None,
             }
@@ -168,7 +183,7 @@ pub(crate) struct Opening {
 }
 
 fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
-    let Some(place) = shared.sessions.place() else {
+    let Some(mut place) = shared.sessions.place() else {
         let id = request_id(&message);
         let why = "this server has too many sessions; end one with DELETE or try again later";
         return Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, id, why));
@@ -179,6 +194,9 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
         Event::Reply(reply) => return Next::Answer(refused(reply)),
         _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "a request was expected")),
     };
+    if !engine.session().is_none_or(|session| place.declare(shared.service.budget(), session.declared_bytes())) {
+        return Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), EXHAUSTED));
+    }
     // From now on no change is lost, even one that happens before the client hears its session's id.
     if let (Some(session), Some(feed)) = (engine.session(), shared.service.open_feed()) {
         session.set_feed(feed);

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::header::ORIGIN;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
+use linchpin_proto::budget::EXHAUSTED;
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
 use linchpin_proto::{Id, Limits, Service};
@@ -66,7 +67,7 @@ impl HttpService {
     /// The same, reached under the `bound` addresses too.
     pub(crate) fn bound(service: Arc<dyn Service>, options: &HttpOptions, bound: &[String]) -> HttpService {
         let limits = service.limits().clone();
-        let sessions = Arc::new(Sessions::new(limits.clone()));
+        let sessions = Arc::new(Sessions::new(service.clone()));
         let guard =
             Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
         let path = options.path.as_deref().map(Box::from);
@@ -184,7 +185,7 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         if let State::Intake(_, intake, _) = this.state {
-            let body = std::task::ready!(intake.poll(this.body, &this.shared.limits, cx));
+            let body = std::task::ready!(intake.poll(this.body, &*this.shared.service, cx));
             let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
                 return Poll::Pending;
             };
@@ -203,6 +204,9 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
             State::Intake(..) | State::Over => answer::empty(StatusCode::INTERNAL_SERVER_ERROR),
         };
         let mut response = if *this.streams { answer::as_stream(response) } else { response };
+        if !response.body_mut().reserve(this.shared.service.budget()) {
+            response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, EXHAUSTED);
+        }
         if let Some(origin) = this.origin.take() {
             cors::allow(*origin, &mut response);
         }

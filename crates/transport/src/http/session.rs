@@ -2,7 +2,7 @@
 
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
-use linchpin_proto::{Cancel, Engine, Limits, Wire};
+use linchpin_proto::{Budget, Cancel, Engine, Limits, Service, Wire};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ pub(crate) struct HttpSession {
     key: u128,
     principal: Option<Arc<str>>,
     wire: &'static Wire,
-    limits: Arc<Limits>,
+    service: Arc<dyn Service>,
     engine: Mutex<Engine>,
     streams: Mutex<Streams>,
     /// Bytes kept in all streams.
@@ -40,7 +40,7 @@ impl HttpSession {
         key: u128,
         principal: Option<Arc<str>>,
         engine: Engine,
-        limits: Arc<Limits>,
+        service: Arc<dyn Service>,
         epoch: Instant,
     ) -> Option<HttpSession> {
         let wire = engine.session()?.wire();
@@ -48,7 +48,7 @@ impl HttpSession {
             key,
             principal,
             wire,
-            limits,
+            service,
             engine: Mutex::new(engine),
             streams: Mutex::default(),
             kept: AtomicIsize::new(0),
@@ -77,7 +77,11 @@ impl HttpSession {
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+        self.service.limits()
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        self.service.budget()
     }
 
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
@@ -115,7 +119,7 @@ impl HttpSession {
 
     /// Whether nothing happened for too long: no request, no open stream and no running call.
     pub(crate) fn is_expired(&self, now: u64) -> bool {
-        let quiet = now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= self.limits.session_idle_ms_max;
+        let quiet = now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= self.limits().session_idle_ms_max;
         quiet && self.readers.load(Ordering::Relaxed) == 0 && self.engine().running() == 0
     }
 
@@ -128,7 +132,7 @@ impl HttpSession {
     }
 
     fn forget_old(&self, streams: &mut Streams, now: u64) {
-        if let Some(then) = now.checked_sub(self.limits.replay_ms_max) {
+        if let Some(then) = now.checked_sub(self.limits().replay_ms_max) {
             streams.all.retain(|stream| {
                 let old = stream.number() != STANDALONE && stream.over_since(then);
                 if old {
@@ -150,7 +154,7 @@ impl HttpSession {
         self.forget_old(&mut streams, now);
         streams.last += 1;
         let stream = Arc::new(EventStream::new(streams.last, cancellers));
-        if streams.all.len() >= self.limits.streams_per_session_max
+        if streams.all.len() >= self.limits().streams_per_session_max
             && let Some(at) = streams.all.iter().position(|s| s.number() != STANDALONE && s.is_over())
         {
             let old = streams.all.remove(at);
@@ -158,7 +162,7 @@ impl HttpSession {
         }
         match () {
             () if streams.closed => stream.end(now),
-            () if streams.all.len() < self.limits.streams_per_session_max => streams.all.push(stream.clone()),
+            () if streams.all.len() < self.limits().streams_per_session_max => streams.all.push(stream.clone()),
             () => tracing::debug!("too many streams in a session; one cannot be resumed"),
         }
         stream
@@ -214,7 +218,7 @@ impl HttpSession {
 
     /// Counts a change of what is kept, and forgets the oldest past the limit. The newest event of `latest` stays.
     pub(crate) fn account(&self, change: isize, latest: &EventStream) {
-        let max = isize::try_from(self.limits.replay_bytes_max).unwrap_or(isize::MAX);
+        let max = isize::try_from(self.limits().replay_bytes_max).unwrap_or(isize::MAX);
         if self.kept.fetch_add(change, Ordering::Relaxed) + change <= max {
             return;
         }

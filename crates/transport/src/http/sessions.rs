@@ -1,7 +1,7 @@
 //! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
 
 use super::session::{HttpSession, STANDALONE};
-use linchpin_proto::{Engine, Limits};
+use linchpin_proto::{Budget, Engine, Limits, Reservation, Service};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct Sessions {
     sweeping: AtomicBool,
     /// The shard that gives way next.
     turn: AtomicUsize,
-    limits: Arc<Limits>,
+    service: Arc<dyn Service>,
     epoch: Instant,
 }
 
@@ -33,11 +33,23 @@ struct Entry {
 }
 
 /// The right to open one session; gives its place back when dropped.
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place {
+    count: Arc<AtomicUsize>,
+    /// For what the client declared.
+    declared: Option<Reservation>,
+}
+
+impl Place {
+    /// Takes the bytes that the client declared out of `budget`. `false` when there is no room for them.
+    pub(crate) fn declare(&mut self, budget: &Arc<Budget>, bytes: usize) -> bool {
+        self.declared = budget.reserve(bytes);
+        self.declared.is_some()
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -62,15 +74,19 @@ impl Hasher for KeyHasher {
 }
 
 impl Sessions {
-    pub(crate) fn new(limits: Arc<Limits>) -> Sessions {
+    pub(crate) fn new(service: Arc<dyn Service>) -> Sessions {
         Sessions {
             shards: Default::default(),
             count: Arc::default(),
             sweeping: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
-            limits,
+            service,
             epoch: Instant::now(),
         }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.service.limits()
     }
 
     fn shard(&self, key: u128) -> MutexGuard<'_, Shard> {
@@ -80,9 +96,9 @@ impl Sessions {
     /// A place for a new session. When there are too many, one whose client never came back gives way; `None` when there
     /// is none of those.
     pub(crate) fn place(&self) -> Option<Place> {
-        let place = Place(self.count.clone());
+        let place = Place { count: self.count.clone(), declared: None };
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        (before < self.limits.sessions_max || self.end_unused()).then_some(place)
+        (before < self.limits().sessions_max || self.end_unused()).then_some(place)
     }
 
     /// Ends the oldest session that was never used. Of a shard's, if that one is not new: shards take turns, which keeps
@@ -116,7 +132,7 @@ impl Sessions {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok()?;
         let key = u128::from_ne_bytes(bytes);
-        let session = Arc::new(HttpSession::new(key, principal, engine, self.limits.clone(), self.epoch)?);
+        let session = Arc::new(HttpSession::new(key, principal, engine, self.service.clone(), self.epoch)?);
         self.shard(key).insert(key, Entry { session: session.clone(), _place: place });
         self.keep_swept();
         Some(session)
@@ -173,7 +189,7 @@ impl Sessions {
             self.sweeping.store(false, Ordering::Release);
             return;
         };
-        let tick = self.limits.session_idle_ms_max.min(self.limits.replay_ms_max) / 2;
+        let tick = self.limits().session_idle_ms_max.min(self.limits().replay_ms_max) / 2;
         runtime.spawn(sweep(Arc::downgrade(self), Duration::from_millis(tick.clamp(10, 60_000))));
     }
 

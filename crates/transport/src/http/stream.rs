@@ -12,6 +12,7 @@ use super::body::Source;
 use super::session::HttpSession;
 use super::work::{Out, Work};
 use bytes::Bytes;
+use linchpin_proto::budget::EXHAUSTED;
 use linchpin_proto::http::sse;
 use linchpin_proto::{Cancel, Feed};
 use std::collections::VecDeque;
@@ -119,8 +120,12 @@ impl EventStream {
         let seq = inner.last;
         let mut bytes = Vec::new();
         write(&mut bytes, &format!("{}-{seq}", self.number));
+        let Some(bytes) = session.budget().own(bytes) else {
+            drop(inner);
+            return if notice { tracing::debug!(EXHAUSTED) } else { self.lose(session, seq) };
+        };
         let mut change = bytes.len() as isize;
-        inner.events.push_back(Event { seq, notice, bytes: bytes.into() });
+        inner.events.push_back(Event { seq, notice, bytes });
         change -= inner.trim(session.limits().queue_messages_max) as isize;
         let waker = inner.waker.take();
         drop(inner);
@@ -128,6 +133,13 @@ impl EventStream {
             waker.wake();
         }
         session.account(change, self);
+    }
+
+    /// Ends the stream without its newest message, for which there is no room: whoever waits for it hears of the end.
+    fn lose(&self, session: &HttpSession, seq: u32) {
+        tracing::debug!(EXHAUSTED);
+        self.lock().lost = seq;
+        self.end(session.now());
     }
 
     /// Drops the oldest event that may go; the bytes that were freed. The newest stays when `keep_newest`.

@@ -48,8 +48,7 @@ impl Endpoints {
         let key = u128::from_ne_bytes(key);
         // Beside the stream's own path, so that it holds under a router's prefix too.
         let base = path.strip_suffix("/sse").unwrap_or_default();
-        let peer =
-            Peer::new(shared.limits.clone(), principal.cloned(), &format!("{base}/message?sessionId={}", id_of(key)));
+        let peer = Peer::new(&*shared.service, principal.cloned(), &format!("{base}/message?sessionId={}", id_of(key)));
         self.peers.lock().insert(key, peer.clone());
         let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
         events(HttpBody::stream(stream, shared.limits.keep_alive_ms))

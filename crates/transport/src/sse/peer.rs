@@ -3,6 +3,7 @@
 use crate::http::{Head, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use linchpin_proto::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::{rules, sse};
 use linchpin_proto::{
@@ -20,6 +21,7 @@ pub(crate) struct Peer(Arc<Inner>);
 struct Inner {
     principal: Option<Arc<str>>,
     limits: Arc<Limits>,
+    budget: Arc<Budget>,
     engine: Mutex<Engine>,
     outbox: Mutex<Outbox>,
 }
@@ -31,6 +33,8 @@ struct Outbox {
     events: VecDeque<(Bytes, bool)>,
     notices: usize,
     feed: Option<Arc<Feed>>,
+    /// For what the client declared.
+    declared: Option<Reservation>,
     waker: Option<Waker>,
     /// The stream ends when nothing runs and nothing waits.
     draining: bool,
@@ -39,12 +43,13 @@ struct Outbox {
 
 impl Peer {
     /// A client whose stream begins with the address for its messages.
-    pub(crate) fn new(limits: Arc<Limits>, principal: Option<Arc<str>>, address: &str) -> Peer {
+    pub(crate) fn new(service: &dyn Service, principal: Option<Arc<str>>, address: &str) -> Peer {
         let mut first = Vec::new();
         sse::named(&mut first, "endpoint", address.as_bytes());
         let outbox = Outbox { events: [(first.into(), false)].into(), ..Outbox::default() };
+        let (limits, budget) = (service.limits().clone(), service.budget().clone());
         let engine = Mutex::new(Engine::new(limits.clone()));
-        Peer(Arc::new(Inner { principal, limits, engine, outbox: Mutex::new(outbox) }))
+        Peer(Arc::new(Inner { principal, limits, budget, engine, outbox: Mutex::new(outbox) }))
     }
 
     pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
@@ -154,11 +159,18 @@ impl Inner {
     fn push(&self, frame: &[u8], notice: bool) {
         let mut event = Vec::with_capacity(frame.len() + 24);
         sse::named(&mut event, "message", frame);
+        let event = self.budget.own(event);
         let mut outbox = self.outbox();
         if outbox.closed {
             return;
         }
-        outbox.events.push_back((event.into(), notice));
+        let Some(event) = event else {
+            tracing::debug!(EXHAUSTED);
+            outbox.closed = !notice;
+            drop(outbox);
+            return self.wake();
+        };
+        outbox.events.push_back((event, notice));
         outbox.notices += usize::from(notice);
         if outbox.notices > self.limits.queue_messages_max
             && let Some(at) = outbox.events.iter().position(|(_, notice)| *notice)
@@ -178,7 +190,10 @@ impl Inner {
             if let Some(session) = engine.session().filter(|s| s.feed().is_none())
                 && let Some(feed) = shared.service.open_feed()
             {
-                self.outbox().feed = Some(feed.feed().clone());
+                let mut outbox = self.outbox();
+                outbox.feed = Some(feed.feed().clone());
+                outbox.declared = self.budget.reserve(session.declared_bytes());
+                outbox.closed |= outbox.declared.is_none();
                 session.set_feed(feed);
             }
             event

@@ -21,6 +21,7 @@ use std::time::Duration;
 /// `done` (or the end) answers with the tool's name and what was answered to `ask`. Without words it is ready at once.
 pub struct Fake {
     limits: Arc<Limits>,
+    budget: Arc<Budget>,
     hub: Arc<Hub>,
     stamps: Arc<Stamps>,
     state: Arc<State>,
@@ -54,7 +55,14 @@ impl Fake {
     pub fn with(limits: impl FnOnce(&mut Limits)) -> Arc<Fake> {
         let mut all = Limits::default();
         limits(&mut all);
-        Arc::new(Fake { limits: Arc::new(all), hub: Arc::default(), stamps: Arc::default(), state: Arc::default() })
+        let budget = Budget::new(all.memory_bytes_max);
+        Arc::new(Fake {
+            limits: Arc::new(all),
+            budget,
+            hub: Arc::default(),
+            stamps: Arc::default(),
+            state: Arc::default(),
+        })
     }
 
     /// Lets everybody through who waits at this gate now or later.
@@ -97,6 +105,10 @@ impl Fake {
 impl Service for Fake {
     fn limits(&self) -> &Arc<Limits> {
         &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
@@ -169,7 +181,7 @@ impl Service for Fake {
     }
 
     fn open_feed(&self) -> Option<FeedHandle> {
-        self.hub.open(Filter { tools: true, prompts: true, resources: true, ..Filter::default() }, 100_000)
+        self.hub.open(Filter { tools: true, prompts: true, resources: true }, 100_000)
     }
 
     fn close(&self) {

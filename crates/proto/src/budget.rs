@@ -1,0 +1,125 @@
+//! One budget for the memory that peers make a server hold.
+//!
+//! Bodies on their way in, answers that nobody has taken yet, events kept for replay, what sessions declared: whoever
+//! keeps such bytes reserves them first, and refuses or closes when there is no room. A reservation gives its bytes back
+//! when it is dropped, wherever that happens.
+
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Said where there is no room.
+pub const EXHAUSTED: &str = "the server holds as much memory for its clients as it may; try again later";
+
+/// What all peers of one server may hold together. Its size is [`Limits::memory_bytes_max`](crate::Limits::memory_bytes_max).
+pub struct Budget {
+    used: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    /// A budget of `max` bytes.
+    pub fn new(max: usize) -> Arc<Budget> {
+        Arc::new(Budget { used: AtomicUsize::new(0), max })
+    }
+
+    /// Reserves `bytes`. `None` when that is more than is left.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        let mut reservation = Reservation { budget: self.clone(), bytes: 0 };
+        reservation.grow(bytes).then_some(reservation)
+    }
+
+    /// Puts `data` under the budget for as long as anybody holds it. `None` when there is no room for it.
+    pub fn own(self: &Arc<Self>, data: impl AsRef<[u8]> + Send + 'static) -> Option<Bytes> {
+        Some(self.reserve(data.as_ref().len())?.own(data))
+    }
+
+    /// Bytes that are reserved now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("used", &self.used()).field("max", &self.max).finish()
+    }
+}
+
+/// A share of a [`Budget`]. Dropping it gives the bytes back.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Reserves `more` bytes. `false`, with nothing changed, when that is more than is left.
+    pub fn grow(&mut self, more: usize) -> bool {
+        let max = self.budget.max;
+        let fits = |used: usize| used.checked_add(more).filter(|sum| *sum <= max);
+        let grown = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        if grown {
+            self.bytes += more;
+        }
+        grown
+    }
+
+    /// Gives back `fewer` bytes, at most all of them.
+    pub fn shrink(&mut self, fewer: usize) {
+        let fewer = fewer.min(self.bytes);
+        self.bytes -= fewer;
+        self.budget.used.fetch_sub(fewer, Ordering::Relaxed);
+    }
+
+    /// Hands the reservation to `data`: it ends with the last clone or slice of it.
+    pub fn own(self, data: impl AsRef<[u8]> + Send + 'static) -> Bytes {
+        Bytes::from_owner(Owned { data, _reservation: self })
+    }
+
+    /// Bytes that are reserved.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}
+
+struct Owned<D> {
+    data: D,
+    _reservation: Reservation,
+}
+
+impl<D: AsRef<[u8]>> AsRef<[u8]> for Owned<D> {
+    fn as_ref(&self) -> &[u8] {
+        self.data.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_free_again_and_nothing_is_reserved_past_the_end() {
+        let budget = Budget::new(10);
+        let mut one = budget.reserve(6).unwrap();
+        assert!(budget.reserve(5).is_none() && !one.grow(5) && !one.grow(usize::MAX));
+        assert!(one.grow(4));
+        assert_eq!(budget.used(), 10);
+        one.shrink(100);
+        assert_eq!(budget.used(), 0);
+        drop(one);
+        let data = budget.own(vec![1; 8]).unwrap();
+        let slice = data.slice(2..3);
+        drop(data);
+        assert_eq!(budget.used(), 8, "a slice keeps the whole");
+        drop(slice);
+        assert_eq!(budget.used(), 0);
+    }
+}
