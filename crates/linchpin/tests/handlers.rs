@@ -220,6 +220,26 @@ async fn the_number_of_problems_told_is_bounded() {
 }
 
 #[tokio::test]
+async fn long_arguments_are_not_explained_one_by_one() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Note {
+        _day: u8,
+        _hour: u8,
+        _text: String,
+    }
+    let mut peer = Peer::plain(Server::new("args", "1").tool("note", |_: Note| async { "noted" }), MODERN).await;
+    let wrong = |len: usize| json!({ "_day": "x", "_hour": "y", "_text": "z".repeat(len) });
+    let short = refused(&peer.call("note", wrong(10)).await, "note");
+    assert_eq!(short.lines().filter(|l| l.starts_with("- /")).count(), 2, "{short}");
+    let long = refused(&peer.call("note", wrong(300 << 10)).await, "note");
+    assert_eq!(long, "invalid arguments for `note`: invalid type: string \"x\", expected u8");
+    let whole = |len: usize| json!({ "_day": 1.0, "_hour": 2, "_text": "z".repeat(len) });
+    assert_eq!(text(&peer.call("note", whole(10)).await), "noted");
+    let long = refused(&peer.call("note", whole(300 << 10)).await, "note");
+    assert_eq!(long, "invalid arguments for `note`: invalid type: floating point `1.0`, expected u8");
+}
+
+#[tokio::test]
 async fn no_arguments_an_empty_object_and_null_are_the_same() {
     let server = Server::new("args", "1").tool("now", |_: NoArgs| async { "12:00" });
     let mut peer = Peer::plain(server, "2025-11-25").await;

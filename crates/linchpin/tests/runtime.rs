@@ -186,6 +186,28 @@ async fn listen_streams_and_subscriptions_are_bounded() {
 }
 
 #[tokio::test]
+async fn long_uris_cannot_be_subscribed_to_and_no_session_holds_many_bytes_of_them() {
+    let uri = |n: usize, len: usize| format!("notes://{n:0>width$}", width = len - 8);
+    let limit = |answer: &Value| answer["error"]["message"].as_str().unwrap_or_default().to_owned();
+    let mut legacy = Peer::plain(one(), "2025-11-25").await;
+    let mut modern = Peer::plain(one(), MODERN).await;
+    let listen = |uris: Vec<String>| json!({ "notifications": { "resourceSubscriptions": uris } });
+    let too_long = legacy.ask("resources/subscribe", json!({ "uri": uri(1, 8_193) })).await;
+    assert_eq!((code(&too_long), limit(&too_long).as_str()), (-32602, "the URI is longer than 8192 bytes"));
+    assert_eq!(limit(&modern.ask("subscriptions/listen", listen(vec![uri(1, 8_193)])).await), limit(&too_long));
+    for n in 0..32 {
+        assert!(legacy.ask("resources/subscribe", json!({ "uri": uri(n, 8_192) })).await["result"].is_object(), "{n}");
+    }
+    let too_many = legacy.ask("resources/subscribe", json!({ "uri": uri(32, 8_192) })).await;
+    assert_eq!(code(&too_many), -32602);
+    assert!(limit(&too_many).contains("262144 bytes together; end one first"), "{too_many}");
+    let all = (0..33).map(|n| uri(n, 8_192)).collect();
+    assert_eq!(limit(&modern.ask("subscriptions/listen", listen(all)).await), limit(&too_many));
+    legacy.ask("resources/unsubscribe", json!({ "uri": uri(0, 8_192) })).await;
+    assert!(legacy.ask("resources/subscribe", json!({ "uri": uri(32, 8_192) })).await["result"].is_object());
+}
+
+#[tokio::test]
 async fn a_session_hears_of_the_resources_it_subscribed_to_and_no_others() {
     let server = one();
     let handle = server.handle();

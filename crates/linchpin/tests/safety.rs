@@ -369,6 +369,30 @@ async fn calls_that_never_end_are_drained_only_up_to_the_limit() {
 }
 
 #[tokio::test]
+async fn what_a_client_declares_for_its_session_is_bounded() {
+    let server = Server::new("s", "1").tool("who", |_: &(), cx: &Cx, _: NoArgs| {
+        let info = cx.client();
+        async move { serde_json::to_string(&info).unwrap() }
+    });
+    let service = service(server);
+    let long = "x".repeat(9_000);
+    let hello = |capabilities: Value, info: Value| json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
+    let mut peer = Peer::silent(service.clone());
+    let refused = peer
+        .ask("initialize", hello(json!({ "experimental": { "x": long } }), json!({ "name": "t", "version": "0" })))
+        .await;
+    assert_eq!(code(&refused), -32602);
+    assert_eq!(refused["error"]["message"], "`capabilities` are longer than 8192 bytes; declare less");
+    // An icon may be long, and is no reason to send a client away.
+    let info =
+        json!({ "name": "t".repeat(100), "version": "0", "title": "T", "icons": [{ "src": format!("data:{long}") }] });
+    let answer = peer.ask("initialize", hello(json!({}), info)).await;
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    let kept: Value = serde_json::from_str(text(&peer.ask("tools/call", json!({ "name": "who" })).await)).unwrap();
+    assert_eq!(kept, json!({ "name": "t".repeat(80), "version": "0", "title": "T" }));
+}
+
+#[tokio::test]
 async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
     let batch = json!([
         { "jsonrpc": "2.0", "id": 70, "method": "tools/call", "params": { "name": "sleep", "arguments": { "ms": 5 } } },

@@ -24,10 +24,19 @@ pub(crate) trait Explain: Send + Sync {
     fn problems_max(&self) -> usize;
 }
 
-/// The slow path: the arguments did not decode, so walk schema and value together and list every problem.
+/// Longest arguments that are read once more when they did not decode. Reading them as values takes up to forty times
+/// their size.
+pub(crate) const EXPLAINED_BYTES_MAX: usize = 256 << 10;
+
+/// The slow path: the arguments did not decode, so walk schema and value together and list every problem. Of long
+/// arguments it is only said where decoding stopped.
 pub(crate) fn bad_arguments(call: Invocation, why: &str) -> Reply {
     let Some(explain) = &call.explain else { return answer::failure(call.out, &format!("invalid arguments: {why}")) };
-    let problems = explain.problems(&call.args.json(), explain.problems_max());
+    let json = call.args.json();
+    let problems = match json.len() {
+        0..=EXPLAINED_BYTES_MAX => explain.problems(&json, explain.problems_max()),
+        _ => Vec::new(),
+    };
     let text = invalid(explain.name(), &problems, why);
     answer::failure(call.out, &text)
 }

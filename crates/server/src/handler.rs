@@ -5,6 +5,7 @@
 //! every mistake gives the same unhelpful message.)
 
 use crate::answer::IntoReply;
+use crate::call::EXPLAINED_BYTES_MAX;
 use crate::cx::Cx;
 use crate::prompt::IntoMessages;
 use crate::resource::IntoContents;
@@ -161,7 +162,9 @@ impl Invocation {
     /// Arguments of a tool. What does not decode is tried once more with whole numbers that were sent as floats.
     fn tool_arguments<A: DeserializeOwned>(&self) -> Result<A, String> {
         self.args.read_json().or_else(|why| {
-            let settled = self.explain.as_ref().and_then(|explain| explain.with_whole_numbers(&self.args.json()));
+            let json = self.args.json();
+            let explain = self.explain.as_ref().filter(|_| json.len() <= EXPLAINED_BYTES_MAX);
+            let settled = explain.and_then(|explain| explain.with_whole_numbers(&json));
             settled.and_then(|json| serde_json::from_str(&json).ok()).ok_or(why)
         })
     }

@@ -154,6 +154,102 @@ async fn giving_up_serving_ends_its_connections() {
     fake.until("dropped t").await;
 }
 
+/// Waits until what clients hold is as `fits` says.
+async fn held(server: &Server, what: &str, fits: impl Fn(usize) -> bool) {
+    for _ in 0..5_000 {
+        if fits(server.fake.budget().used()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("{what}: {}", server.fake.budget().used());
+}
+
+/// A POST of 250,000 bytes of which `sent` have arrived.
+async fn arriving(server: &Server, sent: usize) -> Conn {
+    let before = server.fake.budget().used();
+    let mut conn = server.connect().await;
+    conn.send(&post(&[("content-length", "250000")], &"x".repeat(sent))).await;
+    held(server, "the body arrives", |used| used == before + sent).await;
+    conn
+}
+
+#[tokio::test]
+async fn what_clients_make_the_server_hold_is_one_budget() {
+    let fake = Fake::with(|l| (l.memory_bytes_max, l.replay_ms_max) = (300_000, 20));
+    let server = Server::start_with(fake, |http| http.with_sse()).await;
+    let session = server.session("2025-06-18").await;
+    let named = [("mcp-session-id", session.as_str())];
+    let declared = server.fake.budget().used();
+    assert!((1..100).contains(&declared), "what the session declared: {declared}");
+    // The fake answers with the tool's name.
+    let echo = |bytes: usize, words: &str| call("1", &"x".repeat(bytes), words);
+
+    // A body on its way takes room from all others.
+    let slow = arriving(&server, 200_000).await;
+    let refused = server.ask(&post(&named, &echo(110_000, ""))).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.body.contains("try again later"), "{}", refused.body);
+    assert_eq!(server.ask(&alone("2", "small", "")).await.status, 200, "what is small is served all the same");
+    drop(slow);
+    held(&server, "all is given back", |used| used == declared).await;
+
+    // So does a request while it runs.
+    let mut conn = server.connect().await;
+    conn.send(&post(&named, &echo(160_000, "gate:r"))).await;
+    server.fake.until(&format!("started {}", "x".repeat(160_000))).await;
+    assert_eq!(server.ask(&post(&named, &echo(150_000, ""))).await.status, 503);
+    server.fake.open_gate("r");
+    assert_eq!(conn.response().await.status, 200);
+    held(&server, "all is given back", |used| used == declared).await;
+    assert_eq!(server.ask(&post(&named, &echo(150_000, ""))).await.status, 200);
+
+    // And an answer.
+    let slow = arriving(&server, 150_000).await;
+    assert_eq!(server.ask(&alone("3", "echo", "answer:200000")).await.status, 503);
+    drop(slow);
+    held(&server, "all is given back", |used| used == declared).await;
+    assert_eq!(server.ask(&alone("3", "echo", "answer:200000")).await.status, 200);
+
+    // A stream whose next message finds no room ends without it.
+    let mut conn = server.connect().await;
+    conn.send(&alone("3", "echo", "note:400000 gate:never")).await;
+    assert_eq!(conn.head().await.status, 200);
+    assert_eq!(conn.event().await, None);
+    server.fake.until("dropped echo").await;
+    held(&server, "all is given back", |used| used == declared).await;
+
+    let mut conn = server.connect().await;
+    conn.send(&post(&named, &call("4", "echo", "note gate:a answer:200000"))).await;
+    assert_eq!(conn.head().await.status, 200);
+    assert!(conn.event().await.unwrap().contains("note"));
+    let slow = arriving(&server, 130_000).await;
+    server.fake.open_gate("a");
+    assert_eq!(conn.event().await, None, "the answer is lost, and the client knows");
+    drop(slow);
+    held(&server, "all is given back", |used| used == declared).await;
+
+    let mut conn = server.connect().await;
+    conn.send(&bare("GET", "/sse", &[])).await;
+    conn.head().await;
+    let address = conn.event().await.unwrap();
+    let address = address.rsplit_once("data: ").unwrap().1;
+    for (message, status) in [(initialize("2024-11-05"), 202), (call("1", "echo", "answer:400000"), 202)] {
+        assert_eq!(server.ask(&post_to(address, &[], &message)).await.status, status);
+    }
+    assert!(conn.event().await.unwrap().contains("2024-11-05"));
+    assert_eq!(conn.event().await, None);
+    held(&server, "all is given back", |used| used == declared).await;
+
+    // What is declared for sessions counts, too.
+    let slow = arriving(&server, 250_000 - 1).await;
+    let _more = arriving(&server, 300_000 - server.fake.budget().used() - 10).await;
+    assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 503);
+    drop(slow);
+    held(&server, "one body is gone", |used| used < 100_000).await;
+    assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 200);
+}
+
 // --- by the paused clock, without sockets --------------------------------------------------------------------------
 
 fn service(fake: &Arc<Fake>, change: impl FnOnce(&mut HttpOptions)) -> HttpService {

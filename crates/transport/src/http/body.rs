@@ -247,3 +247,20 @@ pub(crate) fn event(frame: &[u8]) -> Vec<u8> {
     sse::event(&mut out, None, frame);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_answer_is_counted_until_it_is_gone_and_refused_without_room() {
+        let budget = Budget::new(100_000);
+        let mut small = HttpBody::full(vec![b'x'; SMALL_BYTES_MAX]);
+        assert!(small.reserve(&budget) && budget.used() == 0);
+        let mut large = HttpBody::full(vec![b'x'; 60_000]);
+        assert!(large.reserve(&budget) && budget.used() == 60_000);
+        assert!(!HttpBody::full(vec![b'x'; 60_000]).reserve(&budget));
+        drop(large.collected());
+        assert_eq!(budget.used(), 0);
+    }
+}

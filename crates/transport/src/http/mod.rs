@@ -68,10 +68,11 @@ pub struct HttpOptions {
     pub sse_2024: bool,
     /// After how many milliseconds a client should come back to a stream that broke. Default 1,000.
     pub retry_ms: u64,
-    /// How long a connection without a request stays open, in milliseconds. Default 75,000. Only for [`http()`].
+    /// How long a connection without a request stays open, in milliseconds. Default 75,000. PING frames of HTTP/2 are no
+    /// requests. Only for [`http()`].
     pub idle_ms_max: u64,
-    /// How long a client may take no byte of an answer that waits, in milliseconds. Default 30,000. Then its connection
-    /// is closed. Only for [`http()`].
+    /// How long a client may take nothing of an answer that waits, in milliseconds. Default 30,000. Then its connection
+    /// is closed; on HTTP/2, where a stream is given 16 KiB at a time, the stream alone is reset. Only for [`http()`].
     pub write_ms_max: u64,
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A service whose calls do what their `arguments.do` says, word by word:
 ///
 /// `note` sends a notification, `note:N` one of about N bytes, `ask` asks the client and waits for its answer, `pause:N`
-/// hangs up, `gate:X` waits until the test opens X, `hear` waits for changes for ever, `error:C` answers with an error,
+/// hangs up, `answer:N` makes the answer one of N bytes, `gate:X` waits until the test opens X, `hear` waits for changes for ever, `error:C` answers with an error,
 /// `hold:X` keeps the first poll from ending until X is open (for tests with several threads), `panic` panics,
 /// `done` (or the end) answers with the tool's name and what was answered to `ask`. Without words it is ready at once.
 pub struct Fake {
@@ -287,6 +287,14 @@ impl Exchange for Play {
                 Poll::Ready(None) => self.done(),
                 Poll::Pending => Poll::Pending,
             },
+            "answer" => {
+                self.words.pop();
+                let mut w = ResultWriter::new(&self.request.id, self.request.caller.wire(), &self.stamps, 1 << 20);
+                w.key("v");
+                w.string(&"x".repeat(arg.parse().unwrap()));
+                self.reply = Some(w.finish(ReplyKind::Complete));
+                self.poll_step(cx)
+            }
             "error" => {
                 self.reply = Some(Reply::error(Some(&self.request.id), arg.parse().unwrap(), "as asked", None));
                 self.done()
