@@ -10,7 +10,7 @@ use bytes::Bytes;
 use linchpin::proto::frame::{Name, Request};
 use linchpin::proto::service::{HeaderParam, Started};
 use linchpin::proto::{
-    Ask, Caller, Cancel, Door, Exchange, FeedHandle, Hub, Id, Limits, Method, Reply, Service, Step, era, render,
+    Ask, Budget, Caller, Cancel, Door, Exchange, FeedHandle, Hub, Id, Limits, Method, Reply, Service, Step, era, render,
 };
 use linchpin::types::error::code;
 use linchpin::types::meta::key::SERVER_INFO;

@@ -174,6 +174,11 @@ impl Served {
         format!("{}{later}", self.said)
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `127.0.0.1:PORT`.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
