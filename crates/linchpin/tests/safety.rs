@@ -256,6 +256,29 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
 }
 
 #[tokio::test]
+async fn blank_lines_after_a_message_do_not_delay_its_answer() {
+    let gauge = Gauge::default();
+    for revision in ALL {
+        let mut peer = Peer::plain(server(&gauge).limits(|l| l.frame_bytes_max = 4_000), revision).await;
+        for blanks in ["", "\n", "\r\n \t\r", " \n \n  \n\t"] {
+            // Everything arrives in one read, and nothing after it.
+            let call = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
+            let line = peer.render("tools/call", call).to_string() + "\n" + blanks;
+            peer.send_line(line.as_bytes()).await;
+            let answer = peer.message().await;
+            assert_eq!(text(&answer), "3", "{revision}, {blanks:?}: {answer}");
+            // A line that is too long is answered at its end, too.
+            peer.send_line(format!("{{\"x\":\"{}\"}}\n{blanks}", "x".repeat(5_000)).as_bytes()).await;
+            assert_eq!(code(&peer.message().await), -32600, "{revision}, {blanks:?}");
+        }
+        if revision == "2025-03-26" {
+            peer.send_line(b"[{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}]\n\n").await;
+            assert_eq!(peer.message().await[0]["id"], "b");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_is_too_long_is_answered_under_its_own_id() {
     let x = "x".repeat(5_000);
     let call = r#""method":"tools/call","params":{"name":"say","arguments":{"id":9,"text":""#;

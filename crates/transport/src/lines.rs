@@ -39,9 +39,25 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { input, buffer: BytesMut::new(), limit, room, scanned: 0, skipping: None, ended: None }
     }
 
-    /// Whether a whole line is in the buffer.
-    pub(crate) fn has_line(&self) -> bool {
-        self.ended.is_some() || self.buffer[self.scanned.min(self.buffer.len())..].contains(&b'\n')
+    /// Whether a whole line is in the buffer that [`Lines::buffered`] will give. Blank lines before it are thrown away, and
+    /// where it ends is remembered, so that nothing is searched twice.
+    pub(crate) fn has_line(&mut self) -> bool {
+        self.ended.is_some() || self.find_line()
+    }
+
+    /// Finds the next line that counts: `scanned` is then where it ends.
+    fn find_line(&mut self) -> bool {
+        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
+            self.scanned += at;
+            let line = without_return(&self.buffer[..self.scanned]);
+            if self.skipping.is_some() || line.len() > self.limit || !line.iter().all(|b| b.is_ascii_whitespace()) {
+                return true;
+            }
+            self.buffer.advance(self.scanned + 1);
+            self.scanned = 0;
+        }
+        self.scanned = self.buffer.len();
+        false
     }
 
     /// A line that is in the buffer already.
@@ -49,32 +65,24 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if let Some(tail) = self.ended.take() {
             return Some(Line::LongEnd(tail));
         }
-        loop {
-            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
-                self.scanned = self.buffer.len();
-                return if self.skipping.is_some() || self.scanned > self.limit { self.skip() } else { None };
-            };
-            let mut line = self.buffer.split_to(self.scanned + at);
-            self.buffer.advance(1);
-            self.scanned = 0;
-            if line.last() == Some(&b'\r') {
-                line.truncate(line.len() - 1);
-            }
-            if let Some(mut tail) = self.skipping.take() {
-                keep(&mut tail, &line);
-                // The two bytes of the line break may have come apart.
-                let end = tail.len() - usize::from(tail.last() == Some(&b'\r'));
-                tail.truncate(end);
-                return Some(Line::LongEnd(tail.into()));
-            }
-            if line.len() > self.limit {
-                self.ended = Some(Bytes::copy_from_slice(&line[line.len().saturating_sub(TAIL_BYTES)..]));
-                return Some(Line::TooLong(head(&line)));
-            }
-            if !line.iter().all(|b| b.is_ascii_whitespace()) {
-                return Some(Line::Frame(line.freeze()));
-            }
+        if !self.find_line() {
+            return if self.skipping.is_some() || self.scanned > self.limit { self.skip() } else { None };
         }
+        let mut line = self.buffer.split_to(self.scanned);
+        self.buffer.advance(1);
+        self.scanned = 0;
+        line.truncate(without_return(&line).len());
+        if let Some(mut tail) = self.skipping.take() {
+            keep(&mut tail, &line);
+            // The two bytes of the line break may have come apart.
+            tail.truncate(without_return(&tail).len());
+            return Some(Line::LongEnd(tail.into()));
+        }
+        if line.len() > self.limit {
+            self.ended = Some(Bytes::copy_from_slice(&line[line.len().saturating_sub(TAIL_BYTES)..]));
+            return Some(Line::TooLong(head(&line)));
+        }
+        Some(Line::Frame(line.freeze()))
     }
 
     /// Throws away what is buffered of a line that is too long; tells of it the first time.
@@ -111,6 +119,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
     }
+}
+
+/// A line without the first byte of a line break that has two.
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn head(line: &[u8]) -> Bytes {
@@ -165,5 +178,20 @@ mod tests {
             assert_eq!(cut(input.as_bytes(), 100, piece).await, expected, "pieces of {piece}");
         }
         assert_eq!(cut(long.as_bytes(), 100, 64).await, ["long abc"], "an endless line ends with its stream");
+        let blanks = format!("{}\r\none\n{0}\n\n", " ".repeat(99));
+        for piece in [1, 7, 100, 4_096] {
+            assert_eq!(cut(blanks.as_bytes(), 100, piece).await, ["one"], "pieces of {piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_is_there_only_when_it_will_be_given() {
+        for (input, there) in
+            [("", false), ("one", false), ("\n", false), (" \r\n\n\t", false), ("\n\none\n", true), (" \none", false)]
+        {
+            let mut lines = Lines::new(&b""[..], 100, READ_BYTES);
+            lines.buffer.extend_from_slice(input.as_bytes());
+            assert_eq!((lines.has_line(), lines.buffered().is_some()), (there, there), "{input:?}");
+        }
     }
 }

@@ -101,7 +101,14 @@ impl Peer {
     }
 
     /// Sends a request of this peer's revision; its id.
-    pub async fn request(&mut self, method: &str, mut params: Value) -> u64 {
+    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
+        let message = self.render(method, params);
+        self.send(message).await;
+        self.next
+    }
+
+    /// A request of this peer's revision, with the next id.
+    pub fn render(&mut self, method: &str, mut params: Value) -> Value {
         self.next += 1;
         if self.modern() {
             params["_meta"][VERSION] = MODERN.into();
@@ -112,8 +119,7 @@ impl Peer {
                 params["_meta"][key] = value.clone();
             }
         }
-        self.send(json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params })).await;
-        self.next
+        json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params })
     }
 
     /// The next line as it came; `None` at the end.
