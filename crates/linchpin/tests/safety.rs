@@ -147,6 +147,11 @@ async fn a_cancelled_call_is_dropped_and_never_answered() {
             let reason = json!({ "requestId": requested, "reason": "test" });
             peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": reason })).await;
         }
+        for params in [json!([]), json!([id]), json!(null), json!("x"), json!({ "requestId": [] }), json!({})] {
+            for name in ["notifications/cancelled", "notifications/of_the_future"] {
+                peer.send(json!({ "jsonrpc": "2.0", "method": name, "params": params })).await;
+            }
+        }
         until("it was dropped", || gauge.now() == 0).await;
         peer.quiet().await;
         peer.alive().await;
@@ -193,6 +198,9 @@ async fn messages_of_the_wrong_shape_are_answered_with_their_own_id() {
         (br#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, None, -32600),
         (br#"{"jsonrpc":"2.0","id":99999999999999999999999,"method":"ping"}"#, None, -32600),
         (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
+        // Without a version or a name it is no notification, so it is answered as JSON-RPC has it.
+        (br#"{"method":"notifications/cancelled","params":[]}"#, None, -32600),
+        (br#"{"jsonrpc":"2.0","method":42,"params":[]}"#, None, -32600),
         (b"42", None, -32600),
         (b"\"ping\"", None, -32600),
         (b"[]", None, -32600),
@@ -420,6 +428,7 @@ async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
     let batch = json!([
         { "jsonrpc": "2.0", "id": 70, "method": "tools/call", "params": { "name": "sleep", "arguments": { "ms": 5 } } },
         { "jsonrpc": "2.0", "method": "notifications/of_the_future" },
+        { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": [] },
         { "jsonrpc": "2.0", "id": 71, "method": "ping" },
         { "jsonrpc": "2.0", "id": 72, "method": "nope" },
         7
@@ -437,7 +446,7 @@ async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
         assert_eq!(text(of(70)), "slept");
         assert!(of(71)["result"].is_object());
         assert_eq!(code(of(72)), -32601);
-        assert_eq!(answers.len(), 4, "the notification has no answer, the number has one: {answers:?}");
+        assert_eq!(answers.len(), 4, "the notifications have no answer, the number has one: {answers:?}");
         peer.send(json!([{ "jsonrpc": "2.0", "method": "notifications/of_the_future" }])).await;
         peer.quiet().await;
         let many: Vec<Value> = (0..65).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();

@@ -142,6 +142,9 @@ impl Engine {
     }
 
     fn notification(&mut self, name: &Name, message: &Message) -> Event {
+        if !message.params_text().starts_with('{') {
+            return Event::Nothing;
+        }
         if name.as_str() == "notifications/cancelled" {
             #[derive(Deserialize)]
             struct Cancelled<'a> {
@@ -151,7 +154,7 @@ impl Engine {
             let id = serde_json::from_str::<Cancelled<'_>>(message.params_text())
                 .ok()
                 .and_then(|c| Id::from_json(c.id.get()));
-            // Unknown, finished or malformed: ignored, as both eras ask.
+            // Unknown, finished or without an id: ignored, as both eras ask.
             let at = id.as_ref().and_then(|id| self.find(id)).filter(|at| !self.running[*at].cancelled);
             return match (id, at) {
                 (Some(id), Some(at)) => {

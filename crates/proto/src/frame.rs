@@ -33,7 +33,7 @@ pub enum Kind {
         /// The method's name.
         method: Name,
     },
-    /// Wants none.
+    /// Wants none. Its `params` may be any value: one that is not an object makes it malformed, so it is ignored.
     Notification {
         /// The method's name.
         method: Name,
@@ -410,7 +410,8 @@ impl Envelope {
             let long = (span.end - span.start) as usize > limits.id_bytes_max;
             return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
         }
-        if self.params.all.is_some_and(|s| !s.of(text).starts_with('{')) {
+        // A notification is never answered, not even to say that it is malformed: who takes it ignores it.
+        if id.is_some() && self.params.all.is_some_and(|s| !s.of(text).starts_with('{')) {
             return Err("`params` must be an object");
         }
         match (self.method, id, self.result, self.error) {
