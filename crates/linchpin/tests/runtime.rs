@@ -208,6 +208,36 @@ async fn long_uris_cannot_be_subscribed_to_and_no_session_holds_many_bytes_of_th
 }
 
 #[tokio::test]
+async fn listen_streams_leave_calls_their_places() {
+    let narrow = one().tool("wait", |_: NoArgs| async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        "waited"
+    });
+    let service = service(narrow.limits(|l| {
+        (l.calls_per_peer_max, l.calls_max, l.listeners_per_peer_max) = (1, 1, 3);
+    }));
+    let filter = json!({ "toolsListChanged": true });
+    let mut one = Peer::of(service.clone(), MODERN, json!({})).await;
+    let mut two = Peer::of(service, MODERN, json!({})).await;
+    for peer in [&mut one, &mut two] {
+        for _ in 0..3 {
+            listen(peer, filter.clone()).await;
+        }
+        let refused = peer.ask("subscriptions/listen", json!({ "notifications": filter })).await;
+        assert_eq!(code(&refused), -32603);
+        assert!(refused["error"]["message"].as_str().unwrap().contains("limit 3"), "{refused}");
+    }
+    for peer in [&mut one, &mut two] {
+        peer.alive().await;
+        assert_eq!(text(&peer.call("wait", json!({})).await), "waited");
+    }
+    // A stream that is cancelled gives its place back.
+    one.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
+    one.alive().await;
+    listen(&mut one, filter.clone()).await;
+}
+
+#[tokio::test]
 async fn a_session_hears_of_the_resources_it_subscribed_to_and_no_others() {
     let server = one();
     let handle = server.handle();

@@ -57,7 +57,7 @@ enum State {
 /// See the module's documentation.
 pub struct Engine {
     state: State,
-    /// At most `calls_per_peer_max`, mostly one or two: a search through them beats hashing.
+    /// At most `calls_per_peer_max` and `listeners_per_peer_max`, mostly one or two: a search through them beats hashing.
     running: Vec<Running>,
     asked: HashMap<u64, (Id, Ask)>,
     next_ask: u64,
@@ -67,6 +67,8 @@ pub struct Engine {
 struct Running {
     id: Id,
     stateless: bool,
+    /// A listen stream, which may stay open for ever: it is counted apart, so that calls always find a place.
+    listens: bool,
     cancel: Option<Arc<dyn Cancel>>,
     /// Nothing is sent any more, but the driver has not said yet that it is over. Until then the id stays taken, so that
     /// what the old call still does cannot be mistaken for a new one's.
@@ -123,10 +125,13 @@ impl Engine {
         if self.find(&request.id).is_some() {
             return refuse(code::INVALID_REQUEST, "this id belongs to a request that is still running");
         }
-        if self.running.len() >= self.limits.calls_per_peer_max {
-            let why =
-                format!("too many calls at once (limit {}); wait for one to finish", self.limits.calls_per_peer_max);
-            return refuse(code::INTERNAL_ERROR, &why);
+        let listens = request.method == Method::SubscriptionsListen;
+        let (max, what, advice) = match listens {
+            true => (self.limits.listeners_per_peer_max, "`subscriptions/listen` streams", "cancel one first"),
+            false => (self.limits.calls_per_peer_max, "calls", "wait for one to finish"),
+        };
+        if self.running.iter().filter(|r| r.listens == listens).count() >= max {
+            return refuse(code::INTERNAL_ERROR, &format!("too many {what} at once (limit {max}); {advice}"));
         }
         if request.method == Method::Initialize {
             if self.session().is_some() {
@@ -137,7 +142,7 @@ impl Engine {
             }
         }
         let stateless = request.caller.wire().stateless;
-        self.running.push(Running { id: request.id.clone(), stateless, cancel: None, cancelled: false });
+        self.running.push(Running { id: request.id.clone(), stateless, listens, cancel: None, cancelled: false });
         Event::Call(Box::new(request))
     }
 

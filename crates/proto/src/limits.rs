@@ -19,6 +19,9 @@ pub struct Limits {
     pub batch_messages_max: usize,
     /// Calls running at once for one peer: a pipe or a session. Default 128. The next is refused at once.
     pub calls_per_peer_max: usize,
+    /// `subscriptions/listen` streams open at once for one pipe. Default 128. The next is refused at once. They are no calls
+    /// and take no call's place.
+    pub listeners_per_peer_max: usize,
     /// Calls running at once in the whole server. Default 2,048. The next is refused at once.
     pub calls_max: usize,
     /// How long one call may run. Default 600,000 (ten minutes). Then it is dropped and answered with an error.
@@ -83,6 +86,7 @@ impl Default for Limits {
             id_bytes_max: 256,
             batch_messages_max: 64,
             calls_per_peer_max: 128,
+            listeners_per_peer_max: 128,
             calls_max: 2_048,
             call_ms_max: 600_000,
             ask_ms_max: 300_000,

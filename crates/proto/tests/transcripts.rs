@@ -142,6 +142,7 @@ fn answer(request: &Request) -> Reply {
 fn check(transcript: &str) {
     let limits = Arc::new(Limits {
         calls_per_peer_max: 2,
+        listeners_per_peer_max: 1,
         depth_max: 6,
         id_bytes_max: 24,
         batch_messages_max: 3,
@@ -330,6 +331,10 @@ fn ids_in_use_and_too_many_calls_are_refused_until_one_ends() {
         call "1" tools/list 2026-07-28 elicit=true
         > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}
         < error -32603 id=2
+        > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{META}}
+        call 4 subscriptions/listen 2026-07-28 elicit=true
+        > {"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{META}}
+        < error -32603 id=5
         ! finish 1
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}
         > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{META}}

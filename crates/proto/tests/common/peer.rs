@@ -94,12 +94,14 @@ pub(crate) struct Peer {
 }
 
 const IDS: [&str; 5] = ["1", "2", "\"1\"", "\"a\"", "\"an id that does not fit inline at all\""];
-const CALLS_MAX: usize = 4;
+const CALLS_MAX: usize = 3;
+const LISTENERS_MAX: usize = 1;
 
 impl Peer {
     /// A peer that has said nothing yet.
     pub(crate) fn new() -> Peer {
-        let limits = Arc::new(Limits { calls_per_peer_max: CALLS_MAX, ..Limits::default() });
+        let (calls_per_peer_max, listeners_per_peer_max) = (CALLS_MAX, LISTENERS_MAX);
+        let limits = Arc::new(Limits { calls_per_peer_max, listeners_per_peer_max, ..Limits::default() });
         Peer {
             engine: Engine::new(limits.clone()),
             limits,
@@ -192,7 +194,7 @@ impl Peer {
     fn check(&self) {
         let known = self.running.len() + self.cancelled.len();
         assert_eq!(self.engine.running(), known, "the engine's table and ours agree");
-        assert!(known <= CALLS_MAX);
+        assert!(known <= CALLS_MAX + LISTENERS_MAX);
         let asks = self.asks.lock().unwrap();
         assert!(asks.iter().all(|answers| *answers <= 1), "a question is answered once");
         assert_eq!(self.engine.asked(), asks.iter().filter(|answers| **answers == 0).count(), "open questions");
