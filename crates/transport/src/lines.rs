@@ -47,6 +47,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Finds the next line that counts: `scanned` is then where it ends.
     fn find_line(&mut self) -> bool {
+        if self.scanned == self.buffer.len() {
+            return false;
+        }
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
             self.scanned += at;
             let line = without_return(&self.buffer[..self.scanned]);

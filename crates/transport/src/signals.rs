@@ -10,15 +10,19 @@ pub async fn terminated() {
         use tokio::signal::unix::{SignalKind, signal};
         if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
             let mut hangup = ends_by_hangup().then(|| signal(SignalKind::hangup()).ok()).flatten();
-            std::future::poll_fn(|cx| {
+            // In a task of its own: the loop of a pipe polls this with every message, and three streams of signals cost more
+            // than the channel. The task ends when nobody waits any more; its end is what is told.
+            let (mut told, ended) = tokio::sync::oneshot::channel::<()>();
+            tokio::spawn(std::future::poll_fn(move |cx| {
                 let gone = hangup.as_mut().is_some_and(|hangup| hangup.poll_recv(cx).is_ready());
-                if term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() || gone {
+                let asked = term.poll_recv(cx).is_ready() || int.poll_recv(cx).is_ready() || gone;
+                if asked || told.poll_closed(cx).is_ready() {
                     std::task::Poll::Ready(())
                 } else {
                     std::task::Poll::Pending
                 }
-            })
-            .await;
+            }));
+            let _ = ended.await;
             return;
         }
     }
