@@ -212,7 +212,7 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
     }
     let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
     let id =
-        env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_json().len() <= limits.id_bytes_max);
+        env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_bytes().len() <= limits.id_bytes_max);
     // A broken answer carries an id that this side chose: an error with that id would hit another request of the peer.
     let answers = env.method.is_none() && (env.result.is_some() || env.error.is_some());
     let theirs = id.as_ref().filter(|_| !answers);

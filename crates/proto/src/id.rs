@@ -58,21 +58,29 @@ impl Id {
     /// The JSON text, quotes included for a string.
     pub fn as_json(&self) -> &str {
         match &self.0 {
-            Repr::Inline(len, bytes) => std::str::from_utf8(&bytes[..*len as usize]).unwrap_or_default(),
+            Repr::Inline(..) => std::str::from_utf8(self.as_bytes()).unwrap_or_default(),
             Repr::Heap(text) => text,
+        }
+    }
+
+    /// The JSON text, for whoever has no need of it as a `str`, which is checked each time it is made.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline(len, bytes) => &bytes[..*len as usize],
+            Repr::Heap(text) => text.as_bytes(),
         }
     }
 }
 
 impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
+        self.as_bytes() == other.as_bytes()
     }
 }
 impl Eq for Id {}
 impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_json().hash(state);
+        self.as_bytes().hash(state);
     }
 }
 impl fmt::Debug for Id {

@@ -317,18 +317,46 @@ impl<'a> Scanner<'a> {
 pub const TOO_DEEP: &str = "nested too deeply";
 
 /// How many bytes from the start need no attention inside a string: none of `"`, `\` and the control characters.
-/// Written over fixed chunks so that the compiler turns it into vector instructions.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
+    // Most strings are short, and their end is found by words.
+    const SHORT: usize = 32;
+    let short = plain_words(&bytes[..bytes.len().min(SHORT)]);
+    if short < SHORT { short } else { SHORT + plain_blocks(&bytes[SHORT..]) }
+}
+
+/// The same for a long string, over fixed blocks so that the compiler turns it into vector instructions.
+fn plain_blocks(bytes: &[u8]) -> usize {
     let special = |b: u8| (b == b'"') | (b == b'\\') | (b < 0x20);
-    let mut at = 0;
-    for chunk in bytes.chunks_exact(32) {
-        if chunk.iter().fold(false, |found, &b| found | special(b)) {
-            break;
+    let (blocks, _) = bytes.as_chunks::<32>();
+    let plain =
+        blocks.iter().take_while(|block| !block.iter().fold(false, |found, &b| found | special(b))).count() * 32;
+    plain + plain_words(&bytes[plain..])
+}
+
+/// The same, eight bytes at once.
+#[inline]
+fn plain_words(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let found = special_bytes(u64::from_le_bytes(*word));
+        if found != 0 {
+            return i * 8 + found.trailing_zeros() as usize / 8;
         }
-        at += 32;
     }
-    at + bytes[at..].iter().take_while(|b| !special(**b)).count()
+    let mut last = [b'"'; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    words.len() * 8 + special_bytes(u64::from_le_bytes(last)).trailing_zeros() as usize / 8
+}
+
+/// The highest bit of each byte that is special; only the lowest of these bits is certain, because a borrow may set others
+/// above it.
+#[inline]
+fn special_bytes(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
+    below(word, 0x20) | below(word ^ (ONES * u64::from(b'"')), 1) | below(word ^ (ONES * u64::from(b'\\')), 1)
 }
 
 /// The text of a JSON string, borrowed unless it holds escapes. `None` for another value, or an escape that is no
@@ -488,6 +516,24 @@ mod tests {
                     .prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
             ]
         })
+    }
+
+    #[test]
+    fn the_plain_part_of_a_string_ends_at_the_first_byte_that_is_not() {
+        let naive = |bytes: &[u8]| bytes.iter().take_while(|b| !matches!(**b, b'"' | b'\\' | 0..0x20)).count();
+        for length in 0..100 {
+            for at in 0..=length {
+                for byte in [b'"', b'\\', 0, b'\n', 0x1f, b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
+                    let mut bytes = vec![b'\xc3'; length];
+                    bytes[..at].fill(b'x');
+                    bytes.extend([b'"'; 3]);
+                    bytes[at] = byte;
+                    for end in [length, bytes.len()] {
+                        assert_eq!(plain_prefix(&bytes[..end]), naive(&bytes[..end]), "{byte} at {at} of {end}");
+                    }
+                }
+            }
+        }
     }
 
     proptest! {

@@ -85,7 +85,7 @@ pub fn acknowledged(id: &Id, granted: &[u8]) -> Bytes {
 /// `"_meta":{…subscriptionId…}`, without braces around.
 pub fn subscription_meta(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(b"\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
-    out.extend_from_slice(id.as_json().as_bytes());
+    out.extend_from_slice(id.as_bytes());
     out.push(b'}');
 }
 

@@ -41,7 +41,7 @@ impl Reply {
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
         if let Some(id) = id {
             frame.extend_from_slice(b"\"id\":");
-            frame.extend_from_slice(id.as_json().as_bytes());
+            frame.extend_from_slice(id.as_bytes());
             frame.push(b',');
         }
         frame.extend_from_slice(b"\"error\":");
@@ -62,7 +62,7 @@ impl Reply {
 
     /// A result whose object is rendered already, stamps included. Its bytes are shared, not copied.
     pub fn with_result(id: &Id, result: Bytes) -> Reply {
-        let id = id.as_json().as_bytes();
+        let id = id.as_bytes();
         let mut frame = Vec::with_capacity(id.len() + 34);
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         frame.extend_from_slice(id);
@@ -151,7 +151,7 @@ impl ResultWriter {
     pub fn new(id: &Id, wire: &'static Wire, stamps: &Arc<Stamps>, limit: usize) -> ResultWriter {
         let mut frame = Vec::with_capacity(320);
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        frame.extend_from_slice(id.as_json().as_bytes());
+        frame.extend_from_slice(id.as_bytes());
         frame.extend_from_slice(b",\"result\":");
         let start = frame.len();
         frame.push(b'{');
