@@ -153,6 +153,9 @@ fn steps(html: &str) -> usize {
 fn article(doc: Document, form: Form, links: &Links<'_>) -> String {
     // The search changes the tree; the page as it was is needed when it finds nothing.
     let whole = doc.clone();
+    // It would put the base, of any length, before every address; links are made whole afterwards, within bounds.
+    let bases: Vec<_> = doc.root().descendants_it().filter(|node| node.has_name("base")).collect();
+    bases.iter().for_each(NodeRef::remove_from_parent);
     let article = Readability::with_document(doc, None, None).and_then(|mut page| page.parse());
     let text = match article {
         Ok(article) if !article.content.trim().is_empty() => match parse(&article.content, links.work()) {
@@ -860,6 +863,31 @@ mod tests {
         }
         let ordinary = format!("<p><a href=/x title={title}>y</p>{}", "<p>y</p>".repeat(100));
         assert_eq!(page(&ordinary, Form::Markdown, None).unwrap().note, None);
+    }
+
+    /// The search for the main content would make every address whole, and the base as long as it likes.
+    #[test]
+    fn a_base_makes_the_main_content_no_longer() {
+        let base = |length| format!("<base href=http://base.test/{}/>", "d".repeat(length));
+        for length in [20, 1_900, 20_000] {
+            for (what, each) in [
+                ("links", "<a href=z>l</a> "),
+                ("images", "<img src=z.png alt=i> "),
+                ("sets of images", "<img src=z.png srcset='z.png,z.png 2x,z.png 3x'> "),
+                ("videos", "<video src=z.mp4 poster=z.png></video> "),
+                ("sources", "<picture><source srcset='z.png,z.png 2x'><img src=z.png alt=i></picture> "),
+            ] {
+                let block = format!("<p>{} Some words, and more words, and a sentence of them.</p>", each.repeat(5));
+                let html = format!("<head>{}</head><article>{}</article>", base(length), block.repeat(40));
+                let got = page(&html, Form::Html, None).unwrap();
+                assert!(got.note.is_none() && got.text.contains("Some words"), "{what}: {}", got.text);
+                assert!(got.text.len() < 2 * 40 * block.len(), "{what}, {length}: {}", got.text.len());
+            }
+        }
+        // Links lead where they did.
+        let html =
+            format!("<head><base href=/b/></head><article>{}</article>", "<p>Words, <a href=c>l</a>.</p>".repeat(40));
+        assert!(page(&html, Form::Markdown, None).unwrap().text.starts_with("Words, [l](http://a.test/b/c)."));
     }
 
     #[test]
