@@ -47,14 +47,26 @@ pub(crate) struct Card<'a> {
     pub(crate) variables: Vec<String>,
 }
 
+/// Who the clients of a server can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clients {
+    /// The one that started the program, over its standard input and output.
+    Parent,
+    /// Programs of the same user, at a unix socket.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there are no unix sockets"))]
+    SameUser,
+    /// Over HTTP, whoever can reach the address.
+    Anybody,
+}
+
 impl PlaceArgs {
-    /// Whether it is a socket, which several clients may share.
-    pub(crate) fn is_socket(&self) -> bool {
+    /// Who can connect.
+    pub(crate) fn clients(&self) -> Clients {
         #[cfg(unix)]
-        let is = self.unix.is_some();
-        #[cfg(not(unix))]
-        let is = false;
-        is
+        if self.unix.is_some() {
+            return Clients::SameUser;
+        }
+        if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
     }
 
     /// Serves until input ends or the process is told to stop.

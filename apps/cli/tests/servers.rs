@@ -204,6 +204,72 @@ fn servers_that_cannot_start_say_why() {
     }
 }
 
+/// Over HTTP the client may be anybody, and would name the whole disk as its root.
+#[cfg(all(feature = "filesystem", feature = "git"))]
+#[test]
+fn over_http_a_server_does_not_start_before_it_is_told_what_it_may_reach() {
+    let home = tempfile::tempdir().unwrap();
+    let start = |given: &[&str], env: Option<(&str, &str)>| {
+        let (given, http) = (words(given), ["--http", "127.0.0.1:0"]);
+        Served::try_start(command(program(), home.path()).arg("serve").args(given).args(http).envs(env))
+    };
+    for (given, env, names) in [
+        (&["filesystem"][..], None, "a directory"),
+        (&["filesystem", "--sse"], None, "a directory"),
+        (&["filesystem", "--read-only", "--resources"], None, "a directory"),
+        (&["filesystem", "--roots", "ignore"], None, "a directory"),
+        (&["filesystem", "--roots", "narrow"], None, "a directory"),
+        (&["filesystem"], Some(("MCP_FS_ROOTS", "narrow")), "a directory"),
+        (&["git"], None, "a repository"),
+        (&["git", "--roots", "narrow"], None, "a repository"),
+        (&["everything", "filesystem", "--sse"], None, "a directory"),
+        (&["filesystem:.", "git"], None, "a repository"),
+        (&["filesystem:.", "own=filesystem"], None, "a directory"),
+    ] {
+        let said = start(given, env).map(|served| served.said.clone()).expect_err("it does not start");
+        assert!(
+            said.contains("error: over HTTP, ") && said.contains(&format!("hint: name {names}: ")),
+            "{given:?}: {said}"
+        );
+    }
+    // What was written out is done, with a warning where it opens the disk.
+    for (given, env, warns) in [
+        (&["filesystem", "."][..], None, false),
+        (&["filesystem", ".", "--roots", "narrow"], None, false),
+        (&["filesystem", ".", "--roots", "use"], None, false),
+        (&["filesystem"], Some(("MCP_FS_DIRS", "/usr")), false),
+        (&["filesystem", "--roots", "use"], None, true),
+        (&["filesystem", ".", "--roots", "replace"], None, true),
+        (&["filesystem"], Some(("MCP_FS_ROOTS", "replace")), true),
+        (&["git", "--allow-any"], None, false),
+        (&["git", "--roots", "use"], None, true),
+        (&["filesystem:.", "git --roots use"], None, true),
+    ] {
+        let served = start(given, env).unwrap_or_else(|said| panic!("{given:?}: {said}"));
+        let warning = "can reach whatever you can";
+        assert_eq!(served.said.contains(warning), warns, "{given:?}: {}", served.said);
+    }
+}
+
+/// Who started a server says by its roots what it is for, as with the published servers.
+#[cfg(all(feature = "filesystem", feature = "git"))]
+#[tokio::test(flavor = "multi_thread")]
+async fn over_a_pipe_the_roots_of_the_client_are_used_where_nothing_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let rows = rows(home.path());
+    let root = serde_json::json!({ "uri": format!("file://{}", home.path().display()) });
+    for row in rows.iter().filter(|row| ["filesystem", "git"].contains(&row.name)) {
+        for revision in REVISIONS {
+            let child = linchpin::transport::child::Child::new(program()).args(["serve", row.name]);
+            let client = common::host(revision).roots(vec![serde_json::from_value(root.clone()).unwrap()]);
+            let connection = client.connect(child).await.unwrap();
+            let answer = connection.call(row.tool, row.arguments.clone()).await.unwrap();
+            assert!(answer.text().contains(&row.says), "{}: {}", row.name, answer.text());
+            connection.close().await;
+        }
+    }
+}
+
 /// The flags about tools mean the same to all.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_server_understands_the_shared_flags() {

@@ -44,10 +44,12 @@ pub struct Config {
     pub windows_names: bool,
     /// Whether links inside the allowed directories are followed. Default while they stay inside.
     pub follow_symlinks: FollowSymlinks,
-    /// What to do with a client's roots, for that client alone; `None` is `Use` without configured directories and `Ignore` with
-    /// them. With `Narrow` what is both in a configured directory and in a root can be used, which may be nothing.
-    /// With `Use` and `Replace` roots that cannot be opened are skipped, and where none can the configured directories stay. A
-    /// client that has roots and does not tell them within ten seconds may use nothing. Default `None`.
+    /// What to do with a client's roots, for that client alone; `None` is `Ignore`. With `Narrow` what is both in a configured
+    /// directory and in a root can be used, which may be nothing. With `Use` (where no directory is configured) and `Replace` a
+    /// client decides what it can use, which may be the whole disk: that is for clients who may reach all that this process
+    /// may, such as the one that started it, and not for a server that others can connect to. Roots that cannot be opened are
+    /// skipped then, and where none can the configured directories stay. A client that has roots and does not tell them within
+    /// ten seconds may use nothing. Default `None`.
     pub roots: Option<RootsPolicy>,
     /// Offer files as resources under `file:///{+path}`. Default off.
     pub resources: bool,

@@ -111,11 +111,7 @@ impl Filesystem {
     /// What a client's roots do here: the configured policy, or its default.
     #[must_use]
     pub fn roots_policy(&self) -> RootsPolicy {
-        self.inner.config.roots.unwrap_or(if self.inner.config.directories.is_empty() {
-            RootsPolicy::Use
-        } else {
-            RootsPolicy::Ignore
-        })
+        self.inner.config.roots.unwrap_or(RootsPolicy::Ignore)
     }
 
     /// This server as a client with these roots (`file://` URIs or plain paths) may use it, by the configured

@@ -190,7 +190,7 @@ impl Inner {
         if roots.is_empty() {
             return Err(Fault::new("Access denied - no allowed directories are configured").hint(
                 "The person running this server must name at least one: mcp-server-filesystem DIR…, the variable \
-                 MCP_FS_DIRS, or a client that offers roots.",
+                 MCP_FS_DIRS, or, with --roots use, a client that offers roots.",
             ));
         }
         let text = spoken_path(asked, self.config.windows_names)?;

@@ -404,9 +404,10 @@ impl Filesystem {
     fn instructions(&self) -> String {
         let directories = self.inner.roots.spellings();
         let first = match directories.as_slice() {
-            [] => {
+            [] if matches!(self.roots_policy(), RootsPolicy::Use | RootsPolicy::Replace) => {
                 "The directories that can be used come from the client; list_allowed_directories shows them.".to_owned()
             }
+            [] => "No directory can be used.".to_owned(),
             some => format!("Only paths below these directories can be used: {}.", some.join(", ")),
         };
         format!(

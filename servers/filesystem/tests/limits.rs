@@ -426,7 +426,7 @@ async fn client_roots_follow_the_policy() {
     let uri = |path: String| format!("file://{path}");
     for (policy, configured, expected) in [
         (None, true, "ws"),
-        (None, false, "ws/sub"),
+        (None, false, ""),
         (Some(RootsPolicy::Ignore), false, ""),
         (Some(RootsPolicy::Use), true, "ws"),
         (Some(RootsPolicy::Use), false, "ws/sub"),

@@ -72,19 +72,21 @@ async fn every_policy_does_what_it_says_in_both_eras() {
     // The policy, whether a directory is configured, the roots of the client (none, or one that does not say it has any),
     // whether it is asked, and what can be used.
     type Case = (Option<RootsPolicy>, bool, Option<&'static [&'static str]>, bool, &'static str);
-    let cases: [Case; 28] = [
-        // What nobody set: directories are the ceiling, and roots count only without any.
+    let cases: [Case; 30] = [
+        // What nobody set: a client that nobody knows decides nothing.
         (None, true, Some(&["ws/sub"]), false, "ws ws/sub"),
         (None, true, Some(&["ws-evil"]), false, "ws ws/sub"),
         (None, true, None, false, "ws ws/sub"),
-        (None, false, Some(&["ws/sub"]), true, "ws/sub"),
-        (None, false, Some(&["ws/sub", "ws-evil"]), true, "ws/sub ws-evil"),
-        (None, false, Some(&[]), true, ""),
+        (None, false, Some(&["ws/sub"]), false, ""),
         (None, false, None, false, ""),
         (Some(Ignore), true, Some(&["ws-evil"]), false, "ws ws/sub"),
         (Some(Ignore), false, Some(&["ws/sub"]), false, ""),
         (Some(Use), true, Some(&["ws-evil"]), false, "ws ws/sub"),
         (Some(Use), false, Some(&["ws/sub"]), true, "ws/sub"),
+        (Some(Use), false, Some(&["ws/sub", "ws-evil"]), true, "ws/sub ws-evil"),
+        (Some(Use), false, Some(&[]), true, ""),
+        (Some(Use), false, None, false, ""),
+        (Some(Use), true, None, false, "ws ws/sub"),
         (Some(Use), false, Some(&["none"]), true, ""),
         (Some(Narrow), true, Some(&["ws/sub"]), true, "ws/sub"),
         (Some(Narrow), true, Some(&["ws/sub", "ws-evil"]), true, "ws/sub"),
@@ -128,6 +130,7 @@ async fn nothing_to_use_is_explained() {
     for revision in ERAS {
         for (policy, configured, words) in [
             (None, false, ["no allowed directories are configured", "mcp-server-filesystem DIR"]),
+            (Some(RootsPolicy::Use), false, ["no allowed directories are configured", "a client that offers roots"]),
             (Some(RootsPolicy::Narrow), true, ["no root of this client is in an allowed directory", "--roots narrow"]),
         ] {
             let w = world(policy, configured);
@@ -144,12 +147,9 @@ async fn nothing_to_use_is_explained() {
 /// The clock stands still: it moves on where everything waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_roots_and_does_not_tell_them_may_use_nothing() {
-    for (policy, configured) in [
-        (Some(RootsPolicy::Narrow), true),
-        (Some(RootsPolicy::Replace), true),
-        (Some(RootsPolicy::Use), false),
-        (None, false),
-    ] {
+    for (policy, configured) in
+        [(Some(RootsPolicy::Narrow), true), (Some(RootsPolicy::Replace), true), (Some(RootsPolicy::Use), false)]
+    {
         let w = world(policy, configured);
         let server = w.fs.clone().add_to(Server::new("filesystem", "1")).expect("the configuration is fine");
         let silent = Client::new("test", "1").revisions(&[Revision::V2025_11_25]).on_roots(std::future::pending);
@@ -207,7 +207,7 @@ async fn what_is_denied_stays_denied_whatever_the_roots_are() {
 /// Roots are `file://` URIs or absolute paths, `~` among them; what is neither is skipped.
 #[tokio::test]
 async fn roots_are_uris_or_paths() {
-    let w = world(None, false);
+    let w = world(Some(RootsPolicy::Use), false);
     std::fs::create_dir(w.path("a b%")).expect("a directory");
     let (plain, uri) = (w.at("sub"), format!("FILE://localhost{}", w.at("a%20b%25")));
     for (offered, expected) in [

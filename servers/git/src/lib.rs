@@ -252,8 +252,10 @@ pub struct Config {
     pub trust_repo_config: bool,
     /// Sign commits and tags with the key of the user's own configuration. (`--sign`)
     pub sign: bool,
-    /// What a client's roots do, one of [`ROOTS`]; `None` is `Use` when neither `repositories` nor `allow_any` is set, `Ignore`
-    /// otherwise. Where something is configured `Use` is as `Narrow`. (`--roots`)
+    /// What a client's roots do, one of [`ROOTS`]; `None` is `Ignore`. Where something is configured `Use` is as `Narrow`; where
+    /// nothing is, a client decides with it what it can use, which may be every repository on the disk: that is for clients who
+    /// may reach all that this process may, such as the one that started it, and not for a server that others can connect
+    /// to. Default `None`. (`--roots`)
     pub roots: Option<RootsPolicy>,
     /// How long one run of git may take; default 60 s, a day at most. (`--timeout`, seconds)
     pub timeout: Duration,
@@ -399,7 +401,7 @@ impl Git {
             // Says at once what every call would be refused for, for example a linked work tree without its repository.
             Place::find(&bounds, &dir.to_string_lossy())?;
         }
-        if !any && bounds.dirs.is_empty() && config.roots.is_some_and(|roots| roots != RootsPolicy::Use) {
+        if !any && bounds.dirs.is_empty() && config.roots != Some(RootsPolicy::Use) {
             warnings.push("Warning: no repository can be used; name one with --repository".to_owned());
         }
         let inner = Inner {
@@ -460,7 +462,10 @@ impl Git {
         let dirs: Vec<String> = bounds.dirs.iter().map(|dir| dir.display().to_string()).collect();
         let which = match dirs.as_slice() {
             [] if bounds.any => "Every git repository on this machine can be used.".to_owned(),
-            [] => "The git repositories that can be used are those in the client's roots.".to_owned(),
+            [] if self.roots_policy() == RootsPolicy::Use => {
+                "The git repositories that can be used are those in the client's roots.".to_owned()
+            }
+            [] => "No git repository can be used.".to_owned(),
             some => format!("Only these git repositories can be used: {}.", some.join(", ")),
         };
         format!(
@@ -470,9 +475,7 @@ impl Git {
     }
 
     fn roots_policy(&self) -> RootsPolicy {
-        let bounds = &self.inner.bounds;
-        let nothing = !bounds.any && bounds.dirs.is_empty();
-        self.inner.config.roots.unwrap_or(if nothing { RootsPolicy::Use } else { RootsPolicy::Ignore })
+        self.inner.config.roots.unwrap_or(RootsPolicy::Ignore)
     }
 
     /// What this client may use.

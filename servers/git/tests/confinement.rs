@@ -421,7 +421,10 @@ async fn paths_are_taken_literally() {
 #[tokio::test]
 async fn without_a_repository_nothing_is_allowed_unless_said() {
     let w = World::new();
-    let s = Session::of(w.config_of(&[])).await;
+    let (git, warnings) = Git::open(w.config_of(&[])).unwrap();
+    assert_eq!(warnings, ["Warning: no repository can be used; name one with --repository"]);
+    let server = git.add_to(Server::new("git", "1")).unwrap();
+    let s = Session { client: Client::new("t", "1").connect(in_process(server)).await.unwrap() };
     let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
     assert!(
         text.starts_with("No repository may be used on this server\nHint: ") && text.contains("--allow-any"),
@@ -483,9 +486,10 @@ async fn roots_allow_where_nothing_is_configured_and_only_narrow_otherwise() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         type Case = (&'static [&'static str], Option<RootsPolicy>, &'static [&'static str], &'static str);
         let cases: &[Case] = &[
-            (&[], None, &["r"], "r"),
-            (&[], None, &["r", "r2"], "r r2"),
-            (&[], None, &[], ""),
+            (&[], None, &["r"], ""),
+            (&[], Some(RootsPolicy::Use), &["r"], "r"),
+            (&[], Some(RootsPolicy::Use), &["r", "r2"], "r r2"),
+            (&[], Some(RootsPolicy::Use), &[], ""),
             (&[], Some(RootsPolicy::Ignore), &["r"], ""),
             (&[], Some(RootsPolicy::Narrow), &["r"], ""),
             (&["r"], None, &["r2"], "r"),
@@ -521,7 +525,8 @@ async fn a_client_that_has_roots_and_does_not_tell_them_may_use_no_repository() 
     use linchpin::types::version::Revision;
     use linchpin_git::RootsPolicy;
     let w = World::new();
-    for (configured, policy) in [(&["r"][..], Some(RootsPolicy::Narrow)), (&["r"], Some(RootsPolicy::Use)), (&[], None)]
+    for (configured, policy) in
+        [(&["r"][..], Some(RootsPolicy::Narrow)), (&["r"], Some(RootsPolicy::Use)), (&[], Some(RootsPolicy::Use))]
     {
         let mut config = w.config_of(configured);
         config.roots = policy;

@@ -1,6 +1,6 @@
 //! `linchpin serve filesystem`.
 
-use super::{Main, Native};
+use super::{Main, Native, Reach};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
 use linchpin_filesystem::{Config, Filesystem, ROOTS, SERVICE};
@@ -32,7 +32,7 @@ pub(crate) struct FilesystemArgs {
     #[arg(long, value_name = "inside|never")]
     follow_symlinks: Option<String>,
 
-    /// What to do with the roots a client names [default: use without DIR, else ignore].
+    /// What to do with the roots a client names [default: ignore; use without DIR and --http].
     #[arg(long, value_name = "ignore|narrow|use|replace")]
     roots: Option<String>,
 
@@ -90,6 +90,14 @@ impl Native for FilesystemArgs {
 
     fn choice(config: &mut Config) -> &mut ToolChoice {
         &mut config.tools
+    }
+
+    fn reach(config: &mut Config) -> Option<Reach<'_>> {
+        Some(Reach {
+            named: !config.directories.is_empty(),
+            roots: &mut config.roots,
+            how: "a directory: DIR or MCP_FS_DIRS",
+        })
     }
 
     fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {

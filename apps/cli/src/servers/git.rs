@@ -1,6 +1,6 @@
 //! `linchpin serve git`.
 
-use super::{Main, Native};
+use super::{Main, Native, Reach};
 use crate::exit::Exit;
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct GitArgs {
-    /// A repository that can be used, or a directory in it. May be repeated [default: those in the roots a client names].
+    /// A repository that can be used, or a directory in it. May be repeated [default: those in the roots a client names, not over HTTP].
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     repository: Vec<PathBuf>,
 
@@ -39,7 +39,7 @@ pub(crate) struct GitArgs {
     #[arg(long)]
     sign: bool,
 
-    /// What to do with the roots a client names [default: use without --repository and --allow-any, else ignore].
+    /// What to do with the roots a client names [default: ignore; use without --repository, --allow-any and --http].
     #[arg(long, value_name = "ignore|narrow|use")]
     roots: Option<String>,
 
@@ -122,6 +122,11 @@ impl Native for GitArgs {
 
     fn choice(config: &mut Config) -> &mut ToolChoice {
         &mut config.tools
+    }
+
+    fn reach(config: &mut Config) -> Option<Reach<'_>> {
+        let named = config.allow_any || !config.repositories.is_empty();
+        Some(Reach { named, roots: &mut config.roots, how: "a repository: --repository DIR or MCP_GIT_REPOSITORIES" })
     }
 
     fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {

@@ -15,6 +15,7 @@
 //! in every help text; `tests/servers.rs` wants a row for it.
 
 mod keyring;
+mod reach;
 mod several;
 mod tools;
 
@@ -43,10 +44,11 @@ pub(crate) use tools::ToolArgs;
 
 use crate::exit::Exit;
 use crate::fail::Failure;
-use crate::place::{PlaceArgs, without_alias};
+use crate::place::{Clients, PlaceArgs, without_alias};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::server::Server;
 use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Vars};
+use reach::Reach;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -98,6 +100,11 @@ pub(crate) trait Native: Args {
 
     /// Several clients share what looks like one pipe (`--unix`).
     fn shared(_: &mut Self::Config) {}
+
+    /// What it may reach, where that can depend on clients' roots; `None` where roots never add to it.
+    fn reach(_: &mut Self::Config) -> Option<Reach<'_>> {
+        None
+    }
 
     /// What is shown of the address that it takes (an argument with `ValueHint::Url`), without passwords.
     fn address(value: &str) -> String {
@@ -176,9 +183,6 @@ pub(crate) struct Part {
     pub(crate) title: &'static str,
     /// What its environment and its own flags say about tools.
     pub(crate) tools: ToolChoice,
-    /// Whether several clients will share what looks like one pipe.
-    pub(crate) shared: bool,
-    refused: Exit,
     add: Box<Adding>,
 }
 
@@ -196,15 +200,14 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-type Adding = dyn FnOnce(Server, ToolChoice, bool) -> Result<(Server, Vec<String>), Fault>;
+type Adding = dyn FnOnce(Server, ToolChoice, Clients) -> Result<(Server, Vec<String>), Failure>;
 
 impl Part {
-    /// Opens it, and puts it on a server with these tools. Warnings go to standard error.
-    pub(crate) fn add_to(self, server: Server, tools: ToolChoice) -> Result<Server, Failure> {
+    /// Opens it for these clients, and puts it on a server with these tools. Warnings go to standard error.
+    pub(crate) fn add_to(self, server: Server, tools: ToolChoice, clients: Clients) -> Result<Server, Failure> {
         let before = server.tools().names().len();
         let nothing = no_tool(self.title, &self.service, &tools);
-        let (server, warnings) =
-            (self.add)(server, tools, self.shared).map_err(|fault| failed(&fault).exit(self.refused))?;
+        let (server, warnings) = (self.add)(server, tools, clients)?;
         for warning in warnings {
             eprintln!("{}", crate::shown::clean(&warning));
         }
@@ -284,12 +287,11 @@ impl Entry {
     pub(crate) fn alone(&'static self, mut matches: ArgMatches, vars: Vars<'_>) -> Result<Alone, Failure> {
         let words = self.words(&self.own_command(), &matches);
         let place = PlaceArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
-        let mut part = (self.part)(&mut matches, vars)?;
-        part.shared = place.is_socket();
+        let part = (self.part)(&mut matches, vars)?;
         let server = Server::new(format!("linchpin-{}", self.name), env!("CARGO_PKG_VERSION")).title(self.title);
         let tools = part.tools.clone();
         tell_long_name([(&part.service, &tools)])?;
-        let server = part.add_to((self.introduce)(server), tools)?;
+        let server = part.add_to((self.introduce)(server), tools, place.clients())?;
         Ok(Alone { server, place, words })
     }
 
@@ -348,14 +350,17 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
     };
     let mut config = configured().map_err(|fault| failed(&fault).exit(A::REFUSED))?;
     let tools = A::choice(&mut config).clone();
-    let add = Box::new(move |server: Server, tools: ToolChoice, shared: bool| {
+    let add = Box::new(move |server: Server, tools: ToolChoice, clients: Clients| {
         *A::choice(&mut config) = tools;
-        if shared {
+        if clients == Clients::SameUser {
             A::shared(&mut config);
         }
-        A::add(config, server)
+        let roots = A::reach(&mut config).map_or(Ok(None), |reach| reach.decide(A::NAME, clients))?;
+        let (server, mut warnings) = A::add(config, server).map_err(|fault| failed(&fault).exit(A::REFUSED))?;
+        warnings.extend(roots);
+        Ok((server, warnings))
     });
-    Ok(Part { service: A::SERVICE, title: A::TITLE, tools, shared: false, refused: A::REFUSED, add })
+    Ok(Part { service: A::SERVICE, title: A::TITLE, tools, add })
 }
 
 /// Flags and words that were given for the arguments of a command, flags first, in the order of the command.

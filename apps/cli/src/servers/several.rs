@@ -64,8 +64,7 @@ impl SeveralArgs {
         let single = matches!(wanted.as_slice(), [one] if one.name.is_none());
         let (mut parts, mut words) = (Vec::new(), Vec::new());
         for one in &wanted {
-            let (mut part, word) = configured(one, single, vars)?;
-            part.shared = self.place.is_socket();
+            let (part, word) = configured(one, single, vars)?;
             parts.push(part);
             words.push(word);
         }
@@ -93,7 +92,7 @@ impl SeveralArgs {
             if !single {
                 server = server.instructions(heading(&part, &choice)?);
             }
-            server = part.add_to(server, choice)?;
+            server = part.add_to(server, choice, self.place.clients())?;
         }
         Ok(Together { server, place: self.place, name, words })
     }

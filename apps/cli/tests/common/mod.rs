@@ -153,18 +153,26 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(command: &mut Command) -> Served {
+        Served::try_start(command).unwrap_or_else(|said| panic!("it ended: {said}"))
+    }
+
+    /// The same; where it ends before it is ready, what it said.
+    pub(crate) fn try_start(command: &mut Command) -> Result<Served, String> {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("Stop it with Ctrl-C.") {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
+            if stderr.read_line(&mut line).unwrap() == 0 {
+                child.wait().unwrap();
+                return Err(said);
+            }
             said.push_str(&line);
         }
         let at = said.find("http://127.0.0.1:").unwrap_or_else(|| panic!("no address in {said}"));
         let url = said[at..].split_whitespace().next().unwrap().to_owned();
         let later = Some(Said::by(stderr));
-        Served { child, later, url, said }
+        Ok(Served { child, later, url, said })
     }
 
     /// Stops it; what it said on standard error.
