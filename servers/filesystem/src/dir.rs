@@ -319,7 +319,8 @@ impl<'a> Temp<'a> {
         self.file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
-    /// Gives the file the mode of `old`, and its owner and extended attributes as far as the system lets us.
+    /// Gives the file the mode of `old` as a write would leave it, and its owner and extended attributes as far as the system
+    /// lets us.
     pub(crate) fn dress_as(&self, old: &File, meta: &Meta) -> Result<(), Errno> {
         let mine = meta_of(self.file.as_fd())?;
         if mine.owner != meta.owner {
@@ -329,8 +330,8 @@ impl<'a> Temp<'a> {
             }
         }
         copy_attributes(old, &self.file);
-        // Last, because changing the owner clears the set-id bits.
-        self.set_mode(meta.mode)
+        // Last, because access lists among the attributes change it.
+        self.set_mode(mode_after_write(meta.mode))
     }
 
     /// Gives the file this mode.
@@ -365,6 +366,14 @@ impl Drop for Temp<'_> {
     }
 }
 
+/// The mode of a file whose content is replaced, as `write(2)` leaves it: whoever wrote the new content was not given the rights
+/// of the old, so set-user-id is cleared, and set-group-id where the group may execute. Without that it is no such right, but the
+/// mark of mandatory locking, and stays.
+pub(crate) fn mode_after_write(mode: u32) -> u32 {
+    let mode = mode & !0o4000;
+    if mode & 0o0010 == 0 { mode } else { mode & !0o2000 }
+}
+
 /// Makes a rename durable, best effort: not every file system can sync a directory.
 fn sync_dir(at: BorrowedFd<'_>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -397,7 +406,9 @@ fn copy_attributes(from: &File, to: &File) {
         return;
     };
     let mut value = vec![0_u8; 64 * 1024];
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    // A write takes the capabilities that a file has as a program.
+    let kept = |name: &&[u8]| !name.is_empty() && *name != b"security.capability";
+    for name in names[..length].split(|byte| *byte == 0).filter(kept) {
         if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
             let _ = fs::fsetxattr(to, name, &value[..size], fs::XattrFlags::empty());
         }

@@ -358,7 +358,7 @@ impl Inner {
     }
 }
 
-/// Replaces an existing file by one with these bytes and the same mode.
+/// Replaces an existing file by one with these bytes, and the mode that writing into it would have left.
 fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), Fault> {
     let failed = |error| io_fault(error, "open", &place.shown());
     let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
@@ -368,7 +368,7 @@ fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), Fault> {
         // Writable but not readable by us: then only the mode can be kept.
         Err(dir::OpenError::System(Errno::ACCESS)) => {
             let meta = dir::meta(place.dir(), place.name()).map_err(failed)?;
-            temp.set_mode(meta.mode).map_err(failed)?;
+            temp.set_mode(dir::mode_after_write(meta.mode)).map_err(failed)?;
         }
         Err(error) => return Err(open_failed(&error, place, "open")),
     }

@@ -283,6 +283,65 @@ async fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
     }
 }
 
+/// Whoever wrote the new content was not given the rights of the old.
+#[tokio::test]
+async fn a_write_clears_the_set_id_bits() {
+    use std::os::unix::fs::PermissionsExt;
+    for (before, after) in [
+        (0o6755, 0o755),
+        (0o4755, 0o755),
+        (0o2755, 0o755),
+        (0o4644, 0o644),
+        (0o6711, 0o711),
+        // Without execution for the group it stands for mandatory locking.
+        (0o2644, 0o2644),
+        (0o2745, 0o2745),
+        (0o6705, 0o2705),
+        // The sticky bit grants nothing.
+        (0o1755, 0o1755),
+        (0o7777, 0o1777),
+    ] {
+        for (tool, more) in [
+            ("write_file", json!({"content": "x"})),
+            ("edit_file", json!({"edits": [{"oldText": "1", "newText": "one"}]})),
+            ("edit_file", json!({"edits": [{"oldText": "1", "newText": "one"}], "dryRun": true})),
+            ("fs_copy", json!({"source": "crlf.txt", "destination": "n.txt", "overwrite": true})),
+        ] {
+            let w = world();
+            w.put("crlf.txt", "a\r\n");
+            std::fs::set_permissions(w.path("n.txt"), std::fs::Permissions::from_mode(before)).expect("a mode");
+            let mut args = more.clone();
+            args["path"] = "n.txt".into();
+            w.text(tool, args).await;
+            let mode = std::fs::metadata(w.path("n.txt")).expect("metadata").permissions().mode() & 0o7777;
+            let expected = match tool {
+                "fs_copy" => 0o644,
+                _ if more["dryRun"] == true => before,
+                _ => after,
+            };
+            assert_eq!(mode, expected, "{tool} {before:o} {more}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_write_takes_the_capabilities_of_a_program() {
+    // Version 2 of the attribute: effective, with CAP_NET_RAW. Only root may set it.
+    let raw = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for tool in ["write_file", "edit_file"] {
+        let w = world();
+        let path = w.path("n.txt");
+        if rustix::fs::setxattr(&path, "security.capability", &raw, rustix::fs::XattrFlags::empty()).is_err() {
+            return;
+        }
+        let edits = json!([{"oldText": "1", "newText": "one"}]);
+        w.text(tool, json!({"path": "n.txt", "content": "x", "edits": edits})).await;
+        let left = rustix::fs::getxattr(&path, "security.capability", &mut [0_u8; 64][..]);
+        assert_eq!(left, Err(rustix::io::Errno::NODATA), "{tool}");
+    }
+}
+
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 #[tokio::test]
 async fn a_write_keeps_owner_and_extended_attributes() {

@@ -83,7 +83,7 @@ impl Stamp {
 }
 
 /// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over
-/// it. `like` gives mode and owner. Answers the new file and whether the directory could be flushed too.
+/// it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too.
 pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), Fault> {
     let random = || RandomState::new().build_hasher().finish();
     let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
@@ -91,13 +91,16 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) ->
         let mut file = options().write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
         if let Some(like) = like {
-            file.set_permissions(like.permissions())?;
             #[cfg(unix)]
             {
-                use std::os::unix::fs::MetadataExt;
+                use std::os::unix::fs::{MetadataExt, PermissionsExt};
                 // Only root can give files away; everybody else's file stays their own.
                 let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
+                // What has new content does not run with the rights of the old.
+                file.set_permissions(fs::Permissions::from_mode(like.mode() & 0o777))?;
             }
+            #[cfg(not(unix))]
+            file.set_permissions(like.permissions())?;
         }
         file.sync_all()?;
         fs::rename(&temporary, path)?;

@@ -213,6 +213,11 @@ async fn files_are_for_this_user_only_and_keep_the_mode_they_have() {
     fs::set_permissions(w.path(), fs::Permissions::from_mode(0o664)).unwrap();
     w.create(&["b"]).await;
     assert_eq!(mode(&w.path()), 0o664);
+    for (before, after) in [(0o6755, 0o755), (0o4644, 0o644), (0o2644, 0o644)] {
+        fs::set_permissions(w.path(), fs::Permissions::from_mode(before)).unwrap();
+        w.create(&[&format!("{before:o}")]).await;
+        assert_eq!(fs::metadata(w.path()).unwrap().permissions().mode() & 0o7777, after, "{before:o}");
+    }
     let fresh = w.dir.path().join("deep/er/m.jsonl");
     let client = connect(at(&fresh), None).await;
     common::call(&client, "create_entities", json!({ "entities": [entity("a", &[])] })).await;
