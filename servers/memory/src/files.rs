@@ -9,9 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How old a temporary file must be before it is taken for one that a killed process left.
-const ABANDONED: Duration = Duration::from_secs(3_600);
-
 /// Options that neither follow a link at the end of the path nor wait for the other end of a pipe; new files are for
 /// this user only.
 pub(crate) fn options() -> OpenOptions {
@@ -83,7 +80,8 @@ impl Stamp {
 }
 
 /// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over
-/// it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too.
+/// it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too. Call it under the lock:
+/// whoever holds that removes temporary files.
 pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), Fault> {
     let random = || RandomState::new().build_hasher().finish();
     let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
@@ -123,25 +121,37 @@ fn sync_parent(path: &Path) -> bool {
     path.parent().is_some_and(|parent| File::open(parent).and_then(|dir| dir.sync_all()).is_ok())
 }
 
-/// Removes temporary files of this memory file that killed processes left long ago.
+/// What stands between the name of the memory file and the random part of a temporary file's: of itself, and of each file beside
+/// it that is replaced.
+const TEMPORARY: [&str; 4] = ["", "history.", "times.", "bak.1."];
+
+/// Temporary files of this memory: somebody is writing them, or was killed at it.
+fn temporary_files(path: &Path) -> Vec<PathBuf> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Vec::new();
+    };
+    let is_ours = |file: &str| {
+        let rest = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+        let is_random = |hex: &str| hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+        TEMPORARY.iter().find(|part| rest.strip_prefix(**part).is_some_and(is_random))
+    };
+    let names = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_str().and_then(is_ours).is_some()).map(|name| parent.join(name)).collect()
+}
+
+/// Removes what killed processes left. Call it under the lock: then nobody is writing a temporary file.
 pub(crate) fn sweep(path: &Path) {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else { return };
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let file_name = entry.file_name();
-        let random = file_name
-            .to_str()
-            .and_then(|file| file.strip_prefix(name))
-            .and_then(|rest| rest.strip_prefix('.'))
-            .and_then(|rest| rest.strip_suffix(".tmp"));
-        let ours = random.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
-        let old = || {
-            let modified = entry.metadata().ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            modified.elapsed().ok().filter(|age| *age > ABANDONED)
-        };
-        if ours && old().is_some() {
-            let _ = fs::remove_file(entry.path());
-        }
+    for left in temporary_files(path) {
+        let _ = fs::remove_file(left);
+    }
+}
+
+/// The same where there is something to remove and nobody has the lock, which is not waited for.
+pub(crate) fn sweep_if_free(path: &Path) {
+    if !temporary_files(path).is_empty()
+        && let Ok(_held) = lock(path, &Patience::until(Instant::now()))
+    {
+        sweep(path);
     }
 }
 
@@ -274,27 +284,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_old_temporary_files_of_this_file_are_swept() {
+    fn only_temporary_files_of_this_memory_are_swept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.jsonl");
         let hex = "0123456789abcdef0123456789abcdef";
-        let old = [format!("m.jsonl.{hex}.tmp")];
+        let left = TEMPORARY.map(|part| format!("m.jsonl.{part}{hex}.tmp"));
         let kept = [
             "m.jsonl".to_owned(),
-            format!("m.jsonl.{}.tmp", hex.replace('0', "f")),
             format!("other.{hex}.tmp"),
+            // Of a memory that is called so.
+            format!("m.jsonl.other.{hex}.tmp"),
             "m.jsonl.mine.tmp".to_owned(),
+            format!("m.jsonl.{}.tmp", &hex[1..]),
             format!("m.jsonl.{hex}.txt"),
         ];
-        for name in old.iter().chain(&kept) {
+        for name in left.iter().chain(&kept) {
             fs::write(dir.path().join(name), "x").unwrap();
-            if !name.contains("ffffffff") && !name.starts_with("m.jsonl.f") {
-                let past = SystemTime::now() - ABANDONED * 2;
-                File::options().write(true).open(dir.path().join(name)).unwrap().set_modified(past).unwrap();
-            }
         }
         sweep(&path);
-        for (name, there) in old.iter().map(|n| (n, false)).chain(kept.iter().map(|n| (n, true))) {
+        for (name, there) in left.iter().map(|n| (n, false)).chain(kept.iter().map(|n| (n, true))) {
             assert_eq!(dir.path().join(name).exists(), there, "{name}");
         }
     }

@@ -107,9 +107,7 @@ impl Store {
             }
         }
         if !config.tools.read_only {
-            for path in [store.path.clone(), store.journal.path.clone(), files::beside(&store.path, "times")] {
-                files::sweep(&path);
-            }
+            files::sweep_if_free(&store.path);
         }
         Ok((store, warnings))
     }
@@ -232,6 +230,7 @@ impl Store {
             make_folder(parent).map_err(|error| io_fault("make the directory", parent, &error))?;
         }
         let mut locked = files::lock(&self.path, patience)?;
+        files::sweep(&self.path);
         let before = self.graph()?;
         let mut edit = before.edit();
         let value = work(&mut edit)?;

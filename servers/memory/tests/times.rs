@@ -7,7 +7,6 @@ use linchpin_memory::Memory;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A line of the times as this server writes it.
@@ -529,16 +528,26 @@ async fn times_can_be_off_and_a_read_only_memory_writes_none() {
 }
 
 #[tokio::test]
-async fn temporary_files_of_the_times_and_the_history_are_swept_too() {
+async fn what_killed_processes_left_is_removed_by_the_next_start_or_change() {
     let w = World::with(e_line("a", &[]), |_| {}).await;
     let left = |what: &str| w.beside(&format!("{what}0123456789abcdef0123456789abcdef.tmp"));
-    for what in ["", "history.", "times."] {
-        fs::write(left(what), "x").unwrap();
-        let past = SystemTime::now() - Duration::from_secs(10_000);
-        fs::File::options().write(true).open(left(what)).unwrap().set_modified(past).unwrap();
-    }
+    let all = ["", "history.", "times.", "bak.1."];
+    let leave = || all.iter().for_each(|what| fs::write(left(what), "x").unwrap());
+    let there = || all.iter().filter(|what| left(what).exists()).count();
+    leave();
+    // Whoever holds the lock may be writing one of them; the start does not wait for that.
+    let lock = fs::File::options().write(true).create(true).truncate(false).open(w.beside("lock")).unwrap();
+    fs4::FileExt::lock(&lock).unwrap();
     Memory::open(at(w.path())).unwrap();
-    for what in ["", "history.", "times."] {
-        assert!(!Path::exists(&left(what)), "{what}");
-    }
+    assert_eq!(there(), 4, "while somebody holds the lock");
+    drop(lock);
+    w.create(&["b"]).await;
+    assert_eq!(there(), 0, "after a change");
+    leave();
+    let mut read_only = at(w.path());
+    read_only.tools.read_only = true;
+    Memory::open(read_only).unwrap();
+    assert_eq!(there(), 4, "after a start that writes nothing");
+    Memory::open(at(w.path())).unwrap();
+    assert_eq!(there(), 0, "after a start");
 }
