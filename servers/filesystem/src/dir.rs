@@ -13,8 +13,8 @@
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{self, AtomicU64};
@@ -283,26 +283,34 @@ fn rename_exclusive(_: BorrowedFd<'_>, _: &OsStr, _: BorrowedFd<'_>, _: &OsStr) 
     Err(Errno::NOSYS)
 }
 
-/// A file under a temporary name beside its destination; removed unless it was put in place.
+/// A file that gets its name when it is complete. Until then it has none where the system can do that, so that a process that is
+/// killed leaves nothing behind, and elsewhere a temporary one beside its destination.
 pub(crate) struct Temp<'a> {
     at: BorrowedFd<'a>,
-    name: OsString,
+    /// The name that it will get.
+    target: &'a OsStr,
+    /// Its temporary name, removed with it.
+    name: Option<OsString>,
     file: File,
-    placed: bool,
 }
 
 impl<'a> Temp<'a> {
-    /// Creates the temporary file for `name` in `at`. For a file that replaces another, `private` keeps it unreadable to
-    /// others until it has the other's mode.
-    pub(crate) fn create(at: BorrowedFd<'a>, name: &OsStr, private: bool) -> Result<Self, Errno> {
+    /// Creates the file that will be `target` in `at`. For a file that replaces another, `private` keeps it unreadable to others
+    /// until it has the other's mode.
+    pub(crate) fn create(at: BorrowedFd<'a>, target: &'a OsStr, private: bool) -> Result<Self, Errno> {
         let mode = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
+        match nameless(at, mode) {
+            Some(file) => Ok(Self { at, target, name: None, file }),
+            None => Self::named(at, target, mode),
+        }
+    }
+
+    fn named(at: BorrowedFd<'a>, target: &'a OsStr, mode: Mode) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | NEVER_FOLLOW;
         loop {
-            let temp = temp_name(name);
-            match fs::openat(at, &temp, flags, mode) {
-                Ok(fd) => {
-                    return Ok(Self { at, name: temp, file: File::from(fd), placed: false });
-                }
+            let name = temp_name(target);
+            match fs::openat(at, &name, flags, mode) {
+                Ok(fd) => return Ok(Self { at, target, name: Some(name), file: File::from(fd) }),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -339,31 +347,86 @@ impl<'a> Temp<'a> {
         fs::fchmod(&self.file, Mode::from_raw_mode(mode as _))
     }
 
-    /// Puts the file in place of `name`: all or nothing, and on the disk before this returns.
-    pub(crate) fn replace(mut self, name: &OsStr) -> Result<(), Errno> {
+    /// Puts the file in place of the one that has its name: all or nothing, and on the disk before this returns.
+    pub(crate) fn replace(mut self) -> Result<(), Errno> {
         fs::fsync(&self.file)?;
-        fs::renameat(self.at, &self.name, self.at, name)?;
-        self.placed = true;
+        while self.name.is_none() {
+            // Only what has a name can take another's place.
+            let name = temp_name(self.target);
+            match self.link(&name) {
+                Ok(()) => self.name = Some(name),
+                Err(Errno::EXIST) => {}
+                Err(_) => self = self.copied()?,
+            }
+        }
+        if let Some(name) = &self.name {
+            fs::renameat(self.at, name, self.at, self.target)?;
+        }
+        self.name = None;
         sync_dir(self.at);
         Ok(())
     }
 
-    /// Puts the file under the new `name`; `EEXIST` when somebody else was first.
-    pub(crate) fn place_new(mut self, name: &OsStr) -> Result<(), Errno> {
+    /// Puts the file where there is none; `EEXIST` when somebody else was first.
+    pub(crate) fn place_new(mut self) -> Result<(), Errno> {
         fs::fsync(&self.file)?;
-        rename_new(self.at, &self.name, self.at, name)?;
-        self.placed = true;
+        if self.name.is_none() {
+            match self.link(self.target) {
+                Ok(()) => {}
+                Err(Errno::EXIST) => return Err(Errno::EXIST),
+                Err(_) => self = self.copied()?,
+            }
+        }
+        if let Some(name) = &self.name {
+            rename_new(self.at, name, self.at, self.target)?;
+        }
+        self.name = None;
         sync_dir(self.at);
         Ok(())
+    }
+
+    /// Gives a file without a name this one.
+    fn link(&self, name: &OsStr) -> Result<(), Errno> {
+        fs::linkat(fs::CWD, open_path(self.file.as_fd()), self.at, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    /// The same with a temporary name, for systems that make files without one and then refuse to give it to them.
+    fn copied(mut self) -> Result<Self, Errno> {
+        let mut copy = Self::named(self.at, self.target, Mode::from_raw_mode(0o600))?;
+        let read = self.file.rewind().and_then(|()| std::io::copy(&mut self.file, &mut copy.file));
+        read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        copy.dress_as(&self.file, &meta_of(self.file.as_fd())?)?;
+        fs::fsync(&copy.file)?;
+        Ok(copy)
     }
 }
 
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        if !self.placed {
-            let _ = fs::unlinkat(self.at, &self.name, AtFlags::empty());
+        if let Some(name) = &self.name {
+            let _ = fs::unlinkat(self.at, name, AtFlags::empty());
         }
     }
+}
+
+/// Where an open file can be found by who has it open.
+fn open_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// A file in `at` that has no name and can be given one; `None` where there is no such thing.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn nameless(at: BorrowedFd<'_>, mode: Mode) -> Option<File> {
+    let fd = fs::openat(at, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, mode).ok()?;
+    fs::access(open_path(fd.as_fd()), fs::Access::EXISTS).ok()?;
+    // Kernels before 6.0 forget the umask here where there are no access lists.
+    let forgot_umask = meta_of(fd.as_fd()).ok()?.mode & 0o002 != 0;
+    (!forgot_umask).then(|| File::from(fd))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn nameless(_: BorrowedFd<'_>, _: Mode) -> Option<File> {
+    None
 }
 
 /// The mode of a file whose content is replaced, as `write(2)` leaves it: whoever wrote the new content was not given the rights
@@ -716,6 +779,68 @@ pub(crate) fn empty(at: BorrowedFd<'_>, name: &OsStr, depth: usize, left: &mut u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is in a directory: names, contents and modes.
+    fn all(dir: &Path) -> Vec<(String, String, u32)> {
+        use std::os::unix::fs::PermissionsExt;
+        let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+        let mut all: Vec<_> = entries
+            .map(|path| {
+                let mode = path.metadata().expect("metadata").permissions().mode() & 0o777;
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                (name, std::fs::read_to_string(path).expect("text"), mode)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn entry(name: &str, content: &str) -> (String, String, u32) {
+        (name.to_owned(), content.to_owned(), 0o640)
+    }
+
+    #[test]
+    fn what_is_being_written_has_no_name_before_it_is_complete() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let fd = open_ambient(dir.path()).expect("a handle");
+        if nameless(fd.as_fd(), Mode::from_raw_mode(0o600)).is_none() {
+            return;
+        }
+        let (at, name) = (fd.as_fd(), OsStr::new("a"));
+        let written = |content: &str| {
+            let mut temp = Temp::create(at, name, true).expect("a file");
+            temp.write(content.as_bytes()).and_then(|()| temp.set_mode(0o640)).expect("written");
+            temp
+        };
+        let unfinished = written("0");
+        assert_eq!(all(dir.path()), []);
+        written("1").place_new().expect("a new file");
+        assert_eq!(written("2").place_new(), Err(Errno::EXIST));
+        assert_eq!(all(dir.path()), [entry("a", "1")]);
+        written("3").replace().expect("a replaced file");
+        drop(unfinished);
+        assert_eq!(all(dir.path()), [entry("a", "3")]);
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_named_is_copied_to_one_that_has_a_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let fd = open_ambient(dir.path()).expect("a handle");
+        let (at, name) = (fd.as_fd(), OsStr::new("a"));
+        let copied = |content: &str| {
+            let mut temp = Temp::create(at, name, true).expect("a file");
+            // Where files have names from the beginning there is nothing to copy.
+            let has_name = temp.name.is_some();
+            temp.write(content.as_bytes()).and_then(|()| temp.set_mode(0o640)).expect("written");
+            if has_name { temp } else { temp.copied().expect("a copy") }
+        };
+        copied("1").place_new().expect("a new file");
+        assert_eq!(copied("2").place_new(), Err(Errno::EXIST));
+        assert_eq!(all(dir.path()), [entry("a", "1")]);
+        copied("3").replace().expect("a replaced file");
+        drop(copied("4"));
+        assert_eq!(all(dir.path()), [entry("a", "3")]);
+    }
 
     #[test]
     fn patterns_follow_the_published_dialect() {

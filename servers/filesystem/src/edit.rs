@@ -113,7 +113,7 @@ impl Inner {
             return Err(Fault::new(format!("The file was changed by another program while it was edited: {shown}"))
                 .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
         }
-        temp.replace(place.name()).map_err(failed)?;
+        temp.replace().map_err(failed)?;
         Ok(answer)
     }
 }

@@ -123,7 +123,7 @@ impl Inner {
             check_new_name(name, self.config.allow_odd_names)?;
             let mut temp = Temp::create(place.dir(), name, false).map_err(failed)?;
             temp.write(args.content.as_bytes()).map_err(failed)?;
-            match temp.place_new(name) {
+            match temp.place_new() {
                 // Somebody was first: then this is a replacement after all.
                 Err(Errno::EXIST) => replace_with(&place, args.content.as_bytes())?,
                 result => result.map_err(failed)?,
@@ -372,7 +372,7 @@ fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), Fault> {
         }
         Err(error) => return Err(open_failed(&error, place, "open")),
     }
-    temp.replace(place.name()).map_err(failed)
+    temp.replace().map_err(failed)
 }
 
 fn copy_file(source: &Place, at: BorrowedFd<'_>, name: &OsStr, replace: bool) -> Result<(), dir::OpenError> {
@@ -393,9 +393,9 @@ fn copy_between(
     // Set-id bits are a grant to this one file, not to its copies.
     temp.set_mode(meta.mode & 0o777)?;
     if replace {
-        temp.replace(new)?
+        temp.replace()?
     } else {
-        temp.place_new(new)?
+        temp.place_new()?
     }
     Ok(())
 }
