@@ -594,3 +594,38 @@ fn tools_are_chosen_with_exclusion_and_read_only_winning() {
     let prefixed = choice(|tools| (tools.prefix, tools.disable) = (ToolPrefix::Auto, strings("fs_read_file")));
     assert!(!prefixed.choose(&SERVICE).expect("a choice").iter().any(|(tool, _)| tool.name == "read_file"));
 }
+
+/// Patterns that multiply in themselves: whatever is answered, it is answered.
+#[tokio::test]
+async fn patterns_that_multiply_end() {
+    let w = World::new();
+    for name in ["a".repeat(200), format!("{}x", "a/".repeat(50))] {
+        w.put(&name, "x");
+    }
+    for pattern in [
+        format!("{}b", "*a".repeat(100)),
+        format!("{}b", "**/".repeat(200)),
+        format!("{}c", "{a,*}".repeat(100)),
+        format!("{}a{}", "{a,".repeat(100), "}".repeat(100)),
+        format!("{}b", "[a-z]*".repeat(200)),
+        "!".repeat(999),
+    ] {
+        for tool in ["search_files", "fs_glob"] {
+            let answer = call(&w.fs, tool, json!({"path": w.at(""), "pattern": pattern})).await;
+            assert!(answer.is_ok_and(|found| !found.is_null()), "{tool} {pattern}");
+        }
+        let args = json!({"path": w.at(""), "excludePatterns": [pattern]});
+        assert!(call(&w.fs, "directory_tree", args).await.is_ok(), "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn thousands_of_edits_in_one_call_are_all_made() {
+    let w = World::new();
+    let lines = |word: &str| (0..2_000).map(|i| format!("{word} {i};\n")).collect::<String>();
+    w.put("x", lines("old"));
+    let edit = |i: usize| json!({"oldText": format!("old {i};"), "newText": format!("new {i};")});
+    let edits: Vec<Value> = (0..2_000).map(edit).collect();
+    w.text("edit_file", json!({"path": "x", "edits": edits})).await;
+    assert_eq!(w.get("x"), lines("new"));
+}
