@@ -162,7 +162,8 @@ impl Client {
         self
     }
 
-    /// Declares an extension, with its settings as JSON.
+    /// Declares an extension, with its settings as JSON. A result whose `resultType` is neither `complete` nor
+    /// `input_required` is an error unless an extension is declared; then it is handed on, and the host looks at its type.
     pub fn extension(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Client {
         let settings = RawValue::from_string(settings.to_string()).unwrap_or_default();
         self.recipe.extensions.push((name.into(), settings));

@@ -12,12 +12,13 @@ use crate::{Change, Result, open, supervise};
 use arc_swap::ArcSwapOption;
 use bytestring::ByteString;
 use linchpin_proto::frame::{Kind, Message};
-use linchpin_proto::json::Span;
+use linchpin_proto::json::{Scanner, Span, read_str};
 use linchpin_proto::opening::Agreed;
 use linchpin_proto::outgoing::{Extras, Members, Writer};
 use linchpin_proto::{Answer, Dial, Link, LinkError, Wire};
 use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
 use linchpin_types::meta::Meta;
+use linchpin_types::page::ResultType;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -106,7 +107,8 @@ pub(crate) struct Options {
 pub(crate) struct Response {
     pub(crate) message: Message,
     pub(crate) result: Span,
-    pub(crate) wire: &'static Wire,
+    /// Always [`ResultType::Complete`] where the revision has no `resultType`.
+    pub(crate) result_type: ResultType,
 }
 
 impl Response {
@@ -279,7 +281,27 @@ impl Core {
         // The wire said that there will be no answer, or there was one: nothing is left to cancel.
         cancel.answered = waited.is_ok();
         let answer = waited??;
-        response(answer, live.agreed.wire)
+        self.response(answer, live.agreed.wire)
+    }
+
+    /// Takes an answer apart.
+    pub(crate) fn response(&self, answer: Answer, wire: &Wire) -> Result<Response> {
+        let result = match answer.message.kind {
+            Kind::Response { outcome: Ok(result), .. } => result,
+            Kind::Response { outcome: Err(error), .. } => {
+                return Err(Error::Refused(Refused::read(answer.message.text(error))));
+            }
+            _ => return Err(Error::Unexpected("the wire gave something as an answer that is none".to_owned())),
+        };
+        let stated = if wire.stateless { result_type(answer.message.text(result))? } else { ResultType::Complete };
+        // Extensions that the host declares may have types of their own; the host looks at them.
+        if let ResultType::Other(name) = &stated
+            && self.recipe.extensions.is_empty()
+        {
+            let name: String = name.chars().take(80).collect();
+            return Err(unknown_type(&format!("{name:?}")));
+        }
+        Ok(Response { message: answer.message, result, result_type: stated })
     }
 
     /// Waits with the call's deadline, which progress and people put off.
@@ -351,11 +373,28 @@ impl Drop for Cancel<'_> {
     }
 }
 
-/// Takes an answer apart.
-pub(crate) fn response(answer: Answer, wire: &'static Wire) -> Result<Response> {
-    match answer.message.kind {
-        Kind::Response { outcome: Ok(result), .. } => Ok(Response { message: answer.message, result, wire }),
-        Kind::Response { outcome: Err(error), .. } => Err(Error::Refused(Refused::read(answer.message.text(error)))),
-        _ => Err(Error::Unexpected("the wire gave something as an answer that is none".to_owned())),
+/// What a result says that it is. One that does not say is complete.
+fn result_type(json: &str) -> Result<ResultType> {
+    let mut found = None;
+    // Frames were read as JSON already, so that this fails only for what is no object. That is for the decoding to tell.
+    let _ = Scanner::new(json, 127).object(&mut |s, key| {
+        let value = s.value()?;
+        if key.name() == "resultType" {
+            found = Some(value.of(json));
+        }
+        Ok(())
+    });
+    match found {
+        None | Some("null") => Ok(ResultType::Complete),
+        Some(value) => read_str(value)
+            .map(|name| ResultType::from(name.into_owned()))
+            .ok_or_else(|| unknown_type(&value.chars().take(80).collect::<String>())),
     }
+}
+
+fn unknown_type(value: &str) -> Error {
+    Error::Unexpected(format!(
+        "the server answered with a result whose `resultType` is {value}, so it is not used: this client knows \"complete\" \
+         and \"input_required\""
+    ))
 }

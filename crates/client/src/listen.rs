@@ -2,7 +2,7 @@
 //!
 //! Specification: 2026-07-28 "Subscriptions"; 2025-11-25 "Resources", subscriptions.
 
-use crate::core::{Cancel, Core, Live, Options, Request, Response, lock, response};
+use crate::core::{Cancel, Core, Live, Options, Request, Response, lock};
 use crate::error::Error;
 use crate::queue::Queue;
 use crate::rounds::Round;
@@ -333,7 +333,7 @@ async fn open(core: &Arc<Core>, listener: &Listener, again: bool) -> Result<()> 
     let mut cancel = Cancel { live: &live, id, answered: false };
     let answer = live.link.exchange(out).await;
     cancel.answered = true;
-    response(answer?, live.agreed.wire).map(drop)
+    core.response(answer?, live.agreed.wire).map(drop)
 }
 
 /// One request on this link, without making the link anew.

@@ -4,11 +4,13 @@
 
 use crate::core::{Core, Options, Request, Response, lock};
 use crate::error::Error;
+use crate::result::unexpected;
 use crate::{Result, list};
 use linchpin_proto::outgoing::{Members, one_line};
 use linchpin_types::elicit::ElicitRequestURLParams;
 use linchpin_types::error::code;
 use linchpin_types::mrtr::InputRequest;
+use linchpin_types::page::ResultType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -39,8 +41,6 @@ impl Round {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wanted {
-    #[serde(default)]
-    result_type: Option<String>,
     #[serde(default)]
     input_requests: Option<BTreeMap<String, Box<RawValue>>>,
     #[serde(default)]
@@ -73,13 +73,15 @@ pub(crate) async fn run(
                     return Err(Error::Refused(e));
                 }
             }
-            Ok(response) => match wanted(&response) {
-                Some(wanted) if rounds => round = answer_all(core, wanted).await?,
-                _ => {
-                    check(core, tool, &response).await?;
-                    return Ok((response, number));
-                }
-            },
+            Ok(response) if rounds && response.result_type == ResultType::InputRequired => {
+                let wanted = serde_json::from_str(response.text());
+                let wanted = wanted.map_err(|e| unexpected("the result that asks for input", &e))?;
+                round = answer_all(core, wanted).await?;
+            }
+            Ok(response) => {
+                check(core, tool, &response).await?;
+                return Ok((response, number));
+            }
             Err(e) => return Err(e),
         }
     }
@@ -107,15 +109,6 @@ async fn check(core: &Arc<Core>, tool: Option<&str>, response: &Response) -> Res
 #[cfg(not(feature = "validate"))]
 async fn check(_: &Arc<Core>, _: Option<&str>, _: &Response) -> Result<()> {
     Ok(())
-}
-
-fn wanted(response: &Response) -> Option<Wanted> {
-    // Most results are not: they are not parsed for it.
-    if !response.wire.stateless || !response.text().contains("input_required") {
-        return None;
-    }
-    let wanted: Wanted = serde_json::from_str(response.text()).ok()?;
-    (wanted.result_type.as_deref() == Some("input_required")).then_some(wanted)
 }
 
 /// Answers every question, one after the other, as a person would be asked.

@@ -115,6 +115,71 @@ async fn failures_of_tools_and_of_requests_are_told_apart() {
     }
 }
 
+/// A server that says of every result that it is of the type in the variable `TYPE`, JSON text; with `OLD` it has sessions.
+#[cfg(unix)]
+const TYPED: &str = r#"
+import json, os, sys
+kind = {'resultType': json.loads(os.environ['TYPE'])} if 'TYPE' in os.environ else {}
+for line in sys.stdin:
+    m = json.loads(line)
+    if 'id' not in m: continue
+    out = {'content': [{'type': 'text', 'text': 'taken'}], 'tools': [], 'messages': [], 'contents': [], **kind}
+    if 'ODD' in os.environ: out['inputRequests'] = 7
+    if m['method'] == 'initialize':
+        out = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'x', 'version': '1'}}
+    if m['method'] == 'server/discover':
+        out = {'supportedVersions': ['2026-07-28'], 'capabilities': {'tools': {}}}
+    if 'OLD' in os.environ and m['method'] == 'server/discover':
+        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'error': {'code': -32601, 'message': 'unknown'}}), flush=True)
+        continue
+    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': out}), flush=True)
+"#;
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
+    use linchpin::transport::child::Child;
+    let start =
+        |kind: &str| Child::new("python3").args(["-c", TYPED]).envs((!kind.is_empty()).then_some(("TYPE", kind)));
+    let host = || Client::new("h", "1");
+    let odd = r#""com.example/x""#;
+    for (kind, shown) in [
+        (odd, odd),
+        (r#""Complete""#, r#""Complete""#),
+        (r#""""#, r#""""#),
+        ("7", "7"),
+        (r#"["complete"]"#, r#"["complete"]"#),
+    ] {
+        let c = host().connect(start(kind)).await.unwrap();
+        let refused = [
+            ("tools/call", c.call("x", ()).await.err()),
+            ("tools/list", c.tools().await.err()),
+            ("prompts/get", c.prompt("x", ()).await.err()),
+            ("resources/read", c.read("a:b").await.err()),
+            ("any request", c.request("com.example/do", ()).await.err()),
+        ];
+        for (method, refused) in refused {
+            let Some(Error::Unexpected(why)) = refused else { panic!("{kind} to {method}: {refused:?}") };
+            assert!(why.contains(&format!("whose `resultType` is {shown}, so it is not used")), "{method}: {why}");
+        }
+    }
+    // Complete are those that say so or nothing, and everything where the revision has no such word.
+    for (client, server) in [
+        (host(), start(r#""complete""#)),
+        (host(), start("null")),
+        (host(), start("")),
+        (host(), start(odd).env("OLD", "1")),
+        (host().extension("com.example/x", &json!({})), start(odd)),
+    ] {
+        let c = client.connect(server).await.unwrap();
+        assert_eq!(c.call("x", ()).await.unwrap().text(), "taken");
+        assert!(c.tools().await.unwrap().is_empty());
+    }
+    // What asks for input in a way that cannot be read is no answer either.
+    let bad = host().connect(start(r#""input_required""#).env("ODD", "1")).await.unwrap();
+    assert!(matches!(bad.call("x", ()).await, Err(Error::Unexpected(why)) if why.contains("asks for input")));
+}
+
 #[tokio::test]
 async fn questions_are_answered_in_both_eras() {
     for revision in revisions().filter(|r| *r >= Revision::V2025_06_18) {

@@ -12,6 +12,7 @@ use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::{DiscoverResult, Implementation, InitializeResult};
 use linchpin_types::meta::key;
+use linchpin_types::page::ResultType;
 use serde::Deserialize;
 
 /// What to say to the server next.
@@ -125,6 +126,10 @@ impl Opening {
     fn discovered(&mut self, wire: &'static Wire, outcome: Outcome<'_>) -> Verdict {
         match outcome {
             Outcome::Result(json) => match serde_json::from_str::<DiscoverResult>(json) {
+                Ok(DiscoverResult { result_type: Some(odd), .. }) if odd != ResultType::Complete => {
+                    let odd: String = odd.as_str().chars().take(80).collect();
+                    self.heard.push(format!("its answer to server/discover has the `resultType` {odd:?}"));
+                }
                 Ok(found) => return self.choose(wire, found, json),
                 Err(e) => self.heard.push(format!("its answer to server/discover cannot be read: {e}")),
             },

@@ -17,6 +17,7 @@ const UNSUPPORTED: &str = r#"{"code":-32022,"message":"no","data":{"supported":[
 const UNSUPPORTED_OLD: &str = r#"{"code":-32022,"message":"no","data":{"supported":["2025-03-26"]}}"#;
 const UNSUPPORTED_NEWER: &str = r#"{"code":-32022,"message":"no","data":{"supported":["2099-01-01"]}}"#;
 const UNSUPPORTED_SILENT: &str = r#"{"code":-32022,"message":"no"}"#;
+const DISCOVERED_ODD: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{},"resultType":"com.example/x","ttlMs":0,"cacheScope":"private"}"#;
 const MISSING: &str = r#"{"code":-32021,"message":"needs sampling","data":{"requiredCapabilities":{"sampling":{}}}}"#;
 const ODD: &str = r#"{"code":"x"}"#;
 
@@ -69,6 +70,8 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Status(400), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Status(500), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Unreadable("text"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
+        (&[Result(DISCOVERED_ODD), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
+        (&[Result(DISCOVERED_ODD), Silence], "initialize 2025-11-25, failed: the server did not agree to a protocol version: its answer to server/discover has the `resultType` \"com.example/x\""),
         (&[Result("7"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         // One that dies of an unknown request is started again.
         (&[Gone("exited with 1"), Result(HELLO)], "redial initialize 2025-11-25, agreed 2025-06-18"),
