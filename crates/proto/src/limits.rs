@@ -157,9 +157,9 @@ pub struct ClientLimits {
     pub term_ms_max: u64,
     /// How long connecting may take, name lookup and TLS included. Default 10,000.
     pub connect_ms_max: u64,
-    /// Times one broken stream is resumed without hearing anything new. Default 5.
+    /// Times one broken stream is resumed without a message coming. Default 5.
     pub resumes_max: u32,
-    /// Longest wait before a stream is resumed, whatever the server asks for. Default 30,000.
+    /// Longest wait before a stream is resumed, whatever the server asks for. Default 30,000. The shortest is 100.
     pub resume_ms_max: u64,
     /// Most bytes of a response's headers. Default 64 KiB.
     pub header_bytes_max: usize,

@@ -56,7 +56,7 @@ pub(super) struct Stream {
     pub(super) last_id: String,
     /// How long the server wants to be left alone before it is resumed.
     pub(super) retry_ms: Option<u64>,
-    /// An event has come since this was last reset.
+    /// A message has come since this was last reset. Ids alone are no progress.
     pub(super) moved: bool,
 }
 
@@ -89,9 +89,8 @@ impl Stream {
         if self.parser.last_event_id() != self.said {
             self.parser.last_event_id().clone_into(&mut self.said);
             self.last_id.clone_from(&self.said);
-            self.moved = true;
         }
-        self.moved |= !self.events.is_empty();
+        self.moved |= self.events.iter().any(is_message);
         self.retry_ms = self.parser.retry_ms().or(self.retry_ms);
         // Taken from the end.
         self.events.reverse();
@@ -102,11 +101,17 @@ impl Stream {
         self.events.pop()
     }
 
-    /// How long to wait before the stream is resumed for the `n`th time in vain, counted from 0.
+    /// How long to wait before the stream is resumed for the `n`th time in vain, counted from 0: what the server asks for,
+    /// but no shorter than [`RETRY_MS_MIN`] and no longer than `ms_max`.
     pub(super) fn wait(&self, n: u32, ms_max: u64) -> Duration {
-        let wanted = self.retry_ms.unwrap_or(RETRY_MS);
+        let wanted = self.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN);
         Duration::from_millis(wanted.saturating_mul(1 << n.min(16)).min(ms_max))
     }
+}
+
+/// Whether an event holds a message: those of other types than `message`, and those without data, do not.
+fn is_message(event: &SseEvent) -> bool {
+    !event.data.is_empty() && event.name == "message"
 }
 
 impl Place {
@@ -132,9 +137,9 @@ impl Place {
         heard
     }
 
-    /// The same for an event of a stream. Events of other types than `message`, and those without data, say nothing.
+    /// The same for an event of a stream. Those that hold no message say nothing.
     pub(super) fn hear_event(&self, event: SseEvent, answers: &mut dyn FnMut(Message)) {
-        if !event.data.is_empty() && event.name == "message" {
+        if is_message(&event) {
             // One unreadable event is no reason to give up the others.
             let _ = self.hear(event.data.into(), answers);
         }
@@ -258,7 +263,33 @@ pub(super) fn broken(error: &WebError) -> LinkError {
 }
 
 const RETRY_MS: u64 = 1_000;
+const RETRY_MS_MIN: u64 = 100;
 const LOOK_BYTES: usize = 4 << 10;
 const ERROR_BYTES: usize = 256 << 10;
 const ERROR_READ: Duration = Duration::from_secs(5);
 const STATUS_TEXT_BYTES: usize = 2 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_says_retry_at_once_is_left_alone_for_a_moment_all_the_same() {
+        let waits = |said: &str, ms_max| {
+            let mut stream = Stream::new(1_000);
+            stream.feed(said.as_bytes()).unwrap();
+            [0, 1, 2, 31].map(|n| stream.wait(n, ms_max).as_millis())
+        };
+        for (said, ms_max, want) in [
+            ("", 30_000, [1_000, 2_000, 4_000, 30_000]),
+            ("retry: 0\n\n", 30_000, [100, 200, 400, 30_000]),
+            ("retry: 99\n\n", 30_000, [100, 200, 400, 30_000]),
+            ("retry: 300\n\n", 30_000, [300, 600, 1_200, 30_000]),
+            ("retry: 18446744073709551615\n\n", 30_000, [30_000; 4]),
+            // The host's own bound is its own affair.
+            ("retry: 0\n\n", 20, [20; 4]),
+        ] {
+            assert_eq!(waits(said, ms_max), want, "{said:?} {ms_max}");
+        }
+    }
+}
