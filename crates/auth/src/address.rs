@@ -58,8 +58,9 @@ pub(crate) fn well_known_inserted(url: &Url, name: &str) -> String {
 /// How far requests on behalf of `server` may reach when they go to `target`.
 ///
 /// The origin of the server itself is where its user sent us, so that is open. Beyond it, a server on the internet
-/// can only send us to the internet; one on this machine also to this machine; one at a private address to anywhere.
-/// A host's name says nothing about where it is: for servers inside a company's network, say so with `OAuth::reach`.
+/// can only send us to the internet; one on this machine also to this machine; one at a private address also to private
+/// addresses. A host's name says nothing about where it is: for servers inside a company's network, say so with
+/// `OAuth::reach`.
 pub(crate) fn reach(chosen: Option<Reach>, server: &Url, target: &Url) -> Reach {
     if server.origin() == target.origin() {
         return Reach::Any;
@@ -68,7 +69,7 @@ pub(crate) fn reach(chosen: Option<Reach>, server: &Url, target: &Url) -> Reach 
         if is_loopback(server) {
             Reach::PublicOrLoopback
         } else if is_private(server) {
-            Reach::Any
+            Reach::PublicOrPrivate
         } else {
             Reach::Public
         }
@@ -154,9 +155,13 @@ mod tests {
             ("https://a.example/mcp", "https://a.example/x", Reach::Any),
             ("http://localhost:3000/mcp", "http://localhost:4000/", Reach::PublicOrLoopback),
             ("http://[::ffff:127.0.0.1]/mcp", "https://b.example/", Reach::PublicOrLoopback),
-            ("https://10.1.2.3/mcp", "https://10.1.2.4/", Reach::Any),
-            ("https://100.64.0.1/mcp", "https://10.1.2.4/", Reach::Any),
-            ("https://[fd00::1]/mcp", "https://10.1.2.4/", Reach::Any),
+            ("https://10.1.2.3/mcp", "https://10.1.2.4/", Reach::PublicOrPrivate),
+            ("https://10.1.2.3/mcp", "https://10.1.2.3/x", Reach::Any),
+            ("https://10.1.2.3/mcp", "https://10.1.2.3:444/x", Reach::PublicOrPrivate),
+            ("https://192.168.1.1/mcp", "https://127.0.0.1/", Reach::PublicOrPrivate),
+            ("https://100.64.0.1/mcp", "https://10.1.2.4/", Reach::PublicOrPrivate),
+            ("https://[fd00::1]/mcp", "https://10.1.2.4/", Reach::PublicOrPrivate),
+            ("https://[::ffff:10.0.0.1]/mcp", "https://10.1.2.4/", Reach::PublicOrPrivate),
             ("https://8.8.8.8/mcp", "https://10.1.2.4/", Reach::Public),
         ];
         for (server, target, want) in rows {

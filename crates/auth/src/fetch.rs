@@ -173,6 +173,7 @@ pub(crate) struct WebFetch {
     any: Web,
     public: Web,
     public_or_loopback: Web,
+    public_or_private: Web,
 }
 
 impl WebFetch {
@@ -181,7 +182,12 @@ impl WebFetch {
         let web = |reach| {
             Web::new(WebOptions { reach, request_ms_max: Some(DEADLINE.as_millis() as u64), ..options.clone() })
         };
-        WebFetch { any: web(Reach::Any), public: web(Reach::Public), public_or_loopback: web(Reach::PublicOrLoopback) }
+        WebFetch {
+            any: web(Reach::Any),
+            public: web(Reach::Public),
+            public_or_loopback: web(Reach::PublicOrLoopback),
+            public_or_private: web(Reach::PublicOrPrivate),
+        }
     }
 }
 
@@ -196,6 +202,7 @@ impl Fetch for WebFetch {
             Reach::Any => &self.any,
             Reach::Public => &self.public,
             Reach::PublicOrLoopback => &self.public_or_loopback,
+            Reach::PublicOrPrivate => &self.public_or_private,
         };
         Box::pin(async move {
             let mut answer = web.send(request).await.map_err(|e| e.to_string())?;

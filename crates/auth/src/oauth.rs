@@ -49,9 +49,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// **Where it asks.** Addresses must be `https`, or `http` on this machine. What a server names (metadata, authorization
 /// servers, their endpoints) must be at public addresses when the server is on the internet, public or on this machine
-/// when the server is on this machine, and anywhere when the server is at a private address; the server's own origin may
-/// always be asked. [`OAuth::reach`] overrules that. An answer may have 256 KiB and take 30 s; redirects are followed for
-/// metadata only, at most three, each held against the same rules.
+/// when the server is on this machine, and public or private, but not on this machine and not link-local, when the server is
+/// at a private address; the server's own origin may always be asked. [`OAuth::reach`] overrules that. An answer may have
+/// 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each held against the same rules.
 #[derive(Clone)]
 pub struct OAuth {
     shared: Arc<Shared>,
@@ -184,7 +184,8 @@ impl OAuth {
         self.with(|config| config.scopes = Some(scopes))
     }
 
-    /// Where servers may send us, whatever their own address is: [`Reach::Any`] for servers inside a company's network.
+    /// Where servers may send us, whatever their own address is: [`Reach::PublicOrPrivate`] for servers inside a company's
+    /// network that are known by name. Default: what follows from the server's address, see above.
     #[must_use]
     pub fn reach(self, reach: Reach) -> OAuth {
         self.with(|config| config.reach = Some(reach))

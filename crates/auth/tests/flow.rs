@@ -2,9 +2,16 @@
 
 mod support;
 
-use linchpin_auth::{Credential, Enterprise, OAuth, Workload};
-use serde_json::json;
+use bytes::Bytes;
+use http::{Request, Response};
+use linchpin_auth::login::Headless;
+use linchpin_auth::{Credential, Enterprise, Fetch, OAuth, Reach, Workload};
+use linchpin_proto::service::BoxFuture;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use support::{AS, MCP, World, server};
+use url::{Host, Url};
 
 /// What happens, in order, up to the end of one request; and how that ends.
 struct Row {
@@ -603,6 +610,105 @@ async fn only_an_answer_of_the_right_server_to_this_login_is_redeemed() {
                 assert!(!redeemed, "{callback}");
                 assert!(!why.contains("hacked") && !why.contains("shown"), "{why}");
             }
+        }
+    }
+}
+
+/// What a server in a private network can have: every host that may be asked answers as its authorization server, and where
+/// `place` says so the answer leads to `target`.
+#[derive(Clone)]
+struct Inside {
+    place: &'static str,
+    target: &'static str,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Inside {
+    fn answer(&self, url: &Url) -> (u16, &'static str, String, Value) {
+        let at = |place: &str, otherwise: &str| if self.place == place { self.target } else { otherwise }.to_owned();
+        let origin = url.origin().ascii_serialization();
+        match url.path() {
+            "/mcp" => {
+                let at = at("challenge", "https://10.1.2.3");
+                (401, "www-authenticate", format!("Bearer resource_metadata=\"{at}/prm\""), Value::Null)
+            }
+            "/prm" if self.place == "redirect" => (302, "location", format!("{}/again", self.target), Value::Null),
+            "/prm" | "/again" => {
+                let issuer = at("issuer", "https://10.9.9.9");
+                (
+                    200,
+                    "x",
+                    String::new(),
+                    json!({"resource": "https://10.1.2.3/mcp", "authorization_servers": [issuer]}),
+                )
+            }
+            "/.well-known/oauth-authorization-server" => {
+                let mut metadata = server(&origin);
+                metadata["registration_endpoint"] = format!("{}/register", at("registration", &origin)).into();
+                metadata["token_endpoint"] = format!("{}/token", at("token", &origin)).into();
+                (200, "x", String::new(), metadata)
+            }
+            "/register" => (
+                201,
+                "x",
+                String::new(),
+                json!({"client_id": "c", "redirect_uris": ["http://localhost:3000/callback"]}),
+            ),
+            "/token" => (200, "x", String::new(), json!({"access_token": "t", "token_type": "Bearer"})),
+            _ => (404, "x", String::new(), Value::Null),
+        }
+    }
+}
+
+impl Fetch for Inside {
+    fn fetch(&self, request: Request<Bytes>, reach: Reach, _: usize) -> BoxFuture<'_, Result<Response<Bytes>, String>> {
+        let url = Url::parse(&request.uri().to_string()).unwrap();
+        let ip = match url.host().unwrap() {
+            Host::Ipv4(ip) => ip.into(),
+            Host::Ipv6(ip) => ip.into(),
+            Host::Domain(_) => IpAddr::from([127, 0, 0, 1]),
+        };
+        let answer = reach.check(ip).map_err(str::to_owned).map(|()| {
+            self.asked.lock().unwrap().push(url.origin().ascii_serialization());
+            let (status, name, value, body) = self.answer(&url);
+            let body = Bytes::from(body.to_string());
+            Response::builder().status(status).header(name, value).body(body).unwrap()
+        });
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_a_private_network_leads_into_it_but_neither_to_this_machine_nor_to_its_link() {
+    let targets = [
+        ("https://10.9.9.8", true),
+        ("https://[fd00::8]", true),
+        ("https://8.8.8.8", true),
+        ("https://127.0.0.1", false),
+        ("http://127.0.0.1:8080", false),
+        ("http://localhost:8080", false),
+        ("https://[::1]", false),
+        ("https://0.0.0.0", false),
+        ("https://169.254.169.254", false),
+        ("https://[fe80::1]", false),
+        ("https://[::ffff:127.0.0.1]", false),
+        ("https://[::ffff:169.254.169.254]", false),
+        ("https://[64:ff9b::a9fe:a9fe]", false),
+    ];
+    for (target, may) in targets {
+        for place in ["challenge", "redirect", "issuer", "registration", "token"] {
+            let inside = Inside { place, target, asked: Arc::default() };
+            let login = Headless::new("http://localhost:3000/callback", |url: String| async move {
+                let url = Url::parse(&url).unwrap();
+                let (_, state) = url.query_pairs().find(|(name, _)| name == "state").unwrap();
+                Ok(format!("http://localhost:3000/callback?code=c&state={state}"))
+            });
+            let oauth = OAuth::new().login(login).fetch(inside.clone());
+            let end = oauth.login_to("https://10.1.2.3/mcp").await;
+            let origin = Url::parse(target).unwrap().origin().ascii_serialization();
+            let asked = inside.asked.lock().unwrap();
+            assert_eq!(asked.contains(&origin), may, "{place} {target}: {asked:?} {end:?}");
+            assert!(end.is_ok() || !may, "{place} {target}: {end:?}");
         }
     }
 }

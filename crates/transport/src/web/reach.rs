@@ -13,6 +13,10 @@ pub enum Reach {
     Public,
     /// The same and this machine's own loopback addresses: for development.
     PublicOrLoopback,
+    /// Public addresses and those of private and shared networks (10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7,
+    /// fec0::/10), in whatever form they are written: for addresses that a server inside such a network wrote. Neither this
+    /// machine nor link-local addresses.
+    PublicOrPrivate,
 }
 
 impl Reach {
@@ -23,17 +27,20 @@ impl Reach {
     pub fn check(self, ip: IpAddr) -> Result<(), &'static str> {
         let special = match self {
             Reach::Any => None,
-            Reach::Public | Reach::PublicOrLoopback => special(ip),
+            Reach::Public | Reach::PublicOrLoopback | Reach::PublicOrPrivate => special(ip),
         };
         match special {
             None => Ok(()),
             Some(LOOPBACK) if self == Reach::PublicOrLoopback => Ok(()),
+            Some(PRIVATE | SHARED) if self == Reach::PublicOrPrivate => Ok(()),
             Some(what) => Err(what),
         }
     }
 }
 
 const LOOPBACK: &str = "is this machine itself";
+const PRIVATE: &str = "is in a private network";
+const SHARED: &str = "is in a network shared by a provider";
 
 fn special(ip: IpAddr) -> Option<&'static str> {
     match ip {
@@ -47,8 +54,8 @@ fn special_v4(ip: Ipv4Addr) -> Option<&'static str> {
     Some(match ip.octets() {
         [0, ..] => "is not an address of one host",
         [127, ..] => LOOPBACK,
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "is in a private network",
-        [100, 64..=127, ..] => "is in a network shared by a provider",
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => PRIVATE,
+        [100, 64..=127, ..] => SHARED,
         [169, 254, ..] => "is a link-local address",
         [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => "is reserved",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "is for documentation",
@@ -73,16 +80,16 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
             return special_v4(v4(high, low));
         }
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => return special_v4(v4(high, low)),
-        // NAT64 with local prefixes.
-        [0x64, 0xff9b, 1, ..] => "is in a private network",
+        // NAT64 with local prefixes: where the IPv4 address stands is the network's own affair.
+        [0x64, 0xff9b, 1, ..] => "is translated by a private network",
         // 6to4 carries the address of its gateway, Teredo that of its client, inverted.
         [0x2002, high, low, ..] => return special_v4(v4(high, low)),
         [0x2001, 0, _, _, _, _, high, low] => return special_v4(v4(!high, !low)),
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => "is for documentation",
         [0x2001, 0..=0x1ff, ..] | [0x100, 0, 0, 0..=1, ..] | [0x5f00, ..] => "is reserved",
-        [0xfc00..=0xfdff, ..] => "is in a private network",
+        [0xfc00..=0xfdff, ..] => PRIVATE,
         [0xfe80..=0xfebf, ..] => "is a link-local address",
-        [0xfec0..=0xfeff, ..] => "is in a private network",
+        [0xfec0..=0xfeff, ..] => PRIVATE,
         [0xff00..=0xffff, ..] => "is a multicast address",
         [0x2000..=0x3fff, ..] => return None,
         // Everything else has not been given out.

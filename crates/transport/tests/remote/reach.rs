@@ -30,8 +30,9 @@ fn every_special_range_is_out_of_public_reach_in_every_form_it_is_written_in() {
         ("is in a private network", "10.0.0.0 10.255.255.255 172.16.0.0 172.31.255.255 192.168.0.0 192.168.255.255"),
         (
             "is in a private network",
-            "fc00::1 fdff:ffff::1 fec0::1 ::ffff:10.0.0.1 ::ffff:192.168.1.1 64:ff9b::10.0.0.1 64:ff9b:1::1",
+            "fc00::1 fdff:ffff::1 fec0::1 ::ffff:10.0.0.1 ::ffff:192.168.1.1 64:ff9b::10.0.0.1",
         ),
+        ("is translated by a private network", "64:ff9b:1::1 64:ff9b:1::127.0.0.1"),
         ("is in a private network", "2002:a00:1::1 2002:c0a8:101::1"),
         ("is in a network shared by a provider", "100.64.0.0 100.127.255.255 ::ffff:100.64.0.1"),
         (
@@ -53,6 +54,9 @@ fn every_special_range_is_out_of_public_reach_in_every_form_it_is_written_in() {
             assert_eq!(Reach::Public.check(ip).err().unwrap_or_default(), want, "{address}");
             let local = if want == "is this machine itself" { "" } else { want };
             assert_eq!(Reach::PublicOrLoopback.check(ip).err().unwrap_or_default(), local, "{address}");
+            let inside = matches!(want, "is in a private network" | "is in a network shared by a provider");
+            let inside = if inside { "" } else { want };
+            assert_eq!(Reach::PublicOrPrivate.check(ip).err().unwrap_or_default(), inside, "{address}");
             assert_eq!(Reach::Any.check(ip), Ok(()));
         }
     }
@@ -126,6 +130,9 @@ async fn what_a_name_resolves_to_is_checked_and_is_what_is_connected_to() {
         (Reach::Public, "here.test", no("here.test", "is this machine itself")),
         (Reach::PublicOrLoopback, "inside.test", no("inside.test", "is in a private network")),
         (Reach::PublicOrLoopback, "here.test", "here.test:PORT".to_owned()),
+        (Reach::PublicOrPrivate, "mixed.test", no("mixed.test", "is this machine itself")),
+        (Reach::PublicOrPrivate, "mapped.test", no("mapped.test", "is this machine itself")),
+        (Reach::PublicOrPrivate, "here.test", no("here.test", "is this machine itself")),
         (Reach::Any, "both.test", "both.test:PORT".to_owned()),
         (Reach::Any, "none.test", "the name of none.test:PORT cannot be found: it has no address".to_owned()),
         (Reach::Any, "other.test", "the name of other.test:PORT cannot be found: no such name".to_owned()),
