@@ -50,6 +50,17 @@ pub(crate) fn covers(resource: &Url, server: &Url) -> bool {
         && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether two addresses are the same but for their queries and fragments.
+pub(crate) fn same_place(a: &str, b: &str) -> bool {
+    let bare = |address: &str| {
+        let mut url = Url::parse(address).ok()?;
+        url.set_query(None);
+        url.set_fragment(None);
+        Some(url)
+    };
+    bare(a).is_some_and(|a| bare(b) == Some(a))
+}
+
 /// `https://host/.well-known/NAME/path` for `https://host/path`.
 pub(crate) fn well_known_inserted(url: &Url, name: &str) -> String {
     format!("{}/.well-known/{name}{}", origin(url), url.path().trim_end_matches('/'))

@@ -282,6 +282,13 @@ impl Request<'_> {
     /// Takes the code out of the answer. What is not from whom it must be is not looked at any further: neither its code
     /// is sent anywhere, nor its error shown.
     fn check(&self, callback: &str) -> Result<Secret, Error> {
+        if !address::same_place(callback, self.redirect_uri) {
+            return Err(Error::login(format!(
+                "the answer of the login is not at {}, where this login ends, so it is not used: give the address that the \
+                 browser was sent to at last",
+                self.redirect_uri
+            )));
+        }
         let answer = callback_params(callback).map_err(|e| Error::login(e.to_string()))?;
         if answer.state.as_deref() != Some(self.state.as_str()) {
             return Err(Error::login(
@@ -402,7 +409,9 @@ mod tests {
 
         #[test]
         fn any_callback_is_read_without_panic(url in any::<String>()) {
-            let _ = request("https://as.example", false).check(&url);
+            for url in [format!("http://localhost/callback?{url}"), url] {
+                let _ = request("https://as.example", false).check(&url);
+            }
         }
     }
 }

@@ -596,11 +596,29 @@ async fn only_an_answer_of_the_right_server_to_this_login_is_redeemed() {
         (true, "error=hacked&error_description=shown&state={state}&iss=https://evil.example", "iss differs"),
         (false, "error=hacked&error_description=shown&state=other", "state differs"),
         (false, "state={state}", "either `code` or `error`"),
+        // Only at the redirect URI of this login.
+        (false, "http://LOCALHOST:3000/callback?code=C&state={state}#x", ""),
+        (false, "http://evil.example/callback?code=C&state={state}", "not at http://localhost:3000/callback"),
+        (false, "http://localhost.evil.example:3000/callback?code=C&state={state}", "not at"),
+        (false, "http://localhost:3000@evil.example/callback?code=C&state={state}", "not at"),
+        (false, "http://u@localhost:3000/callback?code=C&state={state}", "not at"),
+        (false, "https://localhost:3000/callback?code=C&state={state}", "not at"),
+        (false, "http://localhost:3001/callback?code=C&state={state}", "not at"),
+        (false, "http://localhost/callback?code=C&state={state}", "not at"),
+        (false, "http://127.0.0.1:3000/callback?code=C&state={state}", "not at"),
+        (false, "http://localhost:3000/callback/?code=C&state={state}", "not at"),
+        (false, "http://localhost:3000/?code=C&state={state}", "not at"),
+        (false, "http://evil.example/?error=hacked&error_description=shown&state={state}", "not at"),
     ];
     for (sends_iss, callback, want) in rows {
         let world = World::new();
         world.merge_server(json!({"authorization_response_iss_parameter_supported": sends_iss}));
-        world.set(|set| set.callback = format!("http://localhost:3000/callback?{callback}"));
+        let callback = if callback.starts_with("http") {
+            callback.to_owned()
+        } else {
+            format!("http://localhost:3000/callback?{callback}")
+        };
+        world.set(|set| set.callback.clone_from(&callback));
         let end = world.call(&world.oauth(), "list").await;
         let redeemed = world.log().contains("POST https://as.example/token");
         match end {
