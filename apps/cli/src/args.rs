@@ -1,7 +1,7 @@
 //! Words like `key=value` as the arguments of a tool, each of the type that the tool's schema says.
 
 use crate::fail::Failure;
-use crate::shown::near;
+use crate::shown::{near, note};
 use serde_json::{Map, Number, Value};
 use std::io::Read;
 
@@ -101,7 +101,7 @@ fn unknown(key: &str, root: &Value) -> Result<(), Failure> {
     if root.get("additionalProperties") == Some(&Value::Bool(false)) {
         return Err(Failure::usage(message).hint(hint));
     }
-    eprintln!("warning: {message}; {hint}");
+    note(format!("warning: {message}; {hint}"));
     Ok(())
 }
 

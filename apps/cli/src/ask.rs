@@ -14,7 +14,7 @@
 
 use crate::args;
 use crate::fail::Failure;
-use crate::shown::{Style, clean, indent};
+use crate::shown::{Style, indent, note, stderr_is_terminal, tell};
 use linchpin::client::{AskUrl, Client, Form, Sample};
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::sample::{CreateMessageResult, SamplingMessageContentBlock as Block};
@@ -53,7 +53,7 @@ struct Answers {
 impl AnswerArgs {
     /// Lets the client answer, as far as there is something to answer with. What is not set is not declared.
     pub(crate) fn add_to(&self, client: Client) -> Result<Client, Failure> {
-        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        let terminal = std::io::stdin().is_terminal() && stderr_is_terminal();
         let fields = self
             .answer
             .iter()
@@ -138,7 +138,7 @@ impl Answers {
                     (Ok(Value::Array(more)), Some(Value::Array(chosen))) => chosen.extend(more),
                     (Ok(value), _) => drop(content.insert(name.clone(), value)),
                     (Err(why), _) => {
-                        eprintln!("warning: --answer {name} {why}");
+                        note(format!("warning: --answer {name} {why}"));
                         return form.cancel();
                     }
                 }
@@ -165,8 +165,8 @@ impl Answers {
         let Some(terminal) = self.terminal.as_ref().filter(|_| !self.decline) else { return ask.decline() };
         let _one = terminal.lock().await;
         let style = Style::of_stderr();
-        eprintln!("{} wants you to open an address: {}", style.bold(&clean(&ask.server)), clean(&ask.message));
-        eprintln!("  {}", clean(&ask.url));
+        note(format!("{} wants you to open an address: {}", style.bold(&ask.server), ask.message));
+        note(format!("  {}", ask.url));
         match line("Open it in your browser if you trust it. Done? [y]es, [n]o, [c]ancel: ").await.as_deref() {
             Some("y" | "yes") => ask.accept(),
             Some("n" | "no") => ask.decline(),
@@ -195,11 +195,11 @@ impl Answers {
         let Some(terminal) = self.terminal.as_ref().filter(|_| !self.decline) else { return refused() };
         let _one = terminal.lock().await;
         let style = Style::of_stderr();
-        eprintln!("{} asks the model:", style.bold(&clean(&asked.server)));
+        note(format!("{} asks the model:", style.bold(&asked.server)));
         if let Some(system) = &asked.params.system_prompt {
-            eprintln!("{}", style.dim(&indent(&clean(system), 4)));
+            note(style.dim(&indent(system, 4)));
         }
-        eprintln!("{}", indent(&clean(&message), 2));
+        note(indent(&message, 2));
         let mut answer: Vec<String> = Vec::new();
         while let Some(next) = line(if answer.is_empty() {
             "Answer in its place; end with an empty line, or refuse with one: "
@@ -228,19 +228,19 @@ fn said(text: &str, model: &str) -> CreateMessageResult {
 /// Asks for every field that has no value yet, then whether to send it.
 async fn ask_form(form: &Form, mut content: Map<String, Value>) -> ElicitResult {
     let style = Style::of_stderr();
-    eprintln!("{} asks: {}", style.bold(&clean(&form.server)), clean(&form.message));
+    note(format!("{} asks: {}", style.bold(&form.server), form.message));
     for (name, field) in &form.schema.properties.0 {
         if content.contains_key(name) {
             continue;
         }
         let schema = serde_json::to_value(field).unwrap_or_default();
         let required = form.schema.required.contains(name);
-        eprintln!("  {}", describe(name, &schema, required, style));
+        note(format!("  {}", describe(name, &schema, required, style)));
         loop {
-            let Some(text) = line(&format!("  {}> ", clean(name))).await else { return form.cancel() };
+            let Some(text) = line(&format!("  {name}> ")).await else { return form.cancel() };
             if text.is_empty() {
                 if required && schema.get("default").is_none() {
-                    eprintln!("  it is needed");
+                    note("  it is needed");
                     continue;
                 }
                 break;
@@ -255,7 +255,7 @@ async fn ask_form(form: &Form, mut content: Map<String, Value>) -> ElicitResult 
                     content.insert(name.clone(), value);
                     break;
                 }
-                Err(why) => eprintln!("  it {why}"),
+                Err(why) => note(format!("  it {why}")),
             }
         }
     }
@@ -268,18 +268,17 @@ async fn ask_form(form: &Form, mut content: Map<String, Value>) -> ElicitResult 
 
 fn describe(name: &str, schema: &Value, required: bool, style: Style) -> String {
     let text = |member: &str| schema.get(member).and_then(Value::as_str);
-    let mut out = style.bold(&clean(text("title").unwrap_or(name)));
+    let mut out = style.bold(text("title").unwrap_or(name));
     if let Some(description) = text("description") {
-        out.push_str(&format!(": {}", clean(description)));
+        out.push_str(&format!(": {description}"));
     }
     let choices = ["/enum", "/items/enum"].iter().find_map(|at| schema.pointer(at)?.as_array());
     let titled = ["/oneOf", "/anyOf", "/items/anyOf"].iter().find_map(|at| schema.pointer(at)?.as_array());
     let names: Vec<String> = match (choices, titled) {
-        (Some(all), _) => all.iter().filter_map(|v| v.as_str().map(clean)).collect(),
-        (_, Some(all)) => all
-            .iter()
-            .filter_map(|v| Some(format!("{} ({})", clean(v["const"].as_str()?), clean(v["title"].as_str()?))))
-            .collect(),
+        (Some(all), _) => all.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+        (_, Some(all)) => {
+            all.iter().filter_map(|v| Some(format!("{} ({})", v["const"].as_str()?, v["title"].as_str()?))).collect()
+        }
         _ => vec![text("type").unwrap_or("text").to_owned()],
     };
     let default = schema.get("default").map_or(String::new(), |v| format!("; default {v}"));
@@ -290,7 +289,7 @@ fn describe(name: &str, schema: &Value, required: bool, style: Style) -> String 
 
 /// One line of the terminal; `None` at its end.
 async fn line(prompt: &str) -> Option<String> {
-    eprint!("{prompt}");
+    tell(prompt);
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|n| (n > 0).then_some(line))

@@ -1,8 +1,7 @@
 //! A line on the terminal that says how far a call is.
 
-use crate::shown::{clean, shorten};
+use crate::shown::{shorten, stderr_is_terminal, tell_over};
 use linchpin::client::Progress;
-use std::io::{IsTerminal, Write};
 
 /// How wide the bar itself is, in characters.
 const WIDTH: usize = 24;
@@ -15,14 +14,13 @@ pub(crate) struct Bar {
 
 impl Bar {
     pub(crate) fn new() -> Bar {
-        Bar { on: std::io::stderr().is_terminal(), drawn: false }
+        Bar { on: stderr_is_terminal(), drawn: false }
     }
 
     pub(crate) fn show(&mut self, progress: &Progress) {
         if self.on {
             self.drawn = true;
-            eprint!("\r\x1b[2K{}", line(progress));
-            let _ = std::io::stderr().flush();
+            tell_over(&line(progress));
         }
     }
 }
@@ -30,16 +28,14 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if self.drawn {
-            eprint!("\r\x1b[2K");
+            tell_over("");
         }
     }
 }
 
 fn line(progress: &Progress) -> String {
-    let message = progress
-        .message
-        .as_deref()
-        .map_or(String::new(), |m| format!(" {}", shorten(&clean(m).replace('\n', " "), 60)));
+    let message =
+        progress.message.as_deref().map_or(String::new(), |m| format!(" {}", shorten(&m.replace('\n', " "), 60)));
     match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
             let part = (progress.progress / total).clamp(0.0, 1.0);

@@ -285,7 +285,7 @@ pub(crate) fn usage(e: &clap::Error, several: bool) -> ExitCode {
     // Nobody can be told when the stream is closed.
     let _ = e.print();
     if several && e.kind() == clap::error::ErrorKind::UnknownArgument {
-        eprintln!("hint: flags of one of several servers stand in its word: 'git --repository .'");
+        crate::shown::note("hint: flags of one of several servers stand in its word: 'git --repository .'");
     }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })
 }

@@ -1,7 +1,7 @@
 //! Content of servers: text as it is, everything else described or saved.
 
 use crate::fail::Failure;
-use crate::shown::{Out, clean};
+use crate::shown::Out;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linchpin::types::content::{ContentBlock, ResourceContents};
@@ -37,8 +37,8 @@ impl<'a> Keeper<'a> {
             ContentBlock::Audio(audio) => self.binary(out, "audio", &audio.data, Some(&audio.mime_type))?,
             ContentBlock::Resource(embedded) => self.contents(out, &embedded.resource)?,
             ContentBlock::ResourceLink(link) => {
-                let more = link.mime_type.as_deref().map_or(String::new(), |m| format!(", {}", clean(m)));
-                out.line(format!("-> {}  ({}{more})", clean(&link.uri), clean(&link.name)))?;
+                let more = link.mime_type.as_deref().map_or(String::new(), |m| format!(", {m}"));
+                out.line(format!("-> {}  ({}{more})", link.uri, link.name))?;
             }
         }
         Ok(())
@@ -54,7 +54,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn binary(&mut self, out: &mut Out, what: &str, base64: &str, mime: Option<&str>) -> Result<(), Failure> {
-        let kind = mime.map_or(String::new(), |mime| format!(" {}", clean(mime)));
+        let kind = mime.map_or(String::new(), |mime| format!(" {mime}"));
         let Some(folder) = self.folder else {
             out.line(format!("[{what}{kind}, {} bytes; --save DIR keeps it]", length(base64)))?;
             return Ok(());

@@ -1,7 +1,7 @@
 //! What servers offer, in words for people.
 
 use crate::args;
-use crate::shown::{Style, clean, indent, summary};
+use crate::shown::{Style, indent, summary};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::Tool;
 use serde_json::{Map, Value};
@@ -22,10 +22,10 @@ pub(crate) fn input(tool: &Tool) -> Value {
 /// `name a=INTEGER [b=STRING]`, as it is typed after `call`.
 pub(crate) fn usage(tool: &Tool) -> String {
     let schema = input(tool);
-    let mut out = clean(&tool.name);
+    let mut out = tool.name.clone();
     for (name, argument, needed) in arguments(&schema) {
         let kind = kind(argument, &schema);
-        let word = format!("{}={}", clean(name), kind.to_ascii_uppercase());
+        let word = format!("{name}={}", kind.to_ascii_uppercase());
         out.push_str(&if needed { format!(" {word}") } else { format!(" [{word}]") });
     }
     out
@@ -36,10 +36,10 @@ fn kind(schema: &Value, root: &Value) -> String {
     let kinds = args::kinds(schema, root);
     match args::resolved(root, schema).get("enum").and_then(Value::as_array) {
         Some(values) if values.len() <= 6 && values.iter().all(Value::is_string) => {
-            clean(&values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"))
+            values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|")
         }
         _ if kinds.is_empty() => "any".to_owned(),
-        _ => clean(&kinds.join("|")),
+        _ => kinds.join("|"),
     }
 }
 
@@ -48,11 +48,11 @@ pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
     let schema = input(tool);
     let names: Vec<String> = arguments(&schema)
         .into_iter()
-        .map(|(name, _, needed)| if needed { clean(name) } else { format!("[{}]", clean(name)) })
+        .map(|(name, _, needed)| if needed { name.to_owned() } else { format!("[{name}]") })
         .collect();
     let head = match names.as_slice() {
-        [] => style.bold(&clean(&tool.name)),
-        names => format!("{} {}", style.bold(&clean(&tool.name)), names.join(" ")),
+        [] => style.bold(&tool.name),
+        names => format!("{} {}", style.bold(&tool.name), names.join(" ")),
     };
     let about = tool.description.as_deref().map(|d| summary(d, 100)).filter(|d| !d.is_empty());
     about.map_or(head.clone(), |about| format!("{head}\n{}", indent(&about, 4)))
@@ -61,26 +61,26 @@ pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
 /// A tool with its arguments.
 pub(crate) fn tool(tool: &Tool, style: Style) -> String {
     let schema = input(tool);
-    let mut out = style.bold(&clean(&tool.name));
+    let mut out = style.bold(&tool.name);
     let hints = hints(tool);
     if !hints.is_empty() {
         out.push_str(&style.dim(&format!("  ({})", hints.join(", "))));
     }
     for text in tool.title.iter().filter(|t| **t != tool.name).chain(&tool.description) {
         out.push('\n');
-        out.push_str(&indent(&clean(text.trim()), 2));
+        out.push_str(&indent(text.trim(), 2));
     }
     for (name, argument, needed) in arguments(&schema) {
         let about = argument.get("description").and_then(Value::as_str).map(|d| format!("  {}", summary(d, 160)));
         let kind = kind(argument, &schema);
-        let default = argument.get("default").map_or(String::new(), |d| format!(", default {}", clean(&d.to_string())));
+        let default = argument.get("default").map_or(String::new(), |d| format!(", default {d}"));
         let needed = if needed { "" } else { ", optional" };
         let note = style.dim(&format!("<{kind}{needed}{default}>"));
-        out.push_str(&format!("\n    {} {note}{}", clean(name), about.unwrap_or_default()));
+        out.push_str(&format!("\n    {name} {note}{}", about.unwrap_or_default()));
     }
     if let Some(output) = &tool.output_schema {
         let schema: Value = serde_json::from_str(output.get()).unwrap_or_default();
-        let members: Vec<String> = arguments(&schema).into_iter().map(|(name, ..)| clean(name)).collect();
+        let members: Vec<&str> = arguments(&schema).into_iter().map(|(name, ..)| name).collect();
         out.push_str(&format!("\n    {} {}", style.dim("returns"), members.join(", ")));
     }
     out
@@ -101,9 +101,9 @@ fn hints(tool: &Tool) -> Vec<&'static str> {
 
 /// A prompt with its arguments.
 pub(crate) fn prompt(prompt: &Prompt, style: Style) -> String {
-    let mut out = style.bold(&clean(&prompt.name));
+    let mut out = style.bold(&prompt.name);
     for argument in &prompt.arguments {
-        let name = clean(&argument.name);
+        let name = &argument.name;
         out.push_str(&if argument.required == Some(true) { format!(" {name}") } else { format!(" [{name}]") });
     }
     if let Some(about) = prompt.description.as_deref().filter(|d| !d.trim().is_empty()) {
@@ -120,8 +120,8 @@ pub(crate) fn resource(
     description: Option<&str>,
     style: Style,
 ) -> String {
-    let mut out = style.bold(&clean(uri));
-    let more: Vec<String> = [Some(name).filter(|n| *n != uri), mime_type].into_iter().flatten().map(clean).collect();
+    let mut out = style.bold(uri);
+    let more: Vec<&str> = [Some(name).filter(|n| *n != uri), mime_type].into_iter().flatten().collect();
     if !more.is_empty() {
         out.push_str(&style.dim(&format!("  {}", more.join(", "))));
     }

@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::session::Session;
-use crate::shown::{Style, clean, shorten};
+use crate::shown::{Style, shorten};
 use linchpin::client::{Error, Listed, Listing};
 use linchpin::types::error::code;
 use linchpin::types::prompt::Prompt;
@@ -69,7 +69,7 @@ impl Picture {
         let listing = match listed {
             Ok(listing) => listing,
             Err(Error::Refused(why)) if matches!(why.code, code::METHOD_NOT_FOUND | code::INVALID_PARAMS) => {
-                self.unknown.push(format!("{kind} of {}: {}", clean(&self.name), clean(&why.message)));
+                self.unknown.push(format!("{kind} of {}: {}", self.name, why.message));
                 self.offers.push((kind, None));
                 return Ok(());
             }
@@ -162,19 +162,18 @@ pub(crate) fn lines(found: &[Difference], style: Style) -> Vec<String> {
             out.push(style.bold(one.kind));
             (kind, name) = (one.kind, "");
         }
-        let shown =
-            |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&clean(&v.to_string()), 100));
+        let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&v.to_string(), 100));
         if one.path.is_empty() && one.change != Change::Changed {
-            let line = format!("{} {}", if one.change == Change::Added { "+" } else { "-" }, clean(&one.name));
+            let line = format!("{} {}", if one.change == Change::Added { "+" } else { "-" }, one.name);
             out.push(format!("  {}", if one.change == Change::Added { style.good(&line) } else { style.bad(&line) }));
             name = "";
             continue;
         }
         if one.name != name {
-            out.push(format!("  {} {}", style.warn("~"), clean(&one.name)));
+            out.push(format!("  {} {}", style.warn("~"), one.name));
             name = &one.name;
         }
-        let path = if one.path.is_empty() { String::new() } else { format!("{}: ", clean(&one.path)) };
+        let path = if one.path.is_empty() { String::new() } else { format!("{}: ", one.path) };
         out.push(match one.change {
             Change::Added => style.good(&format!("      + {path}{}", shown(&one.b))),
             Change::Removed => style.bad(&format!("      - {path}{}", shown(&one.a))),

@@ -1,7 +1,7 @@
 //! Failures, told to a person: what happened, and what to do next.
 
 use crate::exit::Exit;
-use crate::shown::clean;
+use crate::shown::note;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -49,13 +49,13 @@ impl Failure {
         &self.message
     }
 
-    /// Prints it and gives the exit code. Readable without colour; what servers said in it commands no terminal.
+    /// Prints it and gives the exit code. Readable without colour.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.message.is_empty() {
-            eprintln!("error: {}", clean(&self.message));
+            note(format!("error: {}", self.message));
         }
         for hint in &self.hints {
-            eprintln!("hint: {}", clean(hint));
+            note(format!("hint: {hint}"));
         }
         self.exit.code()
     }

@@ -3,6 +3,7 @@
 //! Servers log what our own crates say and nothing else: libraries do not know what a secret is. At the level `trace`, the HTTP
 //! client's tells the hosts it connects to, which are arguments of calls.
 
+use crate::shown;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 
@@ -20,7 +21,7 @@ pub(crate) fn start(verbose: u8, serves: bool) {
     // A second subscriber is an error only when a program sets two; this is the only place.
     let _ = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr.with_filter(move |of| !serves || of.target().starts_with("linchpin")))
+        .with_writer(shown::log.with_filter(move |of| !serves || of.target().starts_with("linchpin")))
         .without_time()
         .with_target(false)
         .try_init();

@@ -1,6 +1,7 @@
 //! Logging in to servers that want it.
 
 use crate::fail::Failure;
+use crate::shown::{note, stderr_is_terminal, tell};
 use clap::Args;
 use linchpin::auth::login::{Browser, Paste};
 use linchpin::auth::store::FileStore;
@@ -44,7 +45,7 @@ impl LoginArgs {
             return Ok(None);
         }
         // Only a person can log in; a script is told to have it done beforehand.
-        let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        let person = std::io::stdin().is_terminal() && stderr_is_terminal();
         self.oauth(person).map(Some)
     }
 
@@ -70,12 +71,12 @@ impl LoginArgs {
         Ok(match (person, self.no_browser) {
             (false, _) => oauth,
             (true, false) => oauth.login(Browser::new().notice(|url| {
-                eprintln!("The server wants a login. If no browser opens, go to:\n  {url}");
+                note(format!("The server wants a login. If no browser opens, go to:\n  {url}"));
             })),
             (true, true) => oauth.login(Paste::new(
                 |url| {
-                    eprintln!("The server wants a login. Go to:\n  {url}");
-                    eprint!("Then paste the address you were sent to at last: ");
+                    note(format!("The server wants a login. Go to:\n  {url}"));
+                    tell("Then paste the address you were sent to at last: ");
                 },
                 || async { tokio::task::spawn_blocking(line).await? },
             )),

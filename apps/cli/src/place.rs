@@ -2,6 +2,7 @@
 
 use crate::fail::Failure;
 use crate::paste;
+use crate::shown::{note, tell};
 use clap::Args;
 use linchpin::proto::service::IntoService;
 use linchpin::transport::{http, stdio};
@@ -84,13 +85,13 @@ impl PlaceArgs {
             use linchpin::proto::service::Bind;
             #[cfg(unix)]
             if let Some(path) = &self.unix {
-                eprintln!("serving {} at {}", card.name, path.display());
+                note(format!("serving {} at {}", card.name, path.display()));
                 return linchpin::transport::unix::unix(path).serve(service).await.map_err(Failure::new);
             }
             match &self.http {
                 None => {
                     if io::IsTerminal::is_terminal(&io::stdin()) {
-                        eprint!("{}", paste::waiting(card));
+                        tell(&paste::waiting(card));
                     }
                     stdio::stdio().serve(service).await.map_err(Failure::new)
                 }
@@ -134,7 +135,7 @@ fn outlive_a_full_quota() -> io::Result<tokio::signal::unix::Signal> {
 fn outlive_a_full_quota() {}
 
 fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
-    eprint!("{}", paste::listening(card, addr, sse));
+    tell(&paste::listening(card, addr, sse));
 }
 
 /// Why servers cannot be put together. Who runs the program has not written them: places in their source say nothing.

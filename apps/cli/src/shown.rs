@@ -1,8 +1,13 @@
-//! Printing for people, and for programs.
+//! Printing for people, and for programs. Nothing else in this program writes to standard output or standard error (`cargo
+//! xtask tidy` sees to that), so that no text of a server reaches a terminal uncleaned: the writers here let no control
+//! character through but line feeds and tabs, and no escape sequence but the styles that this program itself asked for.
 
 use serde::Serialize;
 use serde_json::Value;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 pub(crate) use linchpin_kit::near;
 
@@ -17,34 +22,97 @@ impl Out {
         Out { to: io::stdout().lock(), style: Style::of_stdout() }
     }
 
-    /// Text and a line end.
+    /// Whether it is a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.style.terminal
+    }
+
+    /// Text for people and a line end.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        self.to.write_all(text.as_ref().as_bytes())?;
+        self.to.write_all(clean(text.as_ref()).as_bytes())?;
         self.to.write_all(b"\n")
     }
 
-    /// Text of a server, with one line end after it. As it is, unless a terminal could take it for commands.
+    /// Content of a server, with one line end after it: byte for byte where there is no terminal.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
-        let text = if self.style.terminal { clean(text) } else { text.to_owned() };
-        self.line(text.strip_suffix('\n').unwrap_or(&text))
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        if self.is_terminal() {
+            return self.line(text);
+        }
+        self.bytes(text.as_bytes())?;
+        self.bytes(b"\n")
     }
 
     /// JSON over several lines.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
         // Through `Value`, so that raw JSON is laid out too.
         let value = serde_json::to_value(value).map_err(io::Error::other)?;
-        serde_json::to_writer_pretty(&mut self.to, &value).map_err(io::Error::from)?;
-        self.line("")
+        self.json_text(&format!("{value:#}"))
     }
 
     /// JSON on one line.
     pub(crate) fn json_line(&mut self, value: &Value) -> io::Result<()> {
-        self.line(value.to_string())?;
-        self.to.flush()
+        self.json_text(&value.to_string())?;
+        self.flush()
+    }
+
+    fn json_text(&mut self, json: &str) -> io::Result<()> {
+        if self.is_terminal() {
+            self.bytes(escaped(json).as_bytes())?;
+        } else {
+            self.bytes(json.as_bytes())?;
+        }
+        self.bytes(b"\n")
+    }
+
+    /// Bytes as they are: only for what is no terminal.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(bytes)
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
+    }
+}
+
+/// Says a line on standard error. That nobody listens there is no failure.
+pub(crate) fn note(text: impl AsRef<str>) {
+    tell(&format!("{}\n", text.as_ref()));
+}
+
+/// The same without a line end of its own. In one piece, so that lines of two tasks do not mix.
+pub(crate) fn tell(text: &str) {
+    let _ = io::stderr().lock().write_all(clean(text).as_bytes());
+}
+
+/// Writes over the last line of the terminal that standard error is. Text without a line end.
+pub(crate) fn tell_over(text: &str) {
+    let text = clean(&text.replace('\n', " "));
+    let mut to = io::stderr().lock();
+    let _ = to.write_all(format!("\r\x1b[2K{text}").as_bytes()).and_then(|()| to.flush());
+}
+
+/// Whether standard error is a terminal.
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Standard error for log messages.
+pub(crate) struct Log;
+
+/// Makes a [`Log`].
+pub(crate) fn log() -> Log {
+    Log
+}
+
+impl Write for Log {
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        tell(&String::from_utf8_lossy(message));
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -69,7 +137,7 @@ impl Style {
 
     /// For standard error.
     pub(crate) fn of_stderr() -> Style {
-        let terminal = io::stderr().is_terminal();
+        let terminal = stderr_is_terminal();
         Style { terminal, colour: terminal && colours() }
     }
 
@@ -93,24 +161,64 @@ impl Style {
         self.with("31", text)
     }
 
+    /// The escape sequences come with the writing: here they are only marked.
     fn with(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        let mark = mark();
+        if self.colour { format!("{mark}{code}m{text}{mark}0m") } else { text.to_owned() }
     }
 }
 
-/// Text of a server without what a terminal would obey: control characters and marks that turn the writing direction.
-pub(crate) fn clean(text: &str) -> String {
-    let odd = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+/// What stands in text where a style begins or ends, before its code and an `m`. It is another in each process, so that no
+/// server can write it.
+fn mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| format!("\x1b{:016x}:", RandomState::new().hash_one(())))
+}
+
+/// Text as a terminal may have it: styles as escape sequences, and [`is_unseen`] characters but line feeds and tabs replaced.
+fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, part) in text.split(mark()).enumerate() {
+        let (code, text) = if at == 0 { ("", part) } else { part.split_at(part.find('m').map_or(0, |end| end + 1)) };
+        if !code.is_empty() {
+            out.push_str("\x1b[");
+            out.push_str(code);
+        }
+        out.extend(text.chars().map(|c| if is_unseen(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }));
+    }
+    out
+}
+
+/// JSON text with [`is_unseen`] characters escaped. They only stand in strings, but for the line feeds between members.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_unseen(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+/// Whether a terminal obeys a character or shows nothing for it: control characters, line and paragraph separators, and what
+/// Unicode calls default-ignorable (marks of the writing direction, zero-width marks, fillers, tags), but for the variation
+/// selectors that emoji have.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The first sentence or line of a description, for lists.
 pub(crate) fn summary(text: &str, max: usize) -> String {
-    let line = clean(text.trim().lines().next().unwrap_or_default());
-    let sentence = line.find(". ").map_or(line.as_str(), |end| &line[..=end]);
+    let line = text.trim().lines().next().unwrap_or_default();
+    let sentence = line.find(". ").map_or(line, |end| &line[..=end]);
     shorten(sentence.trim(), max)
 }
 
@@ -139,9 +247,36 @@ pub(crate) fn count(n: usize, one: &str) -> String {
 mod tests {
     use super::*;
 
+    const STYLED: Style = Style { terminal: true, colour: true };
+
     #[test]
     fn text_of_servers_cannot_command_a_terminal() {
         assert_eq!(clean("a\x1b[2Jb\r\u{202e}c\n\td"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\n\td");
+        for odd in "\0\x07\x08\x0b\x0c\r\x1b\x7f\u{80}\u{85}\u{9b}\u{9f}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{2028}\u{2029}\u{202a}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{e0041}".chars() {
+            assert_eq!(clean(&format!("a{odd}b")), "a\u{fffd}b", "{odd:?}");
+            let json = escaped(&serde_json::json!({ (odd.to_string()): odd.to_string() }).to_string());
+            assert!(!json.contains(is_unseen), "{json:?}");
+            assert_eq!(serde_json::from_str::<Value>(&json).unwrap()[odd.to_string()], odd.to_string());
+        }
+        for plain in ["Grüße\t日本語\n", "❤\u{fe0f} \u{301} \u{a0}", "العربية עברית"] {
+            assert_eq!(
+                (clean(plain).as_str(), escaped(plain).as_str()),
+                (plain, plain.replace('\t', "\\u0009").as_str())
+            );
+        }
+        assert_eq!(escaped("\"\u{9b}\u{7f}\u{e0041}\""), r#""\u009b\u007f\udb40\udc41""#);
+    }
+
+    #[test]
+    fn styles_are_those_of_this_program_only() {
+        let text = format!("{} \x1b[1mforged\x1b[0m", STYLED.bold("a\x1b[31mb"));
+        assert_eq!(clean(&text), "\x1b[1ma\u{fffd}[31mb\x1b[0m \u{fffd}[1mforged\u{fffd}[0m");
+        assert_eq!(clean(&STYLED.dim(&STYLED.good("x"))), "\x1b[2m\x1b[32mx\x1b[0m\x1b[0m");
+        assert_eq!(Style { terminal: true, colour: false }.bold("x"), "x");
+    }
+
+    #[test]
+    fn summaries_are_short() {
         assert_eq!(summary("First. Second.\nThird", 80), "First.");
         assert_eq!(summary("abcdef", 4), "abc…");
     }

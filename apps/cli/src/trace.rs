@@ -1,9 +1,8 @@
 //! What `--trace` shows on standard error, and what every command notices on the way.
 
 use crate::redact::Redactor;
-use crate::shown::{Style, clean, shorten};
+use crate::shown::{Style, shorten, tell};
 use linchpin::client::{Tap, Traffic};
-use std::io::Write;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -59,7 +58,7 @@ impl Trace {
         let mut out = String::new();
         for (name, value, sensitive) in headers {
             let value = self.redactor.header(name, &String::from_utf8_lossy(value), sensitive);
-            out.push_str(&self.style.dim(&format!("      {name}: {}\n", clean(&value))));
+            out.push_str(&self.style.dim(&format!("      {name}: {value}\n")));
         }
         out
     }
@@ -76,11 +75,11 @@ impl Tap for Trace {
     fn saw(&self, event: Traffic<'_>) {
         let (style, redactor) = (self.style, &self.redactor);
         let text = match event {
-            Traffic::Sent(message) => format!("{} {}\n", style.good("-->"), clean(&redactor.message(message))),
-            Traffic::Heard(message) => format!("{} {}\n", style.bold("<--"), clean(&redactor.message(message))),
-            Traffic::Garbage(what) => format!("{} {}\n", style.bad("<!!"), clean(&redactor.text(what))),
-            Traffic::Stderr(line) => format!("{} {}\n", style.dim("err"), clean(&redactor.text(line))),
-            Traffic::Note(note) => format!("{} {}\n", style.dim("---"), clean(&redactor.text(note))),
+            Traffic::Sent(message) => format!("{} {}\n", style.good("-->"), redactor.message(message)),
+            Traffic::Heard(message) => format!("{} {}\n", style.bold("<--"), redactor.message(message)),
+            Traffic::Garbage(what) => format!("{} {}\n", style.bad("<!!"), redactor.text(what)),
+            Traffic::Stderr(line) => format!("{} {}\n", style.dim("err"), redactor.text(line)),
+            Traffic::Note(note) => format!("{} {}\n", style.dim("---"), redactor.text(note)),
             Traffic::Request { method, uri, headers } => {
                 format!(
                     "{} {method} {}\n{}",
@@ -94,7 +93,6 @@ impl Tap for Trace {
             }
             _ => return,
         };
-        // In one piece, so that lines of two requests do not mix. A closed standard error is nobody's problem.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        tell(&text);
     }
 }

@@ -6,7 +6,12 @@
 //! HTTP. Numbers that change are written as `<ms>`, the server's port as `PORT`.
 //!
 //! `UPDATE_SHOWN=1` writes the files anew; look at the difference before you keep it.
+//!
+//! What hostile servers say is in `common/hostile.rs`.
 #![cfg(all(unix, feature = "client"))]
+
+#[path = "common/hostile.rs"]
+mod hostile;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};

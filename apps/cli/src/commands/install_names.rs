@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::servers::ENTRIES;
-use crate::shown::{Out, near};
+use crate::shown::{Out, near, note};
 use clap::{Args, ValueHint};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -75,11 +75,11 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
                 out.line(format!("{name} -> {} (was {what})", target.display()))?;
             }
             There::Foreign(what) => {
-                eprintln!("{name} stays as it is: {what}");
+                note(format!("{name} stays as it is: {what}"));
                 refused += 1;
             }
             There::Directory => {
-                eprintln!("{name} stays as it is: a directory");
+                note(format!("{name} stays as it is: a directory"));
                 refused += 1;
             }
         }
@@ -93,7 +93,7 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
         std::env::split_paths(&path).any(|one| std::fs::canonicalize(one).is_ok_and(|one| one == dir))
     });
     if !args.list && !on_path {
-        eprintln!("note: {} is not in your PATH", dir.display());
+        note(format!("note: {} is not in your PATH", dir.display()));
     }
     Ok(())
 }

@@ -45,6 +45,7 @@ pub(crate) use tools::ToolArgs;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::place::{Clients, PlaceArgs, without_alias};
+use crate::shown::note;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::server::Server;
 use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Vars};
@@ -209,10 +210,10 @@ impl Part {
         let nothing = no_tool(self.title, &self.service, &tools);
         let (server, warnings) = (self.add)(server, tools, clients)?;
         for warning in warnings {
-            eprintln!("{}", crate::shown::clean(&warning));
+            note(&warning);
         }
         if let Some(nothing) = nothing.filter(|_| server.tools().names().len() == before) {
-            eprintln!("{}", crate::shown::clean(&nothing));
+            note(&nothing);
         }
         Ok(server)
     }
@@ -458,11 +459,11 @@ fn tell_long_name<'a>(all: impl IntoIterator<Item = (&'a Service, &'a ToolChoice
         longest = longest.into_iter().chain(name).max_by_key(String::len);
     }
     if let Some(name) = longest {
-        eprintln!(
+        note(format!(
             "warning: the tool name {name} has {} characters; hosts that put a prefix of their own before it may refuse it, so \
              choose a shorter --tool-prefix or server name",
             name.len()
-        );
+        ));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::login::LoginArgs;
 use crate::session::block_on;
-use crate::shown::{Out, clean};
+use crate::shown::{Out, note};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -52,14 +52,14 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
         What::Login(place) => block_on(async {
             let oauth = place.login.oauth(true)?;
             oauth.login_to(&place.url).await.map_err(|e| refused(&e))?;
-            eprintln!("logged in to {}", clean(&place.url));
+            note(format!("logged in to {}", place.url));
             Ok(())
         }),
         What::Logout(place) => block_on(async {
             let forgotten = place.login.oauth(false)?.logout(&place.url).await.map_err(|e| refused(&e))?;
             match forgotten {
-                0 => eprintln!("nothing was kept for {}", clean(&place.url)),
-                _ => eprintln!("logged out of {}", clean(&place.url)),
+                0 => note(format!("nothing was kept for {}", place.url)),
+                _ => note(format!("logged out of {}", place.url)),
             }
             Ok(())
         }),
@@ -91,10 +91,10 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
                     (true, Some(at)) => format!("logged in for {} more minutes", (at - now).div_ceil(60)),
                     (true, None) => "logged in".to_owned(),
                 };
-                out.line(out.style.bold(&clean(&s.resource)))?;
-                out.line(format!("    {state}; at {}", clean(&s.issuer)))?;
+                out.line(out.style.bold(&s.resource))?;
+                out.line(format!("    {state}; at {}", s.issuer))?;
                 if let Some(scope) = &s.scope {
-                    out.line(format!("    for {}", clean(scope)))?;
+                    out.line(format!("    for {scope}"))?;
                 }
             }
             Ok(out.flush()?)

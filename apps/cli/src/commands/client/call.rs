@@ -7,7 +7,7 @@ use crate::describe;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, Session, TalkArgs};
-use crate::shown::{Out, clean, near};
+use crate::shown::{Out, near, note};
 use crate::target::TargetArgs;
 use clap::Args;
 use linchpin::client::{CallResult, Error};
@@ -64,7 +64,7 @@ pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
                 Value::String(text) => text,
                 other => other.to_string(),
             };
-            eprintln!("{}: {}", message.level.as_str(), clean(&data));
+            note(format!("{}: {data}", message.level.as_str()));
         }),
     };
     session::run_with(&args.talk, target, logs, async |session| {
@@ -94,7 +94,7 @@ pub(crate) async fn given(
     let tools = session.connection.tools().await.map_err(|e| session.told(&e))?;
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         if let Some(refused) = tools.refused.iter().find(|refused| refused.name == name) {
-            let why = clean(&refused.why);
+            let why = &refused.why;
             return Err(Failure::new(format!("the tool `{name}` cannot be called: {why}")).exit(Exit::Protocol));
         }
         return Err(unknown(name, &tools));
@@ -108,9 +108,9 @@ pub(crate) async fn given(
 }
 
 fn unknown(name: &str, tools: &[Tool]) -> Failure {
-    let failure = Failure::usage(format!("the server has no tool `{}`", clean(name)));
+    let failure = Failure::usage(format!("the server has no tool `{name}`"));
     match near(name, tools.iter().map(|tool| tool.name.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean `{}`?", clean(meant))),
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
         None => failure.hint("`linchpin tools` shows what there is"),
     }
 }
@@ -164,7 +164,7 @@ fn show(result: &CallResult, name: &str, args: &CallArgs) -> Result<(), Failure>
     }
     out.flush()?;
     if result.is_error() {
-        return Err(Failure::new(format!("the tool `{}` says that it failed", clean(name))).exit(Exit::Failed));
+        return Err(Failure::new(format!("the tool `{name}` says that it failed")).exit(Exit::Failed));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::prompt::texts;
 use crate::fail::Failure;
 use crate::session::{self, TalkArgs};
-use crate::shown::Out;
+use crate::shown::{Out, note};
 use crate::target::TargetArgs;
 use clap::Args;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub(crate) fn run(mut args: CompleteArgs) -> Result<(), Failure> {
             }
             if result.completion.has_more == Some(true) {
                 let total = result.completion.total.map_or(String::new(), |n| format!(" of {n}"));
-                eprintln!("there are more{total}");
+                note(format!("there are more{total}"));
             }
         }
         Ok(out.flush()?)

@@ -4,7 +4,7 @@ use crate::diff::{self, Picture};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, TalkArgs};
-use crate::shown::{Out, clean, count};
+use crate::shown::{Out, count, note};
 use crate::target::{Target, TargetArgs};
 use clap::Args;
 use serde_json::json;
@@ -41,11 +41,11 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
         if args.talk.json {
             out.json(&json!({ "a": left.name, "b": right.name, "same": found.is_empty(), "differences": found }))?;
         } else if found.is_empty() {
-            out.line(format!("{} and {} offer the same", clean(&left.name), clean(&right.name)))?;
+            out.line(format!("{} and {} offer the same", left.name, right.name))?;
         } else {
             let style = out.style;
-            out.line(style.bad(&format!("--- {}", clean(&left.name))))?;
-            out.line(style.good(&format!("+++ {}", clean(&right.name))))?;
+            out.line(style.bad(&format!("--- {}", left.name)))?;
+            out.line(style.good(&format!("+++ {}", right.name)))?;
             for line in diff::lines(&found, style) {
                 out.line(line)?;
             }
@@ -53,7 +53,7 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
         }
         out.flush()?;
         for missing in left.unknown.iter().chain(&right.unknown) {
-            eprintln!("note: not compared: {missing}");
+            note(format!("note: not compared: {missing}"));
         }
         if found.is_empty() { Ok(()) } else { Err(Failure::silent(Exit::Failed)) }
     })

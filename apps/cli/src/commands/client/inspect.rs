@@ -10,7 +10,7 @@ use crate::fail::Failure;
 use crate::inspector::InspectorArgs;
 use crate::lint::{self, Warning};
 use crate::session::{self, Session};
-use crate::shown::{Out, clean, count, indent};
+use crate::shown::{Out, count, indent};
 use clap::Args;
 use linchpin::client::{Error, Listed, Listing, Refusal};
 use linchpin::types::prompt::Prompt;
@@ -92,8 +92,7 @@ async fn listed<T: Listed>(
     let capabilities = serde_json::to_value(connection.capabilities()).unwrap_or_default();
     match listed {
         Err(Error::Refused(why)) => {
-            let why = clean(&why.message);
-            warn("capability-broken", format!("declares {kind}, but {} does not work: {why}", T::METHOD));
+            warn("capability-broken", format!("declares {kind}, but {} does not work: {}", T::METHOD, why.message));
             Ok(Listing { items: Vec::new(), refused: Vec::new() })
         }
         Err(e) => Err(session.told(&e)),
@@ -140,18 +139,17 @@ fn as_json(session: &Session, found: &Found) -> Value {
 fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> {
     let (connection, style) = (&session.connection, out.style);
     let server = connection.server();
-    let title =
-        server.as_ref().map_or_else(|| clean(&session.target), |s| clean(s.title.as_deref().unwrap_or(&s.name)));
-    let version = server.as_ref().map_or(String::new(), |s| format!(" {} {}", clean(&s.name), clean(&s.version)));
-    out.line(format!("{}{}", style.bold(&title), style.dim(&version)))?;
-    let others: Vec<String> = connection.versions().iter().map(|v| clean(v)).collect();
+    let title = server.as_ref().map_or(session.target.as_str(), |s| s.title.as_deref().unwrap_or(&s.name));
+    let version = server.as_ref().map_or(String::new(), |s| format!(" {} {}", s.name, s.version));
+    out.line(format!("{}{}", style.bold(title), style.dim(&version)))?;
+    let others = connection.versions();
     let named = if others.len() > 1 { format!(", and offers {}", others.join(", ")) } else { String::new() };
     out.line(format!("  speaks {} ({}){named}", connection.revision(), era(session)))?;
     let capabilities = serde_json::to_value(connection.capabilities()).unwrap_or_default();
     out.line(format!("  can {}", can(&capabilities)))?;
     if let Some(instructions) = connection.instructions().filter(|text| !text.trim().is_empty()) {
         out.line(format!("\n{}", style.bold("Instructions")))?;
-        out.line(indent(&clean(instructions.trim()), 2))?;
+        out.line(indent(instructions.trim(), 2))?;
     }
     if !found.tools.is_empty() {
         let cost: usize = found.tools.iter().map(lint::tokens).sum();
@@ -187,9 +185,9 @@ fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> 
     }
     out.line(format!("\n{}", style.warn(&count(found.warnings.len(), "warning"))))?;
     for warning in &found.warnings {
-        let about = if warning.about.is_empty() { "the server".to_owned() } else { clean(&warning.about) };
+        let about = if warning.about.is_empty() { "the server".to_owned() } else { warning.about.clone() };
         let code = style.dim(&format!("[{}]", warning.code));
-        out.line(format!("  {} {about} {}", code, clean(&warning.message)))?;
+        out.line(format!("  {} {about} {}", code, warning.message))?;
     }
     Ok(())
 }
@@ -206,9 +204,9 @@ fn can(capabilities: &Value) -> String {
                 .into_iter()
                 .flatten()
                 .filter(|(_, value)| **value != Value::Bool(false))
-                .map(|(name, _)| clean(name))
+                .map(|(name, _)| name.clone())
                 .collect();
-            if on.is_empty() { clean(name) } else { format!("{} ({})", clean(name), on.join(", ")) }
+            if on.is_empty() { name.clone() } else { format!("{name} ({})", on.join(", ")) }
         })
         .collect();
     if words.is_empty() { "nothing that it declares".to_owned() } else { words.join(", ") }

@@ -4,7 +4,7 @@ use super::call::given;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, Session, TalkArgs};
-use crate::shown::{Out, clean, count};
+use crate::shown::{Out, count};
 use crate::target::TargetArgs;
 use clap::Args;
 use serde_json::value::RawValue;
@@ -152,7 +152,7 @@ async fn drive(
 }
 
 fn first_line(text: &str) -> String {
-    clean(text.lines().next().unwrap_or_default()).chars().take(200).collect()
+    text.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 fn report(tally: &Tally, took: Duration, name: &str, args: &LoadArgs, session: &Session) -> Result<(), Failure> {
@@ -181,7 +181,7 @@ fn report(tally: &Tally, took: Duration, name: &str, args: &LoadArgs, session: &
         out.line(format!(
             "{} of {} in {:.2} s, {} under way at once",
             count(tally.calls as usize, "call"),
-            style.bold(&clean(name)),
+            style.bold(name),
             took.as_secs_f64(),
             args.concurrency
         ))?;

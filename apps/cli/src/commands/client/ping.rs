@@ -3,7 +3,7 @@
 use super::Plain;
 use crate::fail::Failure;
 use crate::session;
-use crate::shown::{Out, clean};
+use crate::shown::Out;
 use clap::Args;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
                 out.json_line(&json!({ "ms": ms, "openedMs": self::ms(opened), "revision": revision }))?;
             } else {
                 let revision = session.connection.revision();
-                out.line(format!("{} answers in {ms} ms ({revision})", clean(&session.target)))?;
+                out.line(format!("{} answers in {ms} ms ({revision})", session.target))?;
             }
             out.flush()?;
         }

@@ -4,7 +4,7 @@ use super::wanted::{WantedArgs, refused};
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session;
-use crate::shown::{Out, clean, near};
+use crate::shown::{Out, near};
 use clap::Args;
 use linchpin::types::content::Role;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
                     Some(prompt) => failure.hint(format!("it is used like this: {}", usage(prompt))),
                     None if failure.says("did you mean") => failure.exit(Exit::Usage),
                     None => match near(&name, known.iter().map(|p| p.name.as_str())) {
-                        Some(meant) => failure.exit(Exit::Usage).hint(format!("did you mean `{}`?", clean(meant))),
+                        Some(meant) => failure.exit(Exit::Usage).hint(format!("did you mean `{meant}`?")),
                         None => failure,
                     },
                 });
@@ -72,8 +72,8 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
 
 fn usage(prompt: &linchpin::types::prompt::Prompt) -> String {
     let words = prompt.arguments.iter().map(|argument| {
-        let word = format!("{}=TEXT", clean(&argument.name));
+        let word = format!("{}=TEXT", argument.name);
         if argument.required == Some(true) { word } else { format!("[{word}]") }
     });
-    std::iter::once(clean(&prompt.name)).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once(prompt.name.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }

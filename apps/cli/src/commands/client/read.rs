@@ -8,7 +8,6 @@ use crate::session;
 use crate::shown::{Out, near};
 use clap::Args;
 use linchpin::types::content::ResourceContents;
-use std::io::{IsTerminal, Write};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
@@ -43,14 +42,12 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
         }
         // One blob into a pipe or file is meant as bytes.
         if let ([ResourceContents::Blob(blob)], None) = (result.contents.as_slice(), &args.wanted.save)
-            && !std::io::stdout().is_terminal()
+            && !out.is_terminal()
         {
             let bytes =
                 bytes(&blob.blob).ok_or_else(|| Failure::new("the server's data is no base64").exit(Exit::Protocol))?;
-            drop(out);
-            let mut raw = std::io::stdout().lock();
-            raw.write_all(&bytes)?;
-            return Ok(raw.flush()?);
+            out.bytes(&bytes)?;
+            return Ok(out.flush()?);
         }
         let about = uri.rsplit(['/', ':']).next().unwrap_or(uri);
         let mut keeper = args.wanted.keeper(about)?;

@@ -4,7 +4,7 @@ use super::Plain;
 use crate::describe;
 use crate::fail::Failure;
 use crate::session;
-use crate::shown::{Out, clean};
+use crate::shown::{Out, note};
 use clap::Args;
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
         }
         out.flush()?;
         for refused in &tools.refused {
-            eprintln!("warning: the tool `{}` was refused: {}", clean(&refused.name), clean(&refused.why));
+            note(format!("warning: the tool `{}` was refused: {}", refused.name, refused.why));
         }
         Ok(())
     })

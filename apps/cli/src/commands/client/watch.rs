@@ -4,12 +4,11 @@ use super::Plain;
 use crate::fail::Failure;
 use crate::redact::Redactor;
 use crate::session;
-use crate::shown::{Style, clean};
+use crate::shown::{Out, note};
 use clap::Args;
 use linchpin::client::{Interests, Tap, Traffic};
 use linchpin::types::logging::LoggingLevel;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -42,7 +41,6 @@ struct Printer {
     json: bool,
     left: std::sync::Mutex<Option<u64>>,
     done: Arc<Notify>,
-    style: Style,
     redactor: Redactor,
 }
 
@@ -78,9 +76,9 @@ impl Printer {
             Some(n) => *n -= 1,
             None => {}
         }
-        let (since, mut out) = (self.begun.elapsed(), std::io::stdout().lock());
+        let (since, mut out) = (self.begun.elapsed(), Out::new());
         match self.json {
-            true => writeln!(out, "{}", json!({ "ms": since.as_millis() as u64, "method": method, "params": params }))?,
+            true => out.json_line(&json!({ "ms": since.as_millis() as u64, "method": method, "params": params }))?,
             false => {
                 let mut params = params;
                 if let Some(members) = params.as_object_mut() {
@@ -89,10 +87,10 @@ impl Printer {
                 let shown = match &params {
                     Value::Null => String::new(),
                     Value::Object(members) if members.is_empty() => String::new(),
-                    params => format!(" {}", clean(&params.to_string())),
+                    params => format!(" {params}"),
                 };
-                let at = self.style.dim(&format!("{:9.3}", since.as_secs_f64()));
-                writeln!(out, "{at} {}{shown}", self.style.bold(&clean(method)))?;
+                let at = out.style.dim(&format!("{:9.3}", since.as_secs_f64()));
+                out.line(format!("{at} {}{shown}", out.style.bold(method)))?;
             }
         }
         out.flush()?;
@@ -111,7 +109,6 @@ pub(crate) fn run(args: WatchArgs) -> Result<(), Failure> {
         json: args.plain.talk.json,
         left: std::sync::Mutex::new(args.count),
         done: done.clone(),
-        style: Style::of_stdout(),
         redactor: target.redactor.clone(),
     };
     session::run_tapped(
@@ -128,12 +125,12 @@ pub(crate) fn run(args: WatchArgs) -> Result<(), Failure> {
             let changes = match connection.listen(interests).await {
                 Ok(changes) => Some(changes),
                 Err(e) if args.uri.is_empty() => {
-                    eprintln!("note: the server does not tell of changed lists: {}", clean(&e.to_string()));
+                    note(format!("note: the server does not tell of changed lists: {e}"));
                     None
                 }
                 Err(e) => return Err(session.told(&e)),
             };
-            eprintln!("watching {}; stop with Ctrl-C", clean(&session.target));
+            note(format!("watching {}; stop with Ctrl-C", session.target));
             let ended = async {
                 let Some(mut changes) = changes else { return std::future::pending().await };
                 // What is told is printed where it passes; this ends with the connection.
