@@ -180,6 +180,49 @@ async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
     assert!(matches!(bad.call("x", ()).await, Err(Error::Unexpected(why)) if why.contains("asks for input")));
 }
 
+/// A server that asks 1,000 questions at once during a call, and answers it with how many of them were refused.
+#[cfg(unix)]
+const CURIOUS: &str = r#"
+import json, sys
+def send(m): print(json.dumps({'jsonrpc': '2.0', **m}), flush=False)
+form = {'message': 'Sure?', 'requestedSchema': {'type': 'object', 'properties': {}}}
+for line in sys.stdin:
+    m = json.loads(line)
+    if 'id' not in m: continue
+    if m['method'] == 'initialize':
+        send({'id': m['id'], 'result': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'x', 'version': '1'}}})
+    elif m['method'] == 'tools/call':
+        for n in range(1000): send({'id': n, 'method': 'elicitation/create', 'params': form})
+        sys.stdout.flush()
+        refused = sum('error' in json.loads(sys.stdin.readline()) for n in range(1000))
+        send({'id': m['id'], 'result': {'content': [{'type': 'text', 'text': str(refused)}]}})
+    else:
+        send({'id': m['id'], 'error': {'code': -32601, 'message': 'unknown'}})
+    sys.stdout.flush()
+"#;
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_flood_of_questions_is_refused_past_the_limit_and_the_call_goes_on() {
+    let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (active, peak) = (now.clone(), most.clone());
+    let client = Client::new("h", "1").on_ask(move |form| {
+        let (active, peak) = (active.clone(), peak.clone());
+        async move {
+            peak.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            active.fetch_sub(1, Ordering::SeqCst);
+            form.decline()
+        }
+    });
+    let server = linchpin::transport::child::Child::new("python3").args(["-c", CURIOUS]);
+    let c = client.connect(server).await.unwrap();
+    let refused: u32 = c.call("x", ()).await.unwrap().text().parse().unwrap();
+    let peak = most.load(Ordering::SeqCst);
+    assert!((1..=16).contains(&peak) && (1..1_000).contains(&refused), "{peak} at once, {refused} refused");
+    assert_eq!(now.load(Ordering::SeqCst), 0);
+}
+
 #[tokio::test]
 async fn questions_are_answered_in_both_eras() {
     for revision in revisions().filter(|r| *r >= Revision::V2025_06_18) {

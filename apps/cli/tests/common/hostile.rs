@@ -181,3 +181,16 @@ fn where_there_is_no_terminal_content_is_what_the_server_said() {
         assert!(told.contains("«") && !told.contains(is_bad), "{told:?}");
     }
 }
+
+#[test]
+fn files_are_saved_under_names_that_no_server_chose() {
+    let scene = Scene::new();
+    let saved = scene.plain("call good --save saved", "");
+    assert!(saved.status.success(), "{saved:?}");
+    let read = scene.plain("read x:/text --save saved", "");
+    assert!(read.status.success(), "{read:?}");
+    let entries = std::fs::read_dir(scene.folder.path().join("saved")).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["good-1.bin", "good-2.bin", "text-1.bin"]);
+}

@@ -116,6 +116,31 @@ async fn answers_may_be_cut_anywhere_on_their_way() {
 }
 
 #[tokio::test]
+async fn heads_and_chunks_with_much_beside_the_answer_are_read_or_refused() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(5_000).into_bytes();
+    let (seven, length) = (result(7), result(7).len());
+    let chunked = |extension: &str| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        format!("{head}{length:x};{extension}\r\n{seven}\r\n0;{extension}\r\n\r\n").into_bytes()
+    };
+    let fields = |n: usize| answer(200, &"x: y\r\n".repeat(n), &seven);
+    let rows = [
+        ("hints", [hints, json(&seven)].concat(), Some(OK)),
+        ("a chunk's extension", chunked("a=\"b\""), Some(OK)),
+        ("a long extension", chunked(&"a".repeat(100_000)), None),
+        ("many fields", fields(200_000), None),
+        ("a long field", answer(200, &format!("x: {}\r\n", "a".repeat(100_000)), &seven), None),
+    ];
+    for (what, bytes, want) in rows {
+        let outcome = check(modern(), vec![Do::Write(bytes)]).await.0;
+        match want {
+            Some(want) => assert_eq!(outcome, want, "{what}"),
+            None => assert!(!outcome.contains("{\"n\"") && outcome.len() < 300, "{what}: {outcome:.300}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_is_told_as_such() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     let rows: [(Vec<Do>, &str); 5] = [

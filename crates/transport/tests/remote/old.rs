@@ -81,19 +81,28 @@ async fn what_is_no_such_server_does_not_open() {
             format!("{name} did not name an endpoint in time, so that nothing can be sent"),
         ),
         (
-            vec![Do::Write(events("event: endpoint\ndata: http://127.0.0.1:1/x\n\n")), Do::Hold],
-            format!("{name} names an endpoint of another origin, which is not trusted"),
-        ),
-        (
-            vec![Do::Write(events("event: endpoint\ndata: //evil.example/x\n\n")), Do::Hold],
-            format!("{name} names an endpoint of another origin, which is not trusted"),
-        ),
-        (
             vec![Do::Write(events("event: endpoint\ndata: ")), Do::Forever(vec![b'x'; 1_000])],
             "an event of the stream is longer than the limit of 100000 bytes".to_owned(),
         ),
     ];
-    for (steps, want) in rows {
+    let elsewhere = [
+        "http://127.0.0.1:1/x",
+        "https://127.0.0.1/x",
+        "http://localhost/x",
+        "http://user@evil.example/x",
+        "http://127.0.0.1@evil.example/x",
+        "//evil.example/x",
+        "\\\\evil.example/x",
+        "/\\evil.example/x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "data:text/plain,x",
+    ];
+    let elsewhere = elsewhere.map(|endpoint| {
+        let steps = vec![Do::Write(events(&format!("event: endpoint\ndata: {endpoint}\n\n"))), Do::Hold];
+        (steps, format!("{name} names an endpoint of another origin, which is not trusted"))
+    });
+    for (steps, want) in rows.into_iter().chain(elsewhere) {
         let server = Server::new(move |_, _| steps.clone()).await;
         let limits = ClientLimits { connect_ms_max: 300, frame_bytes_max: 100_000, ..ClientLimits::default() };
         let error = open_fails(server.remote().sse(), limits).await;

@@ -68,6 +68,22 @@ async fn session_and_version_are_named_exactly_when_they_are_due() {
 }
 
 #[tokio::test]
+async fn a_sessions_id_is_repeated_byte_for_byte_or_not_taken() {
+    for id in ["a".repeat(60_000), "\u{fc}~ \u{20ac}".to_owned(), "a,b; c=\"d\"".to_owned()] {
+        let given = id.clone();
+        let server = Server::new(move |_, seen| {
+            let head = format!("content-type: application/json\r\nmcp-session-id: {given}\r\n");
+            vec![Do::Write(answer(200, &head, &result(seen.id())))]
+        })
+        .await;
+        let open = open(server.remote()).await;
+        open.ask(request(1, None)).await.unwrap();
+        open.ask(request(2, Some(legacy()))).await.unwrap();
+        assert_eq!(server.requests()[1].header("mcp-session-id"), Some(id.as_str()));
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_sessions_is_spoken_to_without_one() {
     let server = Server::new(|_, seen| match seen.method.as_str() {
         "POST" => vec![Do::Write(json(&result(seen.id())))],
