@@ -2,8 +2,8 @@
 //!
 //! Reads as a table of contents:
 //! - what can be typed is in `cli`, one file per subcommand is in `commands`, how commands end in `exit` and `fail`;
-//! - serving: `servers` (one file per server, and several in one process), `place` (where a server listens), `paste` (what to
-//!   paste into a host's configuration);
+//! - serving: `servers` (one file per server, and several in one process), `place` (where a server listens), `trim` (what the
+//!   allocator gives back), `paste` (what to paste into a host's configuration);
 //! - reaching servers: `target` (which one is meant), `config` (files that name servers), `login`, `session` (connecting);
 //! - talking: `args` (words to JSON), `ask` (answering questions), `inspector` (the flags of another program);
 //! - showing: `shown`, `describe`, `content`, `bar`, `lint` (warnings);
@@ -57,6 +57,8 @@ mod target;
 mod trace;
 #[cfg(feature = "client")]
 mod transcript;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod trim;
 
 use clap::Parser;
 use servers::Entry;

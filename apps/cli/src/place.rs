@@ -99,6 +99,8 @@ impl PlaceArgs {
             }
         };
         runtime.block_on(async {
+            #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            tokio::spawn(crate::trim::when_large());
             let served = served.await;
             ended.ended().await;
             served

@@ -102,6 +102,58 @@ fn a_file_that_may_not_grow_is_an_error_of_the_call() {
     assert!(graph.contains("small") && !graph.contains("large"), "{graph}");
 }
 
+/// The allocator keeps what is freed: half a GiB after forty messages like these.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn memory_of_large_messages_goes_back_to_the_system_when_they_are_gone() {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::sync::Barrier;
+    const MIB: usize = 1 << 20;
+    const MESSAGES: usize = 12;
+
+    let home = tempfile::tempdir().unwrap();
+    let words = ["serve", "everything", "--http", "127.0.0.1:0"];
+    let served = common::Served::start(common::command(common::program(), home.path()).args(words));
+    let status = format!("/proc/{}/status", served.id());
+    let bytes = |field: &str| -> usize {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    let at_start = bytes("VmRSS:");
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "echo", "arguments": { "message": "x".repeat(12 * MIB) }, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+            "io.modelcontextprotocol/clientCapabilities": {} } } });
+    let message = message.to_string();
+    let (all_but_one, last) = message.as_bytes().split_at(message.len() - 1);
+    let send = |there: &Barrier| {
+        let mut socket = TcpStream::connect(served.address()).unwrap();
+        let (host, length) = (served.address(), message.len());
+        let head = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\nConnection: close";
+        write!(socket, "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{head}\r\nContent-Length: {length}\r\n\r\n").unwrap();
+        socket.write_all(all_but_one).unwrap();
+        there.wait();
+        socket.write_all(last).unwrap();
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.len() > 12 * MIB, "{} bytes", answer.len());
+    };
+    // The first that is freed tells the allocator to keep those that follow.
+    send(&Barrier::new(1));
+    let there = Barrier::new(MESSAGES);
+    std::thread::scope(|scope| (0..MESSAGES).for_each(|_| drop(scope.spawn(|| send(&there)))));
+    assert!(bytes("VmHWM:") > at_start + 8 * 12 * MIB, "the messages were not in memory together");
+    let kept = || bytes("VmRSS:").saturating_sub(at_start) / MIB;
+    let back = (0..600).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        kept() < 32
+    });
+    assert!(back, "{} MiB more than at the start are kept", kept());
+}
+
 /// The server of the database would go on computing for nobody, up to the limit for statements.
 #[cfg(feature = "postgres")]
 #[test]

@@ -1,0 +1,49 @@
+//! Memory that large messages took goes back to the system when they are gone.
+//!
+//! The allocator of glibc keeps what is freed for what comes next, which is half a GiB after forty messages of 12 MB at once. With
+//! a lower threshold for `mmap` it would give each message back at once, and every large message would wait for its pages
+//! again. So it is told to give back now and then, while a process that serves is larger than it has to be.
+
+use std::time::Duration;
+
+/// How often the process looks at itself.
+const EVERY: Duration = Duration::from_secs(5);
+/// KiB of its own, without the program's file, that it may keep.
+const KEPT_KIB: u64 = 24 << 10;
+
+/// Looks at the process again and again, and never ends.
+pub(crate) async fn when_large() {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if own_kib(&status).is_some_and(|kib| kib > KEPT_KIB) {
+            trim();
+        }
+    }
+}
+
+/// What `/proc/PID/status` says of it.
+fn own_kib(status: &str) -> Option<u64> {
+    let size = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    size.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[allow(unsafe_code, reason = "the allocator is told in C only")]
+fn trim() {
+    // SAFETY: it may be called at any time and from any thread; it takes no pointer and gives none back.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_size_is_that_of_the_process_itself() {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        assert!(super::own_kib(&status).is_some_and(|kib| (100..1 << 20).contains(&kib)), "{status}");
+        for status in ["", "RssAnon:", "RssAnon:\t  12\n", "RssFile:\t   12 kB\n"] {
+            assert_eq!(super::own_kib(status), None, "{status}");
+        }
+    }
+}
