@@ -1,7 +1,8 @@
 """The bars this project holds itself to, and whether a run met them.
 
 A bar is a figure of ours with a highest value. Ratios are server CPU per request
-over the bare program of the same era in the same run.
+over the bare program of the same era in the same run. Where the CPU per request
+itself differs too much between the rounds, that is a missed bar of its own.
 """
 from samples import median
 from suites import STREAMS
@@ -10,6 +11,8 @@ from tables import Table, kept_per_session, num
 LEGACY, MODERN = "linchpin/2025", "linchpin/2026"
 PIPE_LEGACY, PIPE_MODERN = "linchpin-stdio/2025", "linchpin-stdio/2026"
 CPU = "cpu_us_per_req"
+ROUNDS_MAX = 2
+"""How many times the CPU per request of the cheapest round the dearest may take: more, and the run has not decided."""
 KEPT_BYTES_MAX = 64
 """What may stay behind per ended session: page-sized noise of the resident set, not a leak."""
 
@@ -17,8 +20,8 @@ KEPT_BYTES_MAX = 64
 class Bar:
     """One line: what it is, its limit, and how it is read from the samples."""
 
-    def __init__(self, work, limit, unit, values, best=None):
-        self.work, self.limit, self.unit, self.values, self.best = work, limit, unit, values, best
+    def __init__(self, work, limit, unit, values, best=None, rounds=None):
+        self.work, self.limit, self.unit, self.values, self.best, self.rounds = work, limit, unit, values, best, rounds
 
     def show(self, x):
         return "-" if x is None else (f"{x:.{2 if self.limit >= 1 else 3}f}x" if self.unit == "x" else f"{num(x)} {self.unit}".strip())
@@ -30,6 +33,14 @@ class Bar:
         spread = f"{self.show(min(values))} - {self.show(max(values))}" if len(values) > 1 else ""
         rival = self.show(median(self.best(samples))) if self.best else ""
         return [self.work, f"<= {self.show(self.limit)}", self.show(got), spread, rival, verdict]
+
+    def scatter(self, samples):
+        """A row of its own when the rounds differ too much."""
+        us = self.rounds(samples) if self.rounds else []
+        if len(us) < 2 or max(us) <= ROUNDS_MAX * min(us):
+            return None
+        spread = f"{num(min(us))} us - {num(max(us))} us"
+        return [f"dearest / cheapest round: {self.work}", f"<= {ROUNDS_MAX:.2f}x", f"{max(us) / min(us):.2f}x", spread, "", "FAIL"]
 
 
 def ratio(row, suite, case, *keys):
@@ -45,7 +56,8 @@ def figures(row, suite, case, key, scale=1.0):
 
 
 def ratio_bar(work, limit, row, rival, suite, case, *keys):
-    return Bar(work, limit, "x", ratio(row, suite, case, *keys), ratio(rival, suite, case, *keys))
+    rounds = lambda s: s.values(row, suite, case, *keys)
+    return Bar(work, limit, "x", ratio(row, suite, case, *keys), ratio(rival, suite, case, *keys), rounds)
 
 
 def http_bars():
@@ -93,6 +105,9 @@ def table(samples):
             row = bar.judge(samples)
             if row[2] != "-" or row[4] not in ("", "-"):
                 t.add(*row)
+            scatter = bar.scatter(samples)
+            if scatter:
+                t.add(*scatter)
     return t
 
 

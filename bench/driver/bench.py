@@ -112,6 +112,9 @@ def report(files, peers):
     """The tables as text, and the bars that were missed."""
     samples = Samples(files, peers)
     about = "\n".join(f"- {k}: {v}" for k, v in samples.meta.items())
+    apart = samples.distances()
+    if apart:
+        about += f"\n- a cache line from core to core and back: {apart[0]:.0f} - {apart[1]:.0f} ns"
     verdicts = bars.table(samples)
     return about + "\n" + tables.text(samples) + verdicts.text(), bars.missed(verdicts)
 

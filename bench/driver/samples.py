@@ -7,8 +7,10 @@ while slows both.
 import json
 import statistics
 
-# Windows in which neighbours took more of a core than this are set aside, if at least three calm ones are left.
+# Windows in which neighbours took more of a core than this, or the cores were further apart (nanoseconds for a cache line to go
+# and come back), are set aside, if at least three calm ones are left.
 FOREIGN_SERVER_CORE_MAX, FOREIGN_LOAD_CORE_MAX = 0.12, 0.20
+LINE_NS_MAX = 150
 CALM_MIN = 3
 
 
@@ -18,7 +20,8 @@ def median(xs):
 
 
 def is_calm(result):
-    return result.get("foreign_core0", 0) < FOREIGN_SERVER_CORE_MAX and result.get("foreign_core1", 0) < FOREIGN_LOAD_CORE_MAX
+    alone = result.get("foreign_core0", 0) < FOREIGN_SERVER_CORE_MAX and result.get("foreign_core1", 0) < FOREIGN_LOAD_CORE_MAX
+    return alone and result.get("line_ns", 0) < LINE_NS_MAX
 
 
 def calm(pairs, results_of):
@@ -70,11 +73,19 @@ class Samples:
         have = {p for (p, s, _), rs in self.rows.items() if s == suite and any("failed" not in r for _, r in rs)}
         return [n for n, p in self.peers.items() if n in have and transport in (None, p["transport"])]
 
-    def median(self, peer, suite, case, *keys):
-        """Median over calm windows, or all when too few are calm."""
+    def values(self, peer, suite, case, *keys):
+        """The figure of each calm window, or of all when too few are calm."""
         rows = self.good(peer, suite, case)
         read = pick(*keys)
-        return median([read(r) for r in calm(rows, lambda r: [r])])
+        return [x for x in (read(r) for r in calm(rows, lambda r: [r])) if x is not None]
+
+    def median(self, peer, suite, case, *keys):
+        return median(self.values(peer, suite, case, *keys))
+
+    def distances(self):
+        """The least and the most nanoseconds between the two cores, over all windows."""
+        ns = [r["line_ns"] for rs in self.rows.values() for _, r in rs if "line_ns" in r]
+        return (min(ns), max(ns)) if ns else None
 
     def calm_count(self, peer, suite, case):
         rows = self.good(peer, suite, case)

@@ -4,6 +4,7 @@
 
 mod client;
 mod closed_loop;
+mod distance;
 mod fanout;
 mod ops;
 mod parser;
@@ -13,7 +14,7 @@ mod startup;
 mod stats;
 mod stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 const USAGE: &str = "\
@@ -68,6 +69,14 @@ pub fn fail(msg: &str) -> ! {
     std::process::exit(1)
 }
 
+/// A window, and how far apart the cores were when it began and when it ended, whichever was more.
+fn with_distance(run: impl FnOnce() -> Res<Value>) -> Res<Value> {
+    let before = distance::line_ns();
+    let mut out = run()?;
+    out["line_ns"] = json!(before.max(distance::line_ns()));
+    Ok(out)
+}
+
 fn main() {
     let mut it = std::env::args().skip(1);
     let Some(cmd) = it.next() else {
@@ -77,11 +86,11 @@ fn main() {
     let args = Args::parse(it);
     let out = match cmd.as_str() {
         "check" => client::check(&args),
-        "http" => closed_loop::closed_loop(&args),
+        "http" => with_distance(|| closed_loop::closed_loop(&args)),
         "sessions" => sessions::sessions(&args),
         "fanout" => fanout::fanout(&args),
         "startup" => startup::startup(&args),
-        "stdio" => stdio::run(&args),
+        "stdio" => with_distance(|| stdio::run(&args)),
         _ => {
             eprintln!("{USAGE}");
             std::process::exit(2)

@@ -86,10 +86,9 @@ impl Usage {
 /// Busy seconds of the server's and the load's core: everything but idle,
 /// iowait and steal; then the stolen seconds of each.
 fn cores() -> [f64; 4] {
-    let names = std::env::var("MCPLOAD_CORES").unwrap_or_else(|_| "0,1".to_owned());
-    let (server, load) = names.split_once(',').unwrap_or(("0", "1"));
+    let (server, load) = pair();
     let s = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let row = |core: &str| -> Vec<f64> {
+    let row = |core: usize| -> Vec<f64> {
         let name = format!("cpu{core}");
         s.lines()
             .find(|l| l.split(' ').next() == Some(&name))
@@ -105,20 +104,34 @@ fn cores() -> [f64; 4] {
     [busy(&a), busy(&b), a[7], b[7]]
 }
 
+/// The core of the server and that of the load.
+pub fn pair() -> (usize, usize) {
+    let names = std::env::var("MCPLOAD_CORES").unwrap_or_default();
+    let parsed = names.split_once(',').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parsed.unwrap_or((0, 1))
+}
+
+/// Keeps the calling thread on this core.
+pub fn pin(core: usize) {
+    // SAFETY: the set is plain memory of this function, and the call only reads it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
 /// A command that runs on the server's core and dies with this process, so
 /// that an interrupted run leaves nothing behind.
 pub fn server(cmd: &[String]) -> Command {
-    let names = std::env::var("MCPLOAD_CORES").unwrap_or_else(|_| "0,1".to_owned());
-    let core: usize = names.split(',').next().and_then(|c| c.parse().ok()).unwrap_or(0);
+    let (core, _) = pair();
     let mut command = Command::new(&cmd[0]);
     command.args(&cmd[1..]);
     // SAFETY: between fork and exec only these two system calls are made, on
     // values that were computed before; both are async-signal-safe.
     unsafe {
         command.pre_exec(move || {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(core, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+            pin(core);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         });
