@@ -102,9 +102,12 @@ fn rest(server: Server, total: usize) -> Server {
     server
 }
 
+/// How many tools the server of `bench-allocs` has, besides its own.
+pub const TOOLS: usize = 1_000;
+
 /// The same server with the tools that `bench-allocs` asks: `allocations`, `record` and `sites`.
 pub fn counted() -> Server {
-    server(5)
+    server(TOOLS)
         .tool(("allocations", "What was allocated so far"), |_: NoArgs| async {
             let Counts { allocs, reallocs, bytes } = Counts::now();
             format!("{allocs} {reallocs} {bytes}")

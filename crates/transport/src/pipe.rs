@@ -24,6 +24,9 @@ use tokio::time::timeout;
 
 /// Answers collected before they are written although more input is there.
 const OUT_BYTES: usize = 128 << 10;
+/// Largest buffer of answers kept while nothing is in it. A list of a thousand tools is 282 KiB: giving up what it needs after
+/// each answer would fault its pages in again for the next.
+const OUT_KEPT_BYTES: usize = 1 << 20;
 /// Least free space before a read.
 const READ_BYTES: usize = 16 << 10;
 /// Messages of running calls that wait for the writer.
@@ -67,7 +70,8 @@ where
         let more = lines.has_line() || !waiting.is_empty();
         if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
             match write(&mut peer.out, &mut output, stop.as_mut()).await {
-                Ok(true) => peer.out.shrink_to(OUT_BYTES),
+                Ok(true) if peer.out.capacity() > OUT_KEPT_BYTES => peer.out.shrink_to(OUT_BYTES),
+                Ok(true) => {}
                 Ok(false) => break Ok(()),
                 // Nobody reads any more: that is the peer's way to leave, and no call has anyone to answer.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return peer.abandon(Ok(())),

@@ -13,6 +13,7 @@ mod wire;
 
 use direct::Direct;
 use linchpin::{Error, Result};
+use linchpin_bench::TOOLS;
 use linchpin_bench::counting::{Counting, Counts};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -25,6 +26,8 @@ static ALLOCATOR: Counting = Counting;
 const WARM_UP: u32 = 200;
 /// Calls counted.
 const CALLS: u32 = 1000;
+/// Lists of tools are long: as many of them are counted, after a tenth of that.
+const LISTS: u32 = 100;
 const ECHO: (&str, &str) = ("echo", r#"{"message":"Quick brown fox 0123456789"}"#);
 /// Source files that say nothing about whose allocation it is.
 const FOREIGN: &[&str] = &["/rustc/", "/counting.rs", "/bytes-", "/http-", "/serde_core-", "/serde_json-"];
@@ -47,6 +50,7 @@ fn main() -> Result<()> {
 /// Mean cost of one call on one path.
 struct Cost {
     case: String,
+    calls: u32,
     allocs: f64,
     reallocs: f64,
     bytes: f64,
@@ -56,16 +60,20 @@ fn measure() -> Result<Vec<Cost>> {
     let mut costs = Vec::new();
     for era in [Era::Modern, Era::Legacy] {
         let label = era.label();
-        costs.push(mean(format!("in process, {label}"), Direct::open(era)?.cost(WARM_UP, CALLS, ECHO)?));
-        costs.push(mean(format!("stdio, {label}"), remote(&mut Pipe::open(era)?)?));
-        costs.push(mean(format!("HTTP, {label}"), remote(&mut Http::open(era)?)?));
+        costs.push(mean(format!("in process, {label}"), CALLS, Direct::open(era)?.cost(WARM_UP, CALLS, ECHO)?));
+        let wires: [(&str, &mut dyn Client); 2] = [("stdio", &mut Pipe::open(era)?), ("HTTP", &mut Http::open(era)?)];
+        for (wire, client) in wires {
+            costs.push(mean(format!("{wire}, {label}"), CALLS, remote(client)?));
+            let listed = counted(client, LISTS / 10, LISTS, &list)?;
+            costs.push(mean(format!("list of {TOOLS} tools, {wire}, {label}"), LISTS, listed));
+        }
     }
     Ok(costs)
 }
 
-fn mean(case: String, sum: Counts) -> Cost {
-    let per_call = |n: u64| n as f64 / f64::from(CALLS);
-    Cost { case, allocs: per_call(sum.allocs), reallocs: per_call(sum.reallocs), bytes: per_call(sum.bytes) }
+fn mean(case: String, calls: u32, sum: Counts) -> Cost {
+    let per_call = |n: u64| n as f64 / f64::from(calls);
+    Cost { case, calls, allocs: per_call(sum.allocs), reallocs: per_call(sum.reallocs), bytes: per_call(sum.bytes) }
 }
 
 /// The counters of the server behind `client`, as its own tool reports them.
@@ -81,22 +89,34 @@ fn counters(client: &mut dyn Client) -> Result<Counts> {
 }
 
 fn remote(client: &mut dyn Client) -> Result<Counts> {
-    let echo = |n: u32, client: &mut dyn Client| -> Result<()> {
-        for _ in 0..n {
-            let answer = client.call(ECHO.0, ECHO.1)?;
-            if !answer.contains("Quick brown fox") {
-                return Err(Error::tool(format!("wrong answer: {answer}")));
-            }
-        }
-        Ok(())
-    };
-    echo(WARM_UP, client)?;
+    counted(client, WARM_UP, CALLS, &echo)
+}
+
+fn echo(client: &mut dyn Client) -> Result<()> {
+    let answer = client.call(ECHO.0, ECHO.1)?;
+    if answer.contains("Quick brown fox") { Ok(()) } else { Err(Error::tool(format!("wrong answer: {answer}"))) }
+}
+
+fn list(client: &mut dyn Client) -> Result<()> {
+    let named = client.list()?.matches(r#"{"name":"#).count();
+    // The server's own name may stand beside those of its tools.
+    if named >= TOOLS { Ok(()) } else { Err(Error::tool(format!("{named} tools are listed"))) }
+}
+
+/// What `calls` of this work cost, after some to warm up.
+fn counted(
+    client: &mut dyn Client,
+    warm_up: u32,
+    calls: u32,
+    work: &dyn Fn(&mut dyn Client) -> Result<()>,
+) -> Result<Counts> {
+    (0..warm_up).try_for_each(|_| work(client))?;
     counters(client)?;
     // Two readings with nothing between them tell what a reading costs.
     let first = counters(client)?;
     let own = counters(client)?.since(first);
     let before = counters(client)?;
-    echo(CALLS, client)?;
+    (0..calls).try_for_each(|_| work(client))?;
     Ok(counters(client)?.since(before).since(own))
 }
 
@@ -111,7 +131,7 @@ fn table(costs: &[Cost]) -> Result<()> {
 fn lines(costs: &[Cost]) -> Result<()> {
     let mut out = String::new();
     for c in costs {
-        let row = serde_json::json!({"case": c.case, "count": c.allocs, "reallocs": c.reallocs, "bytes": c.bytes, "calls": CALLS});
+        let row = serde_json::json!({"case": c.case, "count": c.allocs, "reallocs": c.reallocs, "bytes": c.bytes, "calls": c.calls});
         writeln!(out, "{row}")?;
     }
     print(&out)

@@ -36,10 +36,19 @@ pub(crate) fn call(era: Era, name: &str, arguments: &str) -> String {
     )
 }
 
+/// A `tools/list`.
+fn list(era: Era) -> String {
+    let params = if era == Era::Modern { format!("{{{}}}", &META[1..]) } else { "{}".to_owned() };
+    format!(r#"{{"jsonrpc":"2.0","id":1000000007,"method":"tools/list","params":{params}}}"#)
+}
+
 /// A server in a process of its own, reached over one wire.
 pub(crate) trait Client {
     /// Sends one `tools/call` and returns the answer's JSON text.
     fn call(&mut self, name: &str, arguments: &str) -> io::Result<String>;
+
+    /// The same for `tools/list`.
+    fn list(&mut self) -> io::Result<String>;
 }
 
 /// Over stdin and stdout.
@@ -84,6 +93,10 @@ impl Client for Pipe {
     fn call(&mut self, name: &str, arguments: &str) -> io::Result<String> {
         let message = call(self.era, name, arguments);
         self.exchange(&message)
+    }
+
+    fn list(&mut self) -> io::Result<String> {
+        self.exchange(&list(self.era))
     }
 }
 
@@ -160,16 +173,21 @@ impl Http {
     }
 }
 
+fn headers(era: Era, method: &str) -> String {
+    match era {
+        Era::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
+        Era::Modern => format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"),
+    }
+}
+
 impl Client for Http {
     fn call(&mut self, name: &str, arguments: &str) -> io::Result<String> {
         let message = call(self.era, name, arguments);
-        let headers = match self.era {
-            Era::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
-            Era::Modern => {
-                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n")
-            }
-        };
-        self.post(&message, &headers)
+        self.post(&message, &headers(self.era, &format!("tools/call\r\nMcp-Name: {name}")))
+    }
+
+    fn list(&mut self) -> io::Result<String> {
+        self.post(&list(self.era), &headers(self.era, "tools/list"))
     }
 }
 
