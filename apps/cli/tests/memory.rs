@@ -219,13 +219,14 @@ fn next_frame(tcp: &mut TcpStream) -> (u8, u32) {
 
 #[test]
 fn attacks_on_memory_stay_within_the_budget() {
-    let table: [(&str, &dyn Fn(&Attacked), usize); 6] = [
-        ("declarations", &declarations, 0),
-        ("subscriptions", &subscriptions, 0),
-        ("bodies", &bodies, BUDGET),
-        ("arguments", &arguments, 8 * 14 * MIB),
-        ("an unread stream", &unread_stream, BUDGET),
-        ("windows that are shut", &windows, BUDGET),
+    type Attack = fn(&Attacked);
+    let table: [(&str, Attack, usize); 6] = [
+        ("declarations", declarations, 0),
+        ("subscriptions", subscriptions, 0),
+        ("bodies", bodies, BUDGET),
+        ("arguments", arguments, 8 * 14 * MIB),
+        ("an unread stream", unread_stream, BUDGET),
+        ("windows that are shut", windows, BUDGET),
     ];
     let mut over = Vec::new();
     for (what, attack, may_hold) in table {

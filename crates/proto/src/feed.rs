@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn changes_are_coalesced_and_only_wanted_ones_arrive() {
         let hub = Arc::new(Hub::default());
-        let all = hub.open(Filter { tools: true, prompts: true, resources: true, ..Filter::default() }, 2).unwrap();
+        let all = hub.open(Filter { tools: true, prompts: true, resources: true }, 2).unwrap();
         let some = hub.open(Filter { tools: true, ..Filter::default() }, 2).unwrap();
         some.feed().subscribe("a:1", 1, &Budget::new(9)).unwrap();
         assert!(hub.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
