@@ -86,6 +86,51 @@ fn under_nohup_a_terminal_may_go() {
     assert_eq!(server.code(), Some(0));
 }
 
+/// A server that starts descendants which leave its group, and what is left of them in every way its client ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_that_a_server_has_started_outlives_its_client() {
+    let program = env!("CARGO_BIN_EXE_linchpin");
+    for end in ["nothing", "KILL", "TERM", "INT", "HUP"] {
+        let argument = format!("{}.{}", std::process::id(), end.len());
+        let script = format!(
+            "(trap '' TERM HUP; exec sleep {argument}) & setsid sleep {argument} & (setsid setsid sleep {argument} &); \
+             exec {program} serve everything"
+        );
+        let words: &[&str] = match end {
+            "nothing" => &["tools"],
+            _ => &["call", "trigger-long-running-operation", "duration=60"],
+        };
+        let mut client = linchpin(words);
+        let mut client = client.args(["--", "sh", "-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+        let own = format!("sleep\0{argument}\0");
+        let living = || {
+            let all = std::fs::read_dir("/proc")
+                .unwrap()
+                .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+            all.filter(|words| words == own.as_bytes()).count()
+        };
+        let wait = |wanted: usize| {
+            for _ in 0..4_000 {
+                if living() == wanted {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            panic!("{end}: {} are there, not {wanted}", living());
+        };
+        if end != "nothing" {
+            wait(3);
+            assert!(
+                Command::new("kill").args([format!("-{end}"), client.id().to_string()]).status().unwrap().success()
+            );
+        }
+        let status = client.wait().unwrap();
+        assert_eq!(status.success(), end == "nothing", "{end}: {status}");
+        wait(0);
+    }
+}
+
 #[test]
 fn a_file_that_may_not_grow_is_an_error_of_the_call() {
     let home = tempfile::tempdir().unwrap();

@@ -25,13 +25,22 @@ async fn start(script: &str, side: &Side) -> Arc<dyn Link> {
 /// Tells its own process id and that of a descendant, which both stay for long.
 const FAMILY: &str = r#"sleep 1000 & printf '{"jsonrpc":"2.0","method":"pids","params":[%d,%d]}\n' $$ $!;"#;
 
-/// The two ids of [`FAMILY`], and that of the group's leader.
+/// The two ids of [`FAMILY`], and that of the keeper, which has the child's mark for its last argument.
 async fn family(side: &Side) -> Vec<u32> {
     let heard = side.inbox.first("heard {\"jsonrpc\":\"2.0\",\"method\":\"pids\"").await;
     let mut pids = numbers(&heard);
-    pids.extend(stat(pids[0]).map(|stat| stat.1));
+    let environment = std::fs::read_to_string(format!("/proc/{}/environ", pids[0])).unwrap();
+    let mark = environment.split('\0').find_map(|variable| variable.strip_prefix("LINCHPIN_CHILD=")).unwrap();
+    pids.extend(with_words(&format!("\0{}\0", mark.rsplit(' ').next().unwrap())));
     assert_eq!(pids.len(), 3, "{heard}");
     pids
+}
+
+/// The ids of the processes whose words end with these; each word ends with a zero byte.
+fn with_words(end: &str) -> Vec<u32> {
+    let ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    ids.filter(|id| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|words| words.ends_with(end.as_bytes())))
+        .collect()
 }
 
 fn numbers(text: &str) -> Vec<u32> {
@@ -291,6 +300,64 @@ fn the_end_of_the_runtime_leaves_nothing_behind() {
     }
 }
 
+/// Starts eight descendants, five of which leave the group, and two of these the environment of the child, too. They are told
+/// apart from others by their argument.
+fn clan(argument: &str) -> String {
+    r#"sleep N & (trap '' TERM HUP; exec sleep N) & setsid sleep N & (setsid sleep N &); (nohup sleep N >/dev/null 2>&1 &)
+       python3 -c "import subprocess
+for more in {}, {'env': {}}: subprocess.Popen(['sleep', 'N'], start_new_session=True, **more)"; (env -i setsid setsid sleep N &)"#
+        .replace('N', argument)
+}
+
+/// How many of a clan are there. Those that are yet to become one have more words.
+fn members(argument: &str) -> usize {
+    let words = format!("sleep\0{argument}\0");
+    let ids = with_words(&words);
+    ids.iter()
+        .filter(|id| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|all| all == words.as_bytes()))
+        .count()
+}
+
+/// Waits until this many of a clan are there.
+fn clan_is(argument: &str, wanted: usize) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let there = || members(argument);
+    while there() != wanted {
+        assert!(Instant::now() < deadline, "{} of the clan {argument} are there, not {wanted}", there());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn descendants_that_left_the_group_go_with_it() {
+    for (n, way) in ["close", "drop", "exit", "kill -KILL 0", "panic"].into_iter().enumerate() {
+        let argument = format!("1{n}{}", std::process::id());
+        let side = side(|limits| (limits.exit_ms_max, limits.term_ms_max) = (100, 100));
+        // One with another environment is known only if it was not started in the first moments of the server.
+        let last = if way.starts_with("kill") { way } else { "exit" };
+        let link = start(&format!("read l; {}; read l; {last}", clan(&argument)), &side).await;
+        link.tell(note("begin")).await.unwrap();
+        let grown = argument.clone();
+        tokio::task::spawn_blocking(move || clan_is(&grown, 8)).await.unwrap();
+        match way {
+            "close" => link.close().await,
+            "drop" => drop(link),
+            "exit" | "kill -KILL 0" => {
+                link.tell(note("end")).await.unwrap();
+                side.inbox.first("closed").await;
+            }
+            _ => {
+                let task = tokio::spawn(async move {
+                    let _link = link;
+                    panic!("as the test wants it");
+                });
+                assert!(task.await.unwrap_err().is_panic());
+            }
+        }
+        tokio::task::spawn_blocking(move || clan_is(&argument, 0)).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_child_can_be_dialled_again() {
     let script = format!("{FAMILY} read l; {ANSWER}; read l");
@@ -309,15 +376,20 @@ async fn a_child_can_be_dialled_again() {
     gone_meanwhile(all).await;
 }
 
-/// What [`nothing_outlives_a_program_that_is_killed`] runs in another process: starts a family, tells of it, and waits.
+/// What [`nothing_outlives_a_program_that_ends`] runs in another process: starts a family and a clan, tells of them, and
+/// waits.
 #[test]
 fn parent_for_the_test_below() {
     let Ok(how) = std::env::var("LINCHPIN_TEST_PARENT") else { return };
+    let argument = std::process::id().to_string();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let side = side(|_| {});
-        let link = start(&format!("trap '' TERM HUP PIPE; {FAMILY} sleep 1000"), &side).await;
+        let script = format!("trap '' TERM HUP PIPE; {FAMILY} read l; {}; sleep 1000", clan(&argument));
+        let link = start(&script, &side).await;
         let pids = family(&side).await;
+        link.tell(note("begin")).await.unwrap();
+        clan_is(&argument, 8);
         eprintln!("family {pids:?}");
         match how.as_str() {
             "exit" => {
@@ -325,6 +397,7 @@ fn parent_for_the_test_below() {
                 std::process::exit(0)
             }
             "abort" => std::process::abort(),
+            "panic" => panic!("as the test wants it"),
             _ => std::future::pending::<()>().await,
         }
         drop(link);
@@ -332,8 +405,8 @@ fn parent_for_the_test_below() {
 }
 
 #[test]
-fn nothing_outlives_a_program_that_is_killed() {
-    for how in ["kill", "exit", "abort"] {
+fn nothing_outlives_a_program_that_ends() {
+    for how in ["KILL", "TERM", "INT", "HUP", "exit", "abort", "panic"] {
         let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "parent_for_the_test_below", "--nocapture"])
             .env("LINCHPIN_TEST_PARENT", how)
@@ -345,12 +418,16 @@ fn nothing_outlives_a_program_that_is_killed() {
         let told = lines.map(Result::unwrap).find(|line| line.starts_with("family")).unwrap();
         let pids = numbers(&told);
         assert_eq!(pids.len(), 3);
-        if how == "kill" {
+        let argument = parent.id().to_string();
+        if how == how.to_uppercase() {
             assert!(pids.iter().all(|pid| stat(*pid).is_some()), "they live until then");
-            parent.kill().unwrap();
+            assert_eq!(members(&argument), 8);
+            let kill = std::process::Command::new("kill").args([&format!("-{how}"), &argument]).status().unwrap();
+            assert!(kill.success());
         }
         parent.wait().unwrap();
         gone(&pids);
+        clan_is(&argument, 0);
     }
 }
 

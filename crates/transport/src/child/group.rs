@@ -1,14 +1,23 @@
-//! The process group of a child, which ends as a whole and cannot outlive this process.
+//! A child and its descendants, which end as a whole and cannot outlive this process.
 //!
-//! The group is led by a *keeper*: a `sh` whose input is a pipe that only this process can write to. It waits for the end
-//! of that pipe, which comes when this process is gone in whatever way, and then kills its own group, descendants of the
-//! child included. Nobody but the owner of the group reaps the keeper, so the group's number cannot come to mean other
-//! processes before the group is over.
+//! Every child has a process group of its own, and a *keeper*: a `sh` whose input is a pipe that only this process can
+//! write to. It waits for the end of that pipe, which comes when this process is gone in whatever way, and then kills the
+//! group.
 //!
-//! Rejected: a parent-death signal. It reaches the child and not what the child has started; it comes when the *thread*
-//! that started the child ends, which runtimes let happen at any time; it exists on Linux only; and setting it takes code
-//! between fork and exec. A child subreaper dies with this process, when it would be needed. Control groups and namespaces
-//! need rights that a library does not have.
+//! **On Linux** it also kills the descendants that have left the group. All of them have inherited the *mark* of the child,
+//! a number, in two places: their environment, and their limit on file locks, of which the kernel has made no use since
+//! 2.4.25. The first may be replaced. The second is placed a moment after the start, and not at all where this program has
+//! inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is found. It is in a group
+//! of its own, where signals that a server sends to its group do not reach it. The child leads the other one, and is not
+//! reaped before that is over, so that its number cannot come to mean other processes.
+//!
+//! **On other systems** it leads the group itself, and is what is not reaped.
+//!
+//! Rejected: a child subreaper, to which orphans are given. It would have to be the parent of the child and to outlive this
+//! process, and a library has no program for that: a `sh` as the parent passes on neither every variable nor the errors of
+//! a start, and a fork of this process would hold on to all its memory. A parent-death signal: it does not reach what the
+//! child has started; it comes when the *thread* that started the child ends, which runtimes let happen at any time; and
+//! setting it takes code between fork and exec. Control groups and namespaces need rights that a library does not have.
 
 #[cfg(unix)]
 pub(super) use unix::{Group, Keeper};
@@ -19,51 +28,81 @@ pub(super) use elsewhere::{Group, Keeper};
 #[cfg(unix)]
 mod unix {
     use rustix::process::{Pid, Signal, kill_process_group};
-    use std::io;
-    use std::process::Stdio;
+    use std::io::{self, Write};
+    #[cfg(target_os = "linux")]
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{ExitStatus, Stdio};
     use std::sync::{Mutex, PoisonError};
     use tokio::process::{Child, Command};
+    #[cfg(target_os = "linux")]
+    use tokio::signal::unix::{SignalKind, signal};
     use tokio::sync::Notify;
 
-    /// Kills its group once its input ends. Polite signals to the group are not for it.
-    const KEEP: &str = "trap '' HUP INT TERM; read -r _; kill -KILL 0";
+    /// Kills the group that its first line names once its input ends, then whoever has the mark, if it is given one. A look
+    /// at all processes may miss one that ends meanwhile and leaves a new one behind, so it ends with two looks at those
+    /// not seen before that find nobody.
+    const KEEP: &str = r#"
+        trap '' HUP INT TERM
+        read -r group && { read -r _; kill -KILL "-$group"; }
+        [ -n "$1" ] || exit
+        seen=' ' calm=0
+        while [ "$calm" -lt 2 ]; do
+            calm=$((calm + 1)) new=
+            for process in /proc/[0-9]*; do
+                case $seen in *" $process "*) continue ;; esac
+                seen="$seen$process " new="$new $process/environ $process/limits"
+            done
+            for file in $(grep -ls -e "$1" /dev/null $new); do
+                process=${file%/*}
+                kill -KILL "${process#/proc/}" && calm=0
+            done
+        done"#;
 
-    /// The leader of a group that has no other members yet.
+    /// Keeps a group that has no members yet.
     pub(crate) struct Keeper {
         process: Child,
         /// The other end of its input.
         life: io::PipeWriter,
+        mark: Option<u64>,
     }
 
     impl Keeper {
-        /// Starts one; an error where there is no `sh`.
-        pub(crate) fn start() -> io::Result<Keeper> {
+        /// Starts one for what the command will start; an error where there is no `sh`.
+        pub(crate) fn start(command: &mut Command) -> io::Result<Keeper> {
+            command.process_group(0);
+            let mark = mark::environment(command);
             let (input, life) = io::pipe()?;
             let process = Command::new("/bin/sh")
                 .args(["-c", KEEP, "linchpin-keeper"])
+                .args(mark.map(|mark| mark.to_string()))
                 .env_clear()
+                .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
                 .current_dir("/")
                 .stdin(input)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .process_group(0)
                 .spawn()?;
-            Ok(Keeper { process, life })
+            if !cfg!(target_os = "linux") {
+                command.process_group(process.id().and_then(|id| id.try_into().ok()).unwrap_or(0));
+            }
+            Ok(Keeper { process, life, mark })
         }
 
-        /// Its group, or a new one where there is no keeper.
-        pub(crate) fn admit(keeper: Option<&Keeper>, command: &mut Command) {
-            let group = keeper.and_then(|keeper| keeper.process.id()).and_then(|id| id.try_into().ok());
-            command.process_group(group.unwrap_or(0));
+        /// Tells it what to keep.
+        fn keep(mut self, child: &Child, group: Option<Pid>) -> (Child, io::PipeWriter) {
+            if let Some((mark, child)) = self.mark.zip(pid(child)) {
+                mark::limit(child, mark);
+            }
+            if let Some(group) = group {
+                let _ = writeln!(self.life, "{group}");
+            }
+            (self.process, self.life)
         }
 
-        /// The group with its first member in it, or without any if that could not be started. The second part is to be
-        /// reaped once the group is over.
-        pub(crate) fn group(keeper: Option<Keeper>, member: Option<&Child>) -> (Group, Option<Child>) {
-            let leader = keeper.as_ref().map(|keeper| &keeper.process).or(member);
-            let id = leader.and_then(Child::id).and_then(|id| Pid::from_raw(id.try_into().ok()?));
-            let (process, life) = keeper.map(|keeper| (keeper.process, keeper.life)).unzip();
-            (Group { state: Mutex::new(State { id, _life: life }), over: Notify::new() }, process)
+        /// Ends it, as there is nothing to keep.
+        pub(crate) async fn dismiss(mut self) {
+            let _ = self.process.kill().await;
         }
     }
 
@@ -76,10 +115,18 @@ mod unix {
     struct State {
         /// The group's number, until it is over.
         id: Option<Pid>,
-        _life: Option<io::PipeWriter>,
+        life: Option<io::PipeWriter>,
     }
 
     impl Group {
+        /// The group of a child that was just started, and what is to be reaped once it is over.
+        pub(crate) fn of(child: &Child, keeper: Option<Keeper>) -> (Group, Option<Child>) {
+            let leader = keeper.as_ref().map(|keeper| &keeper.process).filter(|_| !cfg!(target_os = "linux"));
+            let id = pid(leader.unwrap_or(child));
+            let (process, life) = keeper.map(|keeper| keeper.keep(child, id)).unzip();
+            (Group { state: Mutex::new(State { id, life }), over: Notify::new() }, process)
+        }
+
         /// Asks all members to end.
         pub(crate) fn terminate(&self) {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,11 +135,12 @@ mod unix {
             }
         }
 
-        /// Kills all members, the first time it is called.
+        /// Kills all members, and lets the keeper kill the others, the first time it is called.
         pub(crate) fn kill(&self) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(id) = state.id.take() {
                 let _ = kill_process_group(id, Signal::KILL);
+                state.life = None;
                 self.over.notify_one();
             }
         }
@@ -102,8 +150,24 @@ mod unix {
             self.over.notified().await;
         }
 
-        /// Waits for the end of a member.
-        pub(crate) async fn reap(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        /// Waits for the end of the child; where its number is that of the group, it is left to be reaped.
+        #[cfg(target_os = "linux")]
+        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<ExitStatus> {
+            use rustix::process::{WaitId, WaitIdOptions, waitid};
+            let mut ends = signal(SignalKind::child())?;
+            let id = pid(child).ok_or(io::ErrorKind::NotFound)?;
+            let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            loop {
+                if let Some(status) = waitid(WaitId::Pid(id), how)? {
+                    let signal = status.terminating_signal().unwrap_or(0);
+                    return Ok(ExitStatus::from_raw(status.exit_status().map_or(signal, |code| code << 8)));
+                }
+                ends.recv().await;
+            }
+        }
+
+        #[cfg(not(target_os = "linux"))]
+        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<ExitStatus> {
             child.wait().await
         }
     }
@@ -112,6 +176,51 @@ mod unix {
         fn drop(&mut self) {
             self.kill();
         }
+    }
+
+    fn pid(process: &Child) -> Option<Pid> {
+        process.id().and_then(|id| Pid::from_raw(id.try_into().ok()?))
+    }
+
+    #[cfg(target_os = "linux")]
+    mod mark {
+        use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+        use std::ffi::OsString;
+        use std::hash::{BuildHasher, RandomState};
+        use tokio::process::Command;
+
+        /// The marks of a process, its own one last.
+        const VARIABLE: &str = "LINCHPIN_CHILD";
+
+        /// Puts a new mark into the environment of what the command will start.
+        pub(super) fn environment(command: &mut Command) -> Option<u64> {
+            // Nineteen digits.
+            let mark = 10_u64.pow(18) + RandomState::new().hash_one(()) % (8 * 10_u64.pow(18));
+            let mut all = std::env::var_os(VARIABLE).map_or_else(OsString::new, |outer| {
+                let mut all = outer;
+                all.push(" ");
+                all
+            });
+            all.push(mark.to_string());
+            command.env(VARIABLE, all);
+            Some(mark)
+        }
+
+        /// Makes it the limit on file locks, unless there is one: that may be the mark of whoever has started this program.
+        pub(super) fn limit(child: Pid, mark: u64) {
+            if getrlimit(Resource::Locks).maximum.is_none() {
+                let _ = prlimit(Some(child), Resource::Locks, Rlimit { current: Some(mark), maximum: Some(mark) });
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    mod mark {
+        pub(super) fn environment(_: &mut tokio::process::Command) -> Option<u64> {
+            None
+        }
+
+        pub(super) fn limit(_: rustix::process::Pid, _: u64) {}
     }
 }
 
@@ -125,15 +234,11 @@ mod elsewhere {
     pub(crate) struct Keeper;
 
     impl Keeper {
-        pub(crate) fn start() -> io::Result<Keeper> {
+        pub(crate) fn start(_: &mut Command) -> io::Result<Keeper> {
             Err(io::ErrorKind::Unsupported.into())
         }
 
-        pub(crate) fn admit(_: Option<&Keeper>, _: &mut Command) {}
-
-        pub(crate) fn group(_: Option<Keeper>, _: Option<&Child>) -> (Group, Option<Child>) {
-            (Group { killed: Notify::new() }, None)
-        }
+        pub(crate) async fn dismiss(self) {}
     }
 
     /// Stands for the child alone.
@@ -142,6 +247,10 @@ mod elsewhere {
     }
 
     impl Group {
+        pub(crate) fn of(_: &Child, _: Option<Keeper>) -> (Group, Option<Child>) {
+            (Group { killed: Notify::new() }, None)
+        }
+
         /// There is no polite way.
         pub(crate) fn terminate(&self) {}
 
@@ -151,7 +260,7 @@ mod elsewhere {
 
         pub(crate) async fn over(&self) {}
 
-        pub(crate) async fn reap(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
             tokio::select! {
                 status = child.wait() => return status,
                 () = self.killed.notified() => {}

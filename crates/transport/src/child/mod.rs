@@ -1,15 +1,23 @@
 //! A server as a child process: one message a line on its standard input and output.
 //!
-//! **Children cannot leak.** Every child has a process group of its own, to which its descendants belong, and the group
-//! dies with the link: in good order by [`Link::close`], at once when the link is dropped, also by a panic. When this whole
-//! process is killed, a keeper ends the group: a `sh` that leads the group and does nothing but wait until this process is
-//! gone (see the module `group` for why not a parent-death signal). What escapes: descendants that make a group or session
-//! of their own on purpose, and what runs elsewhere on a child's behalf, such as a container. On other systems than Unix
-//! there are no groups: only the child itself is killed, and only by drop and close.
+//! **Children cannot leak.** A child dies with the link: in good order by [`Link::close`], at once when the link is dropped,
+//! also by a panic, and when this whole process ends in whatever way, for which a `sh` waits that does nothing else. Its
+//! descendants die with it, and when it ends by itself:
+//!
+//! | system | the child | descendants in its process group | those that have left it: `setsid`, daemons |
+//! |---|---|---|---|
+//! | Linux | yes | yes | yes |
+//! | macOS and other Unix systems | yes | yes | no |
+//! | others | by close and drop only | no | no |
+//!
+//! Those that have left the group are known by a mark that they have inherited, in their environment (`LINCHPIN_CHILD`) and
+//! as their limit on file locks (see the module `group`); finding them takes `grep`. What escapes everywhere: what runs
+//! elsewhere on a child's behalf, such as a container or a service, and processes of other users. Where there is no
+//! `/bin/sh`, a child may outlive this process when that is killed.
 //!
 //! **Environment.** A server does not get this program's whole environment, which may hold credentials for everything else:
 //! only the variables that programs need in order to start ([`PASSED`]), and those named in [`Child::env`] and
-//! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing.
+//! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
 //!
 //! **Secrets.** Environment variables are never shown. Arguments are shown in errors, but what looks like a secret is
 //! masked there, and also in lines of standard error.

@@ -60,7 +60,7 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
     let mut command = Command::from(command);
     command.kill_on_drop(true);
 
-    let keeper = Keeper::start();
+    let keeper = Keeper::start(&mut command);
     if let Err(e) = &keeper
         && cfg!(unix)
     {
@@ -69,19 +69,17 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
         });
         tracing::warn!(error = %e, "no keeper could be started");
     }
-    let keeper = keeper.ok();
-    Keeper::admit(keeper.as_ref(), &mut command);
-    let started = command.spawn();
-    let (group, keeper) = Keeper::group(keeper, started.as_ref().ok());
-    let group = Arc::new(group);
-    let mut process = match started {
+    let mut process = match command.spawn() {
         Ok(process) => process,
         Err(e) => {
-            group.kill();
-            tokio::spawn(wait(keeper));
+            if let Ok(keeper) = keeper {
+                tokio::spawn(keeper.dismiss());
+            }
             return Err(failed(find::explain(&file, child.cwd.as_deref(), &e)));
         }
     };
+    let (group, keeper) = Group::of(&process, keeper.ok());
+    let group = Arc::new(group);
     let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
     let (Some(stdin), Some(stdout), Some(errors)) = streams else {
         return Err(failed("it has no standard streams".to_owned()));
@@ -94,27 +92,24 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
     Ok(Running { process: Process { group, exit, stderr, limits: dialing.limits.clone() }, stdin, stdout })
 }
 
-/// Waits for the end of the child, ends what it has left behind, and reaps both.
+/// Waits for the end of the child, ends what it has left behind, and reaps all.
 async fn reap(
     mut child: tokio::process::Child,
     keeper: Option<tokio::process::Child>,
     group: Arc<Group>,
     exit: watch::Sender<Option<Exit>>,
 ) {
-    let status = group.reap(&mut child).await;
+    let status = group.ended(&mut child).await;
     exit.send_replace(Some(status.map_err(Arc::new)));
     if keeper.is_some() {
         let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
     }
-    // Without a keeper at once: the number of the group is free when its last member has ended.
+    // Without a keeper at once: the number of the group may be free when its last member has ended.
     group.kill();
-    wait(keeper).await;
-}
-
-async fn wait(keeper: Option<tokio::process::Child>) {
     if let Some(mut keeper) = keeper {
         let _ = keeper.wait().await;
     }
+    let _ = child.wait().await;
 }
 
 impl Process {
