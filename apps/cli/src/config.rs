@@ -2,7 +2,9 @@
 
 use crate::fail::Failure;
 use crate::shown::near;
+use linchpin::transport::child::is_secret_name;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,8 +23,11 @@ pub(crate) enum Entry {
     Address { url: String, headers: BTreeMap<String, String>, sse: bool },
 }
 
+/// A server in a file: its name, what it is, and the values of those of its variables that are called like secrets.
+pub(crate) type Found = (String, Entry, Vec<String>);
+
 /// Finds a server in a file; without a file, in the places where projects keep theirs.
-pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<(String, Entry), Failure> {
+pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<Found, Failure> {
     let env = |variable: &str| std::env::var(variable).ok();
     match file {
         Some(file) => pick(file, &read(file)?, name, &env),
@@ -59,7 +64,7 @@ fn pick(
     value: &Value,
     name: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<(String, Entry), Failure> {
+) -> Result<Found, Failure> {
     let shown = file.display();
     let servers = ["mcpServers", "servers", "context_servers"].iter().find_map(|member| value.get(member)?.as_object());
     // Workspace files of VS Code keep them deeper.
@@ -86,10 +91,16 @@ fn pick(
         },
     };
     let folder = folder_of(file);
-    let fill = |text: &str| expand(text, env, &folder);
+    let secrets = RefCell::new(Vec::new());
+    let noticed = |variable: &str| {
+        let value = env(variable);
+        secrets.borrow_mut().extend(value.clone().filter(|_| is_secret_name(variable)));
+        value
+    };
+    let fill = |text: &str| expand(text, &noticed, &folder);
     let entry = entry.as_object().ok_or_else(|| "is not an object".to_owned()).and_then(|entry| of(entry, &fill));
     let entry = entry.map_err(|why| Failure::usage(format!("{shown}: the server `{name}` {why}")))?;
-    Ok((name.clone(), entry))
+    Ok((name.clone(), entry, secrets.take()))
 }
 
 /// The project a file belongs to: its folder, or the one above `.vscode`.
@@ -326,7 +337,10 @@ mod tests {
         for (text, name, want) in rows {
             let value: Value = serde_json::from_str(&plain(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
             match (pick(Path::new("f.json"), &value, name, &env), want) {
-                (Ok((_, got)), Ok(want)) => assert_eq!(got, want, "{text}"),
+                (Ok((_, got, secrets)), Ok(want)) => {
+                    assert_eq!(got, want, "{text}");
+                    assert_eq!(secrets.contains(&"k3y".to_owned()), text.contains("${KEY}"), "{text}");
+                }
                 (Err(got), Err(want)) => assert!(got.message().contains(want), "{text}: {got:?}"),
                 (got, want) => panic!("{text}: {got:?} instead of {want:?}"),
             }

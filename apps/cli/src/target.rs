@@ -9,7 +9,7 @@ use crate::shell;
 use crate::transcript::Transcript;
 use clap::Args;
 use linchpin::client::Dial;
-use linchpin::transport::child::Child;
+use linchpin::transport::child::{Child, is_secret_name};
 use linchpin::transport::memory::in_process;
 use linchpin::transport::remote::remote;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ impl TargetArgs {
             match variable.split_once('=') {
                 Some(("", _)) => return Err(Failure::usage("--env wants NAME=VALUE, or NAME")),
                 Some((name, value)) => {
-                    if is_secret(name) || name.to_ascii_lowercase().contains("token") {
+                    if is_secret_name(name) {
                         redactor.know(value);
                     }
                     child = child.env(name, value);
@@ -197,23 +197,20 @@ impl TargetArgs {
     }
 
     fn entry(&self) -> Result<Target, Failure> {
-        let (name, entry) = config::find(self.config.as_deref(), self.server.as_deref())?;
-        match entry {
+        let (name, entry, mut secrets) = config::find(self.config.as_deref(), self.server.as_deref())?;
+        let mut target = match entry {
             Entry::Program { command, args, env, cwd } => {
-                let secrets: Vec<String> = env.iter().filter(|(n, _)| is_secret(n)).map(|(_, v)| v.clone()).collect();
+                secrets.extend(env.iter().filter(|(n, _)| is_secret_name(n)).map(|(_, v)| v.clone()));
                 let mut child = Child::new(&command).args(args).envs(env);
                 if let Some(folder) = self.cwd.clone().or(cwd) {
                     child = child.cwd(folder);
                 }
-                let mut target = self.finished(child, &command)?;
-                secrets.iter().for_each(|secret| target.redactor.know(secret));
-                Ok(Target { name, ..target })
+                self.finished(secrets.iter().fold(child, Child::secret), &command)?
             }
-            Entry::Address { url, headers, sse } => {
-                let target = self.web(&url, headers.into_iter().collect(), sse)?;
-                Ok(Target { name, ..target })
-            }
-        }
+            Entry::Address { url, headers, sse } => self.web(&url, headers.into_iter().collect(), sse)?,
+        };
+        secrets.iter().for_each(|secret| target.redactor.know(secret));
+        Ok(Target { name, ..target })
     }
 
     fn web(&self, url: &str, mut headers: Vec<(String, String)>, sse: bool) -> Result<Target, Failure> {

@@ -199,20 +199,32 @@ async fn standard_error_is_bounded_and_its_end_is_kept() {
 #[tokio::test]
 async fn secrets_are_shown_nowhere() {
     let side = side(|_| {});
-    let script = "echo key $API_TOKEN and $2 refused >&2; exit 1";
-    let child =
-        sh(script).args(["sh", "--api-key", "abcdefgh"]).env("API_TOKEN", "ijklmnop").env("PLAIN", "plainvalue");
+    let script = "for said in \"key $API_TOKEN and $2 and $3 refused\"; do echo $said >&2; echo $said; done; exit 1";
+    let child = sh(script).args(["sh", "--api-key", "abcdefgh", "opqrstuv"]).secret("opqrstuv");
+    let child = child.env("API_TOKEN", "ijklmnop").env("PLAIN", "plainvalue");
+    let secrets = ["abcdefgh", "ijklmnop", "opqrstuv", "plainvalue"];
     for shown in [child.name(), format!("{child:?}"), child.key().unwrap()] {
-        assert!(!shown.contains("abcdefgh") && !shown.contains("ijklmnop") && !shown.contains("plainvalue"), "{shown}");
+        assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{shown}");
     }
-    assert!(child.name().ends_with("sh --api-key ***"), "{}", child.name());
+    assert!(child.name().ends_with("sh --api-key *** ***"), "{}", child.name());
     let link = child.dial(side.dialing.clone()).await.unwrap();
     let outcome = ask(&link, 1).await;
-    assert!(outcome.contains("key *** and *** refused"), "{outcome}");
-    assert!(!format!("{:?}", side.tap.all()).contains("abcdefgh"));
+    assert!(outcome.contains("last lines were:\\n  key *** and *** and *** refused"), "{outcome}");
+    assert!(outcome.contains("it begins: key *** and *** and *** refused"), "{outcome}");
+    let seen = side.tap.all();
+    for stream in ["stderr", "garbage"] {
+        assert!(seen.contains(&format!("{stream} key *** and *** and *** refused")), "{seen:?}");
+    }
+    assert!(!secrets.iter().any(|secret| format!("{seen:?}{:?}", side.inbox.all()).contains(secret)), "{seen:?}");
     // Another key is another child, and its era is not known yet.
     assert_ne!(child.key(), child.clone().env("PLAIN", "other").key());
     assert_eq!(child.key(), child.clone().key());
+    for child in [Child::new("/opqrstuv/server"), Child::new("sh").cwd("/opqrstuv"), Child::new("opqrstuv -x")] {
+        let child = child.secret("opqrstuv");
+        let error = child.dial(side.dialing.clone()).await.err().unwrap().to_string();
+        let shown = format!("{error} {child:?} {}", child.key().unwrap());
+        assert!(error.contains("could not be started") && !shown.contains("opqrstuv"), "{shown}");
+    }
 }
 
 #[tokio::test]

@@ -10,12 +10,12 @@ const SECRET_BYTES_MIN: usize = 6;
 /// Longest command line shown.
 const SHOWN_CHARS: usize = 400;
 
-/// The command line to show, and the secrets in it.
-pub(super) fn command(program: &OsStr, args: &[OsString]) -> (String, Vec<String>) {
-    let mut secrets = Vec::new();
-    let mut words = vec![quoted(text(program))];
+/// The command line to show without these secrets and those in it, and all of them.
+pub(super) fn command(program: &OsStr, args: &[OsString], mut secrets: Vec<String>) -> (String, Secrets) {
+    let known = Secrets::new(secrets.clone());
+    let mut words = vec![quoted(known.hide(text(program)))];
     let mut next_is_secret = false;
-    for arg in args.iter().map(|arg| text(arg)) {
+    for arg in args.iter().map(|arg| known.hide(text(arg))) {
         let shown = if std::mem::take(&mut next_is_secret) && !arg.starts_with('-') {
             secrets.push(arg);
             MASK.to_owned()
@@ -30,7 +30,7 @@ pub(super) fn command(program: &OsStr, args: &[OsString]) -> (String, Vec<String
         Some((end, _)) => format!("{}…", &all[..end]),
         None => all,
     };
-    (shown, secrets)
+    (shown, Secrets::new(secrets))
 }
 
 /// In quotes where it would not be one word, for people to read.
@@ -88,8 +88,14 @@ fn url(arg: &str, start: usize, secrets: &mut Vec<String>) -> String {
     out
 }
 
-/// Whether something of this name is usually secret: an option, a variable, a header, a member of a query.
-pub(super) fn is_secret_name(name: &str) -> bool {
+/// Whether something of this name is usually secret: an option, a variable, a header, a member of a query. Of a child, the
+/// values of such options and variables are masked.
+///
+/// ```
+/// use linchpin_transport::child::is_secret_name;
+/// assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("HOME"));
+/// ```
+pub fn is_secret_name(name: &str) -> bool {
     const PARTS: &[&str] = &[
         "token",
         "secret",
@@ -146,8 +152,8 @@ fn is_secret_value(value: &str) -> bool {
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    pub(super) fn new(all: impl Iterator<Item = String>) -> Secrets {
-        let mut all: Vec<_> = all.filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+    fn new(mut all: Vec<String>) -> Secrets {
+        all.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
         // A secret that holds another one goes first.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Secrets(all)
@@ -178,9 +184,9 @@ mod tests {
         ];
         for (args, expected) in cases {
             let args: Vec<_> = args.iter().map(OsString::from).collect();
-            let (shown, secrets) = command(OsStr::new("p"), &args);
+            let (shown, secrets) = command(OsStr::new("p"), &args, Vec::new());
             assert_eq!(shown, *expected);
-            let hidden = Secrets::new(secrets.into_iter()).hide("bad key abcdefg given".to_owned());
+            let hidden = secrets.hide("bad key abcdefg given".to_owned());
             assert_eq!(hidden.contains("***"), expected.contains("***") && !expected.ends_with("p ***"), "{expected}");
         }
     }

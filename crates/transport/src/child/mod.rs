@@ -19,8 +19,9 @@
 //! only the variables that programs need in order to start ([`PASSED`]), and those named in [`Child::env`] and
 //! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
 //!
-//! **Secrets.** Environment variables are never shown. Arguments are shown in errors, but what looks like a secret is
-//! masked there, and also in lines of standard error.
+//! **Secrets.** Environment variables are never shown. The command line is shown in errors, but what looks like a secret or
+//! was called one ([`Child::secret`]) is masked there; and in lines of standard error, and in those of standard output that
+//! are no messages.
 
 mod environment;
 mod find;
@@ -30,11 +31,13 @@ mod process;
 mod stderr;
 
 pub use environment::PASSED;
+pub use mask::is_secret_name;
 
 use crate::link::PipeLink;
 use environment::Environment;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use mask::Secrets;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -69,12 +72,19 @@ pub struct Child {
     args: Vec<OsString>,
     environment: Environment,
     cwd: Option<PathBuf>,
+    secrets: Vec<String>,
 }
 
 impl Child {
     /// The program to start: a path, or a name that is looked for on `PATH`. See [`child`] for a whole command line.
     pub fn new(program: impl Into<OsString>) -> Child {
-        Child { program: program.into(), args: Vec::new(), environment: Environment::default(), cwd: None }
+        Child {
+            program: program.into(),
+            args: Vec::new(),
+            environment: Environment::default(),
+            cwd: None,
+            secrets: Vec::new(),
+        }
     }
 
     /// Adds an argument.
@@ -123,19 +133,32 @@ impl Child {
         self.cwd = Some(folder.into());
         self
     }
+
+    /// Masks this value wherever the command or what the child writes is shown, as is done without being told with what
+    /// looks like a secret. Values of less than six bytes are not masked: they would be found everywhere.
+    pub fn secret(mut self, value: impl Into<String>) -> Child {
+        self.secrets.push(value.into());
+        self
+    }
+
+    /// The command line as it is shown, and what is shown nowhere.
+    fn masked(&self) -> (String, Secrets) {
+        let known = self.environment.secrets().chain(self.secrets.iter().cloned());
+        mask::command(&self.program, &self.args, known.collect())
+    }
 }
 
 impl Dial for Child {
     /// The command line, with what looks like a secret masked.
     fn name(&self) -> String {
-        mask::command(&self.program, &self.args).0
+        self.masked().0
     }
 
     fn key(&self) -> Option<String> {
         let mut all = DefaultHasher::new();
         (&self.program, &self.args, &self.cwd).hash(&mut all);
         self.environment.hash(&mut all);
-        Some(format!("child:{}#{:016x}", self.program.to_string_lossy(), all.finish()))
+        Some(format!("child:{}#{:016x}", self.masked().1.hide(text(&self.program)), all.finish()))
     }
 
     /// Starts the program.
@@ -150,7 +173,9 @@ impl Dial for Child {
 
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("command", &self.name()).field("cwd", &self.cwd).finish_non_exhaustive()
+        let (name, secrets) = self.masked();
+        let cwd = self.cwd.as_ref().map(|folder| secrets.hide(folder.display().to_string()));
+        f.debug_struct("Child").field("command", &name).field("cwd", &cwd).finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::group::{Group, Keeper};
 use super::mask::Secrets;
 use super::stderr::Stderr;
-use super::{Child, find, mask};
+use super::{Child, find};
 use crate::link::Peer;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{ClientLimits, Dialing, Traffic};
@@ -37,6 +37,7 @@ pub(super) struct Process {
     /// How it ended, once it has; the other end is dropped when everything is reaped.
     exit: watch::Receiver<Option<Exit>>,
     stderr: Arc<Stderr>,
+    secrets: Arc<Secrets>,
     limits: Arc<ClientLimits>,
 }
 
@@ -44,8 +45,8 @@ type Exit = Result<ExitStatus, Arc<io::Error>>;
 
 /// Starts a child; an error says which program could not be started, why, and what to do.
 pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String> {
-    let (name, secrets) = mask::command(&child.program, &child.args);
-    let failed = |why: String| format!("`{name}` could not be started: {why}");
+    let (name, secrets) = child.masked();
+    let failed = |why: String| secrets.hide(format!("`{name}` could not be started: {why}"));
     let environment = child.environment.of(std::env::vars_os());
     let file = find::program(&child.program, find::path(&environment).as_deref()).map_err(failed)?;
     let mut command = std::process::Command::new(&file);
@@ -84,12 +85,13 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
     let (Some(stdin), Some(stdout), Some(errors)) = streams else {
         return Err(failed("it has no standard streams".to_owned()));
     };
-    let stderr = Arc::new(Stderr::new(Secrets::new(secrets.into_iter().chain(child.environment.secrets()))));
+    let secrets = Arc::new(secrets);
+    let stderr = Arc::new(Stderr::new(secrets.clone()));
     let (drained, seen) = (stderr.clone(), dialing.clone());
     tokio::spawn(async move { drained.drain(errors, &seen).await });
     let (sender, exit) = watch::channel(None);
     tokio::spawn(reap(process, keeper, group.clone(), sender));
-    Ok(Running { process: Process { group, exit, stderr, limits: dialing.limits.clone() }, stdin, stdout })
+    Ok(Running { process: Process { group, exit, stderr, secrets, limits: dialing.limits.clone() }, stdin, stdout })
 }
 
 /// Waits for the end of the child, ends what it has left behind, and reaps all.
@@ -165,6 +167,10 @@ impl Peer for Process {
 
     fn abandon(&self) {
         self.group.kill();
+    }
+
+    fn hide(&self, text: String) -> String {
+        self.secrets.hide(text)
     }
 }
 

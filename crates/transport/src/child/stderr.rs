@@ -3,7 +3,7 @@
 use super::mask::Secrets;
 use linchpin_proto::{Dialing, Traffic};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
@@ -17,7 +17,7 @@ const LINES_SHOWN: usize = 40;
 /// What a child wrote to standard error.
 pub(super) struct Stderr {
     kept: Mutex<Kept>,
-    secrets: Secrets,
+    secrets: Arc<Secrets>,
     ended: watch::Sender<bool>,
 }
 
@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Stderr {
-    pub(super) fn new(secrets: Secrets) -> Stderr {
+    pub(super) fn new(secrets: Arc<Secrets>) -> Stderr {
         Stderr { kept: Mutex::default(), secrets, ended: watch::Sender::new(false) }
     }
 

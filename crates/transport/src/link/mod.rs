@@ -34,6 +34,11 @@ pub(crate) trait Peer: Send + Sync + 'static {
 
     /// Ends it at once, without waiting.
     fn abandon(&self);
+
+    /// Something it has written, without the secrets that this side has given it.
+    fn hide(&self, text: String) -> String {
+        text
+    }
 }
 
 /// A link over a pair of streams. Dropping it closes them.
@@ -190,7 +195,7 @@ impl Shared {
     /// Takes a line that is no message.
     fn garbage(&self, line: &[u8]) {
         if self.dialing.tap.is_some() {
-            let text = String::from_utf8_lossy(line);
+            let text = self.peer.hide(String::from_utf8_lossy(line).into_owned());
             self.dialing.show(|| Traffic::Garbage(&text));
         }
         let lines = self.noise(line);
@@ -216,7 +221,8 @@ impl Shared {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         noise.lines += 1;
         let begin = String::from_utf8_lossy(&line[..line.len().min(NOISE_BYTES)]);
-        noise.last = begin.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let begin = self.peer.hide(begin.into_owned());
+        noise.last = begin.chars().take(NOISE_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
         noise.lines
     }
 
@@ -335,8 +341,10 @@ impl Peer for Stream {
 const ROOM_BYTES: usize = 4 << 10;
 /// Answers that come at once before what their receivers send is gathered: with fewer, a task more costs more than a write.
 const GATHER: usize = 3;
-/// Bytes shown of a line that is no message.
-const NOISE_BYTES: usize = 200;
+/// Bytes of a line that is no message in which secrets are looked for before its beginning is shown.
+const NOISE_BYTES: usize = 4 << 10;
+/// Characters shown of it.
+const NOISE_CHARS: usize = 200;
 /// How long after a failed write the end of the other stream is waited for.
 const BROKEN_WAIT: Duration = Duration::from_secs(2);
 /// The byte order mark some programs put before their first line.
