@@ -371,6 +371,20 @@ async fn descendants_that_left_the_group_go_with_it() {
 }
 
 #[tokio::test]
+async fn what_descends_from_the_first_moment_goes_too() {
+    let argument = format!("2{}", std::process::id());
+    for _ in 0..10 {
+        // Forked before anything else is done, and in another environment only later.
+        let link = start(&format!("(sleep 0.1; exec env -i setsid sleep {argument}) & read l"), &side(|_| {})).await;
+        let grown = argument.clone();
+        tokio::task::spawn_blocking(move || clan_is(&grown, 1)).await.unwrap();
+        link.close().await;
+        let left = argument.clone();
+        tokio::task::spawn_blocking(move || clan_is(&left, 0)).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_child_can_be_dialled_again() {
     let script = format!("{FAMILY} read l; {ANSWER}; read l");
     let server = sh(&script);

@@ -209,8 +209,17 @@ mod unix {
         /// Makes it the limit on file locks, unless there is one: that may be the mark of whoever has started this program.
         pub(super) fn limit(child: Pid, mark: u64) {
             if getrlimit(Resource::Locks).maximum.is_none() {
-                let _ = prlimit(Some(child), Resource::Locks, Rlimit { current: Some(mark), maximum: Some(mark) });
+                place(child, mark);
             }
+        }
+
+        /// Limits a process, and what it has started before it was limited.
+        fn place(process: Pid, mark: u64) {
+            let _ = prlimit(Some(process), Resource::Locks, Rlimit { current: Some(mark), maximum: Some(mark) });
+            let children =
+                std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?));
+            children.for_each(|child| place(child, mark));
         }
     }
 
