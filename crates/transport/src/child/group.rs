@@ -7,11 +7,12 @@
 //! **On Linux** it also kills the descendants that have left the group. All of them have inherited the *mark* of the child,
 //! a number, in two places: their environment, and their limit on file locks, of which the kernel has made no use since
 //! 2.4.25. The first may be replaced. The second is placed a moment after the start, and not at all where this program has
-//! inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is found. It is in a group
-//! of its own, where signals that a server sends to its group do not reach it. The child leads the other one, and is not
-//! reaped before that is over, so that its number cannot come to mean other processes.
+//! inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is found; where the group is
+//! over before this process is, that needs no keeper. It is in a group of its own, where signals that a server sends to its
+//! group do not reach it. The child leads the other one, and is not reaped before that is over, so that its number cannot
+//! come to mean other processes.
 //!
-//! **On other systems** it leads the group itself, and is what is not reaped.
+//! **On other systems** the keeper leads the group itself, and is what is not reaped.
 //!
 //! Rejected: a child subreaper, to which orphans are given. It would have to be the parent of the child and to outlive this
 //! process, and a library has no program for that: a `sh` as the parent passes on neither every variable nor the errors of
@@ -37,6 +38,8 @@ mod unix {
     #[cfg(target_os = "linux")]
     use tokio::signal::unix::{SignalKind, signal};
     use tokio::sync::Notify;
+    #[cfg(target_os = "linux")]
+    use tokio::time::{Duration, timeout};
 
     /// Kills the group that its first line names once its input ends, then whoever has the mark, if it is given one. A look
     /// at all processes may miss one that ends meanwhile and leaves a new one behind, so it ends with two looks at those
@@ -61,7 +64,7 @@ mod unix {
     /// Keeps a group that has no members yet.
     pub(crate) struct Keeper {
         process: Child,
-        /// The other end of its input.
+        /// The other end of its input: dropping it has the work done.
         life: io::PipeWriter,
         mark: Option<u64>,
     }
@@ -90,14 +93,26 @@ mod unix {
         }
 
         /// Tells it what to keep.
-        fn keep(mut self, child: &Child, group: Option<Pid>) -> (Child, io::PipeWriter) {
+        fn keep(mut self, child: &Child, group: Option<Pid>) -> Keeper {
             if let Some((mark, child)) = self.mark.zip(pid(child)) {
                 mark::limit(child, mark);
             }
             if let Some(group) = group {
                 let _ = writeln!(self.life, "{group}");
             }
-            (self.process, self.life)
+            self
+        }
+
+        /// Kills whoever has the mark, which takes no other program while this one lives, and ends the keeper. It goes on by
+        /// itself where this is cut short.
+        pub(crate) async fn finish(self) {
+            let swept = match self.mark {
+                Some(mark) => tokio::task::spawn_blocking(move || mark::sweep(mark)).await.is_ok(),
+                None => true,
+            };
+            if swept {
+                self.dismiss().await;
+            }
         }
 
         /// Ends it, as there is nothing to keep.
@@ -108,39 +123,33 @@ mod unix {
 
     /// Dropping it kills all its members.
     pub(crate) struct Group {
-        state: Mutex<State>,
+        /// Its number, until it is over.
+        id: Mutex<Option<Pid>>,
         over: Notify,
     }
 
-    struct State {
-        /// The group's number, until it is over.
-        id: Option<Pid>,
-        life: Option<io::PipeWriter>,
-    }
-
     impl Group {
-        /// The group of a child that was just started, and what is to be reaped once it is over.
-        pub(crate) fn of(child: &Child, keeper: Option<Keeper>) -> (Group, Option<Child>) {
+        /// The group of a child that was just started, and its keeper, who has the rest to do once it is over.
+        pub(crate) fn of(child: &Child, keeper: Option<Keeper>) -> (Group, Option<Keeper>) {
             let leader = keeper.as_ref().map(|keeper| &keeper.process).filter(|_| !cfg!(target_os = "linux"));
             let id = pid(leader.unwrap_or(child));
-            let (process, life) = keeper.map(|keeper| keeper.keep(child, id)).unzip();
-            (Group { state: Mutex::new(State { id, life }), over: Notify::new() }, process)
+            let keeper = keeper.map(|keeper| keeper.keep(child, id));
+            (Group { id: Mutex::new(id), over: Notify::new() }, keeper)
         }
 
         /// Asks all members to end.
         pub(crate) fn terminate(&self) {
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(id) = state.id {
+            let id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(id) = *id {
                 let _ = kill_process_group(id, Signal::TERM);
             }
         }
 
-        /// Kills all members, and lets the keeper kill the others, the first time it is called.
+        /// Kills all members, the first time it is called.
         pub(crate) fn kill(&self) {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(id) = state.id.take() {
+            let mut id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(id) = id.take() {
                 let _ = kill_process_group(id, Signal::KILL);
-                state.life = None;
                 self.over.notify_one();
             }
         }
@@ -152,8 +161,10 @@ mod unix {
 
         /// Waits for the end of the child; where its number is that of the group, it is left to be reaped.
         #[cfg(target_os = "linux")]
-        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        pub(crate) async fn ended(&self, child: &mut Child, keeper: Option<&Keeper>) -> io::Result<ExitStatus> {
             use rustix::process::{WaitId, WaitIdOptions, waitid};
+            // A process that was just being forked when its parent was limited is not, and is found a little later.
+            let mut looks = [1, 10, 100].map(Duration::from_millis).into_iter();
             let mut ends = signal(SignalKind::child())?;
             let id = pid(child).ok_or(io::ErrorKind::NotFound)?;
             let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -162,12 +173,19 @@ mod unix {
                     let signal = status.terminating_signal().unwrap_or(0);
                     return Ok(ExitStatus::from_raw(status.exit_status().map_or(signal, |code| code << 8)));
                 }
-                ends.recv().await;
+                let Some(look) = looks.next() else {
+                    ends.recv().await;
+                    continue;
+                };
+                let _ = timeout(look, ends.recv()).await;
+                if let Some(mark) = keeper.and_then(|keeper| keeper.mark) {
+                    mark::limit(id, mark);
+                }
             }
         }
 
         #[cfg(not(target_os = "linux"))]
-        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        pub(crate) async fn ended(&self, child: &mut Child, _: Option<&Keeper>) -> io::Result<ExitStatus> {
             child.wait().await
         }
     }
@@ -184,7 +202,9 @@ mod unix {
 
     #[cfg(target_os = "linux")]
     mod mark {
-        use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+        use memchr::memmem;
+        use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+        use std::collections::HashSet;
         use std::ffi::OsString;
         use std::hash::{BuildHasher, RandomState};
         use tokio::process::Command;
@@ -221,6 +241,28 @@ mod unix {
             let children = children.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?));
             children.for_each(|child| place(child, mark));
         }
+
+        /// Kills whoever has the mark, as [`KEEP`](super::KEEP) does.
+        pub(super) fn sweep(mark: u64) {
+            let mark = mark.to_string();
+            let has = |id: Pid, file: &str| {
+                let text = std::fs::read(format!("/proc/{id}/{file}"));
+                text.is_ok_and(|text| memmem::find(&text, mark.as_bytes()).is_some())
+            };
+            let (mut seen, mut calm) = (HashSet::new(), 0);
+            while calm < 2 {
+                calm += 1;
+                let all = std::fs::read_dir("/proc").into_iter().flatten();
+                for id in all.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?)) {
+                    if seen.insert(id)
+                        && (has(id, "environ") || has(id, "limits"))
+                        && kill_process(id, Signal::KILL).is_ok()
+                    {
+                        calm = 0;
+                    }
+                }
+            }
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -230,6 +272,8 @@ mod unix {
         }
 
         pub(super) fn limit(_: rustix::process::Pid, _: u64) {}
+
+        pub(super) fn sweep(_: u64) {}
     }
 }
 
@@ -247,6 +291,8 @@ mod elsewhere {
             Err(io::ErrorKind::Unsupported.into())
         }
 
+        pub(crate) async fn finish(self) {}
+
         pub(crate) async fn dismiss(self) {}
     }
 
@@ -256,7 +302,7 @@ mod elsewhere {
     }
 
     impl Group {
-        pub(crate) fn of(_: &Child, _: Option<Keeper>) -> (Group, Option<Child>) {
+        pub(crate) fn of(_: &Child, _: Option<Keeper>) -> (Group, Option<Keeper>) {
             (Group { killed: Notify::new() }, None)
         }
 
@@ -269,7 +315,11 @@ mod elsewhere {
 
         pub(crate) async fn over(&self) {}
 
-        pub(crate) async fn ended(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        pub(crate) async fn ended(
+            &self,
+            child: &mut Child,
+            _: Option<&Keeper>,
+        ) -> io::Result<std::process::ExitStatus> {
             tokio::select! {
                 status = child.wait() => return status,
                 () = self.killed.notified() => {}

@@ -11,9 +11,9 @@
 //! | others | by close and drop only | no | no |
 //!
 //! Those that have left the group are known by a mark that they have inherited, in their environment (`LINCHPIN_CHILD`) and
-//! as their limit on file locks (see the module `group`); finding them takes `grep`. What escapes everywhere: what runs
+//! as their limit on file locks (see the module `group`). What escapes everywhere: what runs
 //! elsewhere on a child's behalf, such as a container or a service, and processes of other users. Where there is no
-//! `/bin/sh`, a child may outlive this process when that is killed.
+//! `/bin/sh`, and for those that have left the group no `grep`, they may outlive this process when that is killed.
 //!
 //! **Environment.** A server does not get this program's whole environment, which may hold credentials for everything else:
 //! only the variables that programs need in order to start ([`PASSED`]), and those named in [`Child::env`] and

@@ -97,19 +97,19 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
 /// Waits for the end of the child, ends what it has left behind, and reaps all.
 async fn reap(
     mut child: tokio::process::Child,
-    keeper: Option<tokio::process::Child>,
+    keeper: Option<Keeper>,
     group: Arc<Group>,
     exit: watch::Sender<Option<Exit>>,
 ) {
-    let status = group.ended(&mut child).await;
+    let status = group.ended(&mut child, keeper.as_ref()).await;
     exit.send_replace(Some(status.map_err(Arc::new)));
     if keeper.is_some() {
         let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
     }
     // Without a keeper at once: the number of the group may be free when its last member has ended.
     group.kill();
-    if let Some(mut keeper) = keeper {
-        let _ = keeper.wait().await;
+    if let Some(keeper) = keeper {
+        keeper.finish().await;
     }
     let _ = child.wait().await;
 }
