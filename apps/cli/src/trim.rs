@@ -13,12 +13,16 @@ const KEPT_KIB: u64 = 24 << 10;
 
 /// Looks at the process again and again, and never ends.
 pub(crate) async fn when_large() {
+    let size = || own_kib(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()).unwrap_or(0);
+    // What is left after a trim is in use: only growth beyond it is worth the next one.
+    let mut in_use = KEPT_KIB;
     loop {
         tokio::time::sleep(EVERY).await;
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        if own_kib(&status).is_some_and(|kib| kib > KEPT_KIB) {
-            trim();
+        if size() > in_use + in_use / 4 {
+            let _ = tokio::task::spawn_blocking(trim).await;
+            in_use = size();
         }
+        in_use = in_use.min(size()).max(KEPT_KIB);
     }
 }
 

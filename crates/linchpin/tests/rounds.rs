@@ -210,6 +210,21 @@ async fn the_same_handler_asks_in_both_eras() {
 }
 
 #[tokio::test]
+async fn long_answers_to_a_form_are_refused_unread() {
+    let long = accept(json!({ "name": "Ada", "more": "x".repeat(300 << 10) }));
+    let why = "the client's answer to elicitation/create is longer than 262144 bytes";
+    let mut modern = peer(server(), MODERN).await;
+    let asked = modern.call("greet", json!({})).await;
+    let answer = modern.ask("tools/call", retry("greet", &asked, json!({ "who": long }))).await;
+    assert_eq!(failed(&answer), why);
+    let mut legacy = peer(server(), "2025-11-25").await;
+    let id = legacy.start("greet", json!({})).await;
+    let question = legacy.said("elicitation/create").await;
+    legacy.reply(&question, long).await;
+    assert_eq!(failed(&legacy.answer(id).await), why);
+}
+
+#[tokio::test]
 async fn declining_and_dismissing_are_told_to_the_model() {
     for (action, said) in [("decline", "declined"), ("cancel", "dismissed")] {
         let mut modern = peer(server(), MODERN).await;

@@ -12,7 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Said where there is no room.
 pub const EXHAUSTED: &str = "the server holds as much memory for its clients as it may; try again later";
 
-/// What all peers of one server may hold together. Its size is [`Limits::memory_bytes_max`](crate::Limits::memory_bytes_max).
+/// From this size on, what is reserved as one piece cannot have the last eighth of a budget.
+const LARGE_BYTES_MIN: usize = 16 << 10;
+
+/// What all peers of one server may hold together. The last eighth is for what is small, so that large messages leave room
+/// for the questions, answers and sessions of others. Its size is [`Limits::memory_bytes_max`](crate::Limits::memory_bytes_max).
 pub struct Budget {
     used: AtomicUsize,
     max: usize,
@@ -57,7 +61,8 @@ pub struct Reservation {
 impl Reservation {
     /// Reserves `more` bytes. `false`, with nothing changed, when that is more than is left.
     pub fn grow(&mut self, more: usize) -> bool {
-        let max = self.budget.max;
+        let large = self.bytes.saturating_add(more) > LARGE_BYTES_MIN;
+        let max = if large { self.budget.max - self.budget.max / 8 } else { self.budget.max };
         let fits = |used: usize| used.checked_add(more).filter(|sum| *sum <= max);
         let grown = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
         if grown {
@@ -104,6 +109,17 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for Owned<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_eighth_is_for_what_is_small() {
+        let budget = Budget::new(80_000);
+        let large = budget.reserve(70_000).unwrap();
+        assert!(budget.reserve(20_000).is_none());
+        let mut small = budget.reserve(8_000).unwrap();
+        assert!(!small.grow(10_000));
+        drop(large);
+        assert!(small.grow(10_000));
+    }
 
     #[test]
     fn what_is_dropped_is_free_again_and_nothing_is_reserved_past_the_end() {

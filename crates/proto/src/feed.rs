@@ -347,7 +347,7 @@ mod tests {
     fn subscriptions_are_bounded_and_end() {
         let hub = Arc::new(Hub::default());
         let h = hub.open(Filter::default(), 2).unwrap();
-        let budget = Budget::new(URIS_BYTES_MAX + 100);
+        let budget = Budget::new(2 * URIS_BYTES_MAX);
         let subscribe = |uri: &str, max| h.feed().subscribe(uri, max, &budget);
         for uri in ["a:1", "a:2", "a:1"] {
             subscribe(uri, 2).unwrap();
@@ -358,11 +358,11 @@ mod tests {
         let fitting = (0..99).take_while(|n| subscribe(&long(*n), 99).is_ok()).count();
         assert_eq!(fitting, 31, "beside two short ones");
         assert!(subscribe(&long(99), 99).unwrap_err().contains("262144 bytes together"));
-        let others = hub.open(Filter::default(), 2).unwrap();
-        assert_eq!(others.feed().subscribe(&long(99), 99, &budget).unwrap_err(), EXHAUSTED);
+        let other = hub.open(Filter::default(), 2).unwrap();
+        assert_eq!(other.feed().subscribe(&long(99), 99, &Budget::new(100)).unwrap_err(), EXHAUSTED);
         (0..fitting).for_each(|n| h.feed().unsubscribe(&long(n)));
         assert_eq!(budget.used(), 6);
-        drop(others);
+        drop(other);
         hub.publish(&Change::Updated("a:1".into()));
         h.feed().unsubscribe("a:1");
         hub.publish(&Change::Updated("a:1".into()));

@@ -31,8 +31,8 @@ pub struct Limits {
     /// Messages (progress, log) waiting in one call's queue for a slow reader. Default 256. Past it, progress and log
     /// messages are dropped oldest first; questions and answers never are.
     pub queue_messages_max: usize,
-    /// Sessions open at once over HTTP. Default 16,384. Past it the oldest session that was never used gives way; when
-    /// all are in use, `initialize` is answered with status 503.
+    /// Sessions open at once over HTTP. Default 16,384. Past it the oldest session that was never used gives way, or
+    /// the one idle for longest, for a minute at least; when there is none, `initialize` is answered with status 503.
     pub sessions_max: usize,
     /// How long a session may be idle before it ends. Default 1,800,000 (thirty minutes).
     pub session_idle_ms_max: u64,
@@ -48,7 +48,8 @@ pub struct Limits {
     /// Resources one session or listen stream may subscribe to. Default 1,024.
     pub subscriptions_max: usize,
     /// Memory that all clients together make the server hold over HTTP: requests on their way in and while they run,
-    /// answers and events that wait to be taken or are kept for replay, what sessions declared and subscribed to. Default
+    /// answers and events that wait to be taken or are kept for replay, what sessions declared and subscribed to. On
+    /// HTTP/1.1, where a connection has one request at a time, bodies and answers up to 16 KiB are not counted. Default
     /// 256 MiB. Past it requests are answered with status 503, and a stream whose next message finds no room ends.
     pub memory_bytes_max: usize,
     /// HTTP connections open at once. Default 16,384; past it new ones wait in the kernel's queue.

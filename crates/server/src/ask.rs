@@ -20,6 +20,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// Longest answer to a form, and longest list of roots.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+const SAMPLE: &str = "sampling/createMessage";
+
 /// What became of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Accepted<T> {
@@ -137,7 +141,7 @@ impl Cx {
             // Where the capability exists, a client without it must not be asked for context.
             params.remove("includeContext");
         }
-        self.question(key, "sampling/createMessage", params.to_string(), &|_| true).await
+        self.question(key, SAMPLE, params.to_string(), &|_| true).await
     }
 
     /// Lists the client's roots. Deprecated by the current revision, still spoken by it.
@@ -193,10 +197,17 @@ impl Cx {
         params: String,
         fits: &(dyn Fn(&R) -> bool + Sync),
     ) -> Result<R> {
+        // What a model says may be long, an image for example. Forms and roots are short.
+        let check = |answer: &str| match answer.len() {
+            0..=ANSWER_BYTES_MAX => Ok(()),
+            _ if method == SAMPLE => Ok(()),
+            _ => Err(Error::tool(format!("the client's answer to {method} is longer than {ANSWER_BYTES_MAX} bytes"))),
+        };
         if self.caller().wire().stateless {
             let mut rounds = self.rounds();
-            let answer =
-                rounds.answer(key).and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
+            let raw = rounds.answer(key);
+            raw.map_or(Ok(()), |raw| check(raw.get()))?;
+            let answer = raw.and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
             return match answer {
                 Some(answer) => Ok(answer),
                 None => {
@@ -224,6 +235,7 @@ impl Cx {
             }
             Ok(Ok(Ok(result))) => result,
         };
+        check(&result)?;
         serde_json::from_str(&result)
             .map_err(|e| Error::tool(format!("the client's answer to {method} is malformed: {e}")))
     }

@@ -11,6 +11,7 @@ use crate::handler::{Args, Source};
 use crate::layer::Layer;
 use crate::registry::{Item, Snapshot};
 use crate::{list, listen};
+use linchpin_proto::budget::EXHAUSTED;
 use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::{Name, Request};
 use linchpin_proto::seal::Keyring;
@@ -449,6 +450,11 @@ impl Core {
         }
     }
 
+    /// The code for a subscription that was refused: want of room is no fault of its parameters.
+    pub(crate) fn subscribe_code(&self, why: &str) -> i32 {
+        if why == EXHAUSTED { code::INTERNAL_ERROR } else { code::INVALID_PARAMS }
+    }
+
     fn subscribe(&self, request: &Request, on: bool) -> Reply {
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         let Some(uri) = request.string(request.params.uri) else {
@@ -460,7 +466,7 @@ impl Core {
         if !on {
             feed.feed().unsubscribe(&uri);
         } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions_max, &self.budget) {
-            return refuse(&why);
+            return Reply::error(Some(&request.id), self.subscribe_code(&why), &why, None);
         }
         self.writer(request).finish(ReplyKind::Complete)
     }

@@ -42,7 +42,7 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
     if resources {
         for uri in &wanted.resource_subscriptions {
             if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions_max, &core.budget) {
-                return fail(code::INVALID_PARAMS, &why);
+                return fail(core.subscribe_code(&why), &why);
             }
         }
     }

@@ -242,12 +242,20 @@ async fn what_clients_make_the_server_hold_is_one_budget() {
     held(&server, "all is given back", |used| used == declared).await;
 
     // What is declared for sessions counts, too.
-    let slow = arriving(&server, 250_000 - 1).await;
-    let _more = arriving(&server, 300_000 - server.fake.budget().used() - 10).await;
+    let mut all = Vec::new();
+    while let Some(more @ 1..) = 300_000_usize.checked_sub(server.fake.budget().used()) {
+        all.push(server.fake.budget().reserve(more.min(16_000)).unwrap());
+    }
     assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 503);
-    drop(slow);
-    held(&server, "one body is gone", |used| used < 100_000).await;
+    // A stream that begins while there is no room hears of what comes later.
+    let mut conn = server.connect().await;
+    let named = [named[0], ("accept", "text/event-stream")];
+    conn.send(&bare("GET", "/mcp", &named)).await;
+    assert_eq!(conn.head().await.status, 200);
+    drop(all);
     assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 200);
+    server.fake.hub().publish(&linchpin_proto::Change::Tools);
+    assert!(conn.event().await.unwrap().contains("list_changed"));
 }
 
 // --- by the paused clock, without sockets --------------------------------------------------------------------------
@@ -410,14 +418,43 @@ async fn the_oldest_session_that_was_never_used_gives_way_to_a_new_one() {
     assert_eq!(used.len(), 40);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_idle_for_a_minute_gives_way_when_all_were_used() {
+    let fake = Fake::with(|l| l.sessions_max = 3);
+    let service = service(&fake, |_| {});
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let status = async |id: &str| ask(&service, Method::POST, Some(id), None, ping).await.status().as_u16();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let id = open(&service, None).await.unwrap();
+        assert_eq!(status(&id).await, 200);
+        ids.push(id);
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
+    }
+    let stream = ask(&service, Method::GET, Some(&ids[0]), None, "").await;
+    assert_eq!(stream.status(), 200);
+    tokio::time::sleep(Duration::from_millis(50_000)).await;
+    assert_eq!(open(&service, None).await.unwrap_err(), 503);
+    tokio::time::sleep(Duration::from_millis(9_500)).await;
+    ids.push(open(&service, None).await.unwrap());
+    let mut now = Vec::new();
+    for id in &ids {
+        now.push(status(id).await);
+    }
+    assert_eq!(now, [200, 404, 200, 200], "the first has a reader, the third was used later");
+}
+
 #[tokio::test]
-async fn an_initialize_that_fails_opens_nothing() {
+async fn an_initialize_that_fails_opens_nothing_and_ends_nothing() {
     let fake = Fake::with(|l| l.sessions_max = 1);
     let service = service(&fake, |_| {});
     let r =
         ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
     assert_eq!((r.status(), r.headers().get("mcp-session-id")), (StatusCode::BAD_REQUEST, None));
-    open(&service, None).await.unwrap();
+    let id = open(&service, None).await.unwrap();
+    ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(ask(&service, Method::POST, Some(&id), None, ping).await.status(), 200);
 }
 
 #[tokio::test]

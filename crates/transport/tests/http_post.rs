@@ -224,6 +224,17 @@ async fn pages_of_an_allowed_origin_may_call_and_read_the_answers() {
     conn.send(&bare("GET", "/mcp", &[page, ("mcp-session-id", &id), ("accept", "text/event-stream")])).await;
     let r = conn.head().await;
     assert_eq!((r.status, r.header("access-control-allow-origin")), (200, Some(page.1)));
+    // By default nobody is named: pages of this machine are let in, but their browser is not told that it may.
+    let default = Server::start(Fake::new()).await;
+    let local = ("origin", "http://localhost:6274");
+    for (request, status) in [
+        (bare("OPTIONS", "/mcp", &[local, ("access-control-request-method", "POST")]), 405),
+        (alone_with("1", "echo", "", &[local]), 200),
+    ] {
+        let r = default.ask(&request).await;
+        assert_eq!(r.status, status);
+        assert!(!r.headers.iter().any(|(name, _)| name.starts_with("access-control")), "{r:?}");
+    }
     // Others learn nothing, and programs, which send no Origin, need none of it.
     let foreign = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
     for (request, status) in [(bare("OPTIONS", "/mcp", &foreign), 403), (alone("1", "echo", ""), 200)] {

@@ -32,7 +32,7 @@ pub(crate) struct FilesystemArgs {
     #[arg(long, value_name = "inside|never")]
     follow_symlinks: Option<String>,
 
-    /// What to do with the roots a client names [default: ignore; use without DIR and --http].
+    /// What to do with the roots a client names [default: ignore, or use if neither DIR nor --http is given].
     #[arg(long, value_name = "ignore|narrow|use|replace")]
     roots: Option<String>,
 

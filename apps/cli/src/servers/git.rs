@@ -39,7 +39,7 @@ pub(crate) struct GitArgs {
     #[arg(long)]
     sign: bool,
 
-    /// What to do with the roots a client names [default: ignore; use without --repository, --allow-any and --http].
+    /// What to do with the roots a client names [default: ignore, or use if none of --repository, --allow-any and --http is given].
     #[arg(long, value_name = "ignore|narrow|use")]
     roots: Option<String>,
 

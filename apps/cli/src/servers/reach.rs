@@ -40,7 +40,7 @@ impl Reach<'_> {
         }
         Ok(Some(format!(
             "warning: the roots that clients name decide what {name} may reach: everybody who can connect over HTTP can \
-             reach whatever you can; leave out --roots and name {}",
+             reach whatever you can; to prevent that, do not set roots and name {}",
             self.how
         )))
     }

@@ -1,6 +1,6 @@
 //! Response bodies: either one chunk, or a stream of events with keep-alive comments in quiet times.
 
-use super::intake::SMALL_BYTES_MAX;
+use super::intake::{SMALL_BYTES_MAX, STREAM_BYTES};
 use super::pace::{PIECE_BYTES_MAX, Pace};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -60,17 +60,18 @@ impl HttpBody {
         }
     }
 
-    /// Puts a large answer under `budget` until it was taken. `false` when there is no room for it.
+    /// Puts an answer under `budget` until it was taken, on HTTP/1.1 only a large one. `false` when there is no room for it.
     ///
     /// What is shared with other responses costs this one nothing, and a stream counts its messages itself.
     pub(crate) fn reserve(&mut self, budget: &Arc<Budget>) -> bool {
-        match &mut self.kind {
-            Kind::Full(Some(bytes)) if bytes.len() > SMALL_BYTES_MAX => match budget.own(std::mem::take(bytes)) {
-                Some(owned) => *bytes = owned,
-                None => return false,
-            },
-            _ => {}
-        }
+        let Kind::Full(Some(bytes)) = &mut self.kind else { return true };
+        let beside = match Pace::current() {
+            Some(_) => STREAM_BYTES,
+            None if bytes.len() > SMALL_BYTES_MAX => 0,
+            None => return true,
+        };
+        let Some(reservation) = budget.reserve(bytes.len() + beside) else { return false };
+        *bytes = reservation.own(std::mem::take(bytes));
         true
     }
 

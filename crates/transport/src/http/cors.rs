@@ -1,32 +1,29 @@
 //! What browsers need before a page of another origin may call and read the answers: the CORS protocol of the Fetch
-//! standard. Which origins may is decided by [`Guard`](super::guard::Guard) before; programs send no `Origin` and get none
-//! of these headers.
+//! standard. Only origins that were named in the options get these headers: a page that was not, another server's on this
+//! machine for example, cannot call though its requests are not refused.
 
 use super::answer;
 use super::body::HttpBody;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode, request};
 
 /// Seconds a browser may remember the answer to a preflight.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
 /// The answer to a preflight, the question a browser asks before a page's own request. `None` for other requests.
-pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response<HttpBody>> {
-    if method != Method::OPTIONS
-        || !headers.contains_key(ORIGIN)
-        || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
-    {
+pub(crate) fn preflight(request: &request::Parts) -> Option<Response<HttpBody>> {
+    if request.method != Method::OPTIONS || !request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
     }
     let mut response = answer::empty(StatusCode::NO_CONTENT);
     let out = response.headers_mut();
     out.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
     // Tools choose the names of `Mcp-Param-…` headers, so there is no list to compare with.
-    if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+    if let Some(wanted) = request.headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         out.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }
     out.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);

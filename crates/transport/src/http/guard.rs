@@ -57,8 +57,13 @@ impl Guard {
         }
     }
 
+    /// Whether a page of this origin, which may talk to this server, was named: then its browser is told so.
+    pub(crate) fn is_named(&self, origin: &[u8]) -> bool {
+        self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin))
+    }
+
     fn origin_allowed(&self, origin: &[u8], host: Option<&[u8]>) -> bool {
-        if self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin)) {
+        if self.is_named(origin) {
             return true;
         }
         let rest =

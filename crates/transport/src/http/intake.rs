@@ -1,5 +1,6 @@
 //! What comes in: the checks on a request's head, and its body under limits of size and time.
 
+use super::pace::Pace;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
@@ -91,6 +92,9 @@ pub(crate) struct Intake {
     joined: Vec<u8>,
     /// For a body that is not small. It stays with the body for as long as anybody looks at it.
     reserved: Option<Reservation>,
+    /// Of a request over HTTP/2 that is not complete at once: the bytes of its head, which count with its body. A connection
+    /// has many of them.
+    http_2_head: Option<usize>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -100,6 +104,7 @@ impl Intake {
     pub(crate) fn poll<B>(
         &mut self,
         mut body: Pin<&mut B>,
+        head: &HeaderMap,
         service: &dyn Service,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, Refusal>>
@@ -132,6 +137,9 @@ impl Intake {
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(self.take())),
                 Poll::Pending => {
+                    if self.http_2_head.is_none() && !self.count_head(head, service.budget()) {
+                        return Poll::Ready(Err(NO_ROOM));
+                    }
                     // Usually the body arrived with the head, and no timer is ever set.
                     let deadline = self
                         .deadline
@@ -142,10 +150,19 @@ impl Intake {
         }
     }
 
-    /// Reserves room for `bytes` in all.
+    /// Counts the head and what there is of the body, if that is to be done.
+    fn count_head(&mut self, head: &HeaderMap, budget: &Arc<Budget>) -> bool {
+        let bytes = head.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>() + STREAM_BYTES;
+        self.http_2_head = Some(if Pace::current().is_some() { bytes } else { 0 });
+        self.reserve(self.first.as_ref().map_or(0, Bytes::len) + self.joined.len(), budget)
+    }
+
+    /// Reserves room for a body of `bytes`.
     fn reserve(&mut self, bytes: usize, budget: &Arc<Budget>) -> bool {
+        let head = self.http_2_head.unwrap_or(0);
+        let bytes = bytes + head;
         match &mut self.reserved {
-            _ if bytes <= SMALL_BYTES_MAX => true,
+            _ if bytes <= SMALL_BYTES_MAX && head == 0 => true,
             Some(reserved) => reserved.grow(bytes - reserved.bytes()),
             none => {
                 *none = budget.reserve(bytes);
@@ -180,8 +197,10 @@ impl Intake {
     }
 }
 
-/// Bodies and answers up to this size are not counted: how many there are is bounded by the number of connections and calls.
+/// Bodies and answers up to this size are not counted on HTTP/1.1, where a connection has one of them at a time.
 pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
+/// What a stream of HTTP/2 takes besides its head and body.
+pub(crate) const STREAM_BYTES: usize = 1 << 10;
 
 const TOO_LARGE: Refusal = (
     StatusCode::PAYLOAD_TOO_LARGE,

@@ -183,20 +183,18 @@ pub(crate) struct Opening {
 }
 
 fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
-    let Some(mut place) = shared.sessions.place() else {
-        let id = request_id(&message);
-        let why = "this server has too many sessions; end one with DELETE or try again later";
-        return Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, id, why));
-    };
     let mut engine = Engine::new(shared.limits.clone());
     let request = match engine.receive(message) {
         Event::Call(request) => request,
         Event::Reply(reply) => return Next::Answer(refused(reply)),
         _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "a request was expected")),
     };
-    if !engine.session().is_none_or(|session| place.declare(shared.service.budget(), session.declared_bytes())) {
-        return Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), EXHAUSTED));
-    }
+    let refuse = |why| Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), why));
+    let declared = engine.session().map_or(0, |session| session.declared_bytes());
+    let Some(declared) = shared.service.budget().reserve(declared) else { return refuse(EXHAUSTED) };
+    let Some(place) = shared.sessions.place(declared) else {
+        return refuse("this server has too many sessions; end one with DELETE or try again later");
+    };
     // From now on no change is lost, even one that happens before the client hears its session's id.
     if let (Some(session), Some(feed)) = (engine.session(), shared.service.open_feed()) {
         session.set_feed(feed);

@@ -138,8 +138,10 @@ impl HttpService {
         let streams = intake::prefers_stream(&parts.headers);
         let (state, origin) = match self.shared.guard.check(&parts) {
             Ok(()) => {
-                let origin = parts.headers.get(ORIGIN).cloned().map(Box::new);
-                (self.shared.begin(parts), origin)
+                let origin = parts.headers.get(ORIGIN).filter(|o| self.shared.guard.is_named(o.as_bytes()));
+                let origin = origin.cloned().map(Box::new);
+                let preflight = origin.is_some().then(|| cors::preflight(&parts)).flatten();
+                (preflight.map_or_else(|| self.shared.begin(parts), State::Answer), origin)
             }
             Err((status, why)) => {
                 tracing::debug!(why, "refused a request");
@@ -184,8 +186,8 @@ impl<B: Body<Data = Bytes>> Future for HttpFuture<B> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        if let State::Intake(_, intake, _) = this.state {
-            let body = std::task::ready!(intake.poll(this.body, &*this.shared.service, cx));
+        if let State::Intake(head, intake, _) = this.state {
+            let body = std::task::ready!(intake.poll(this.body, &head.headers, &*this.shared.service, cx));
             let State::Intake(head, _, purpose) = std::mem::replace(this.state, State::Over) else {
                 return Poll::Pending;
             };
@@ -226,9 +228,6 @@ impl Shared {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
         let head = Head { headers, extensions };
-        if let Some(response) = cors::preflight(&method, &head.headers) {
-            return State::Answer(response);
-        }
         match (route, method) {
             (Route::Mcp, Method::POST) => {
                 let checked =

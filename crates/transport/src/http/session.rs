@@ -103,9 +103,10 @@ impl HttpSession {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// When the session was opened, if its client never came back.
-    pub(crate) fn unused_since(&self) -> Option<u64> {
-        (!self.used.load(Ordering::Relaxed)).then(|| self.seen.load(Ordering::Relaxed))
+    /// Whether the session was used and since when it is idle, if it was never used or is idle for `ms_min`.
+    pub(crate) fn idle_since(&self, now: u64, ms_min: u64) -> Option<(bool, u64)> {
+        let (used, seen) = (self.used.load(Ordering::Relaxed), self.seen.load(Ordering::Relaxed));
+        (!used || self.is_idle(now, ms_min)).then_some((used, seen))
     }
 
     pub(crate) fn reader_came(&self) {
@@ -119,7 +120,11 @@ impl HttpSession {
 
     /// Whether nothing happened for too long: no request, no open stream and no running call.
     pub(crate) fn is_expired(&self, now: u64) -> bool {
-        let quiet = now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= self.limits().session_idle_ms_max;
+        self.is_idle(now, self.limits().session_idle_ms_max)
+    }
+
+    fn is_idle(&self, now: u64, ms_min: u64) -> bool {
+        let quiet = now.saturating_sub(self.seen.load(Ordering::Relaxed)) >= ms_min;
         quiet && self.readers.load(Ordering::Relaxed) == 0 && self.engine().running() == 0
     }
 

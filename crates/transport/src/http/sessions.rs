@@ -1,17 +1,20 @@
 //! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
 
 use super::session::{HttpSession, STANDALONE};
-use linchpin_proto::{Budget, Engine, Limits, Reservation, Service};
+use linchpin_proto::{Engine, Limits, Reservation, Service};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const SHARDS: usize = 16;
-/// After how long a session that was never used may give way without a look at all the others.
+/// After how long a session that was never used may give way without a look at all the others, and how long it is not
+/// looked again when all are in use.
 const SETTLED_MS: u64 = 1_000;
+/// How long a session that was used must be idle to give way.
+const IDLE_MS_MIN: u64 = 60_000;
 
 /// See the module's documentation.
 pub(crate) struct Sessions {
@@ -21,6 +24,8 @@ pub(crate) struct Sessions {
     sweeping: AtomicBool,
     /// The shard that gives way next.
     turn: AtomicUsize,
+    /// Until when it is known that none can give way, on the clock of `epoch`.
+    all_in_use: AtomicU64,
     service: Arc<dyn Service>,
     epoch: Instant,
 }
@@ -36,15 +41,7 @@ struct Entry {
 pub(crate) struct Place {
     count: Arc<AtomicUsize>,
     /// For what the client declared.
-    declared: Option<Reservation>,
-}
-
-impl Place {
-    /// Takes the bytes that the client declared out of `budget`. `false` when there is no room for them.
-    pub(crate) fn declare(&mut self, budget: &Arc<Budget>, bytes: usize) -> bool {
-        self.declared = budget.reserve(bytes);
-        self.declared.is_some()
-    }
+    _declared: Reservation,
 }
 
 impl Drop for Place {
@@ -80,6 +77,7 @@ impl Sessions {
             count: Arc::default(),
             sweeping: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
+            all_in_use: AtomicU64::new(0),
             service,
             epoch: Instant::now(),
         }
@@ -93,33 +91,42 @@ impl Sessions {
         self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new session. When there are too many, one whose client never came back gives way; `None` when there
-    /// is none of those.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let place = Place { count: self.count.clone(), declared: None };
+    /// A place for a new session that declared this much. When there are too many, another one gives way: the oldest whose
+    /// client never came back, or else the one that was idle for longest, for a minute at least. `None` when there is none
+    /// of those.
+    pub(crate) fn place(&self, declared: Reservation) -> Option<Place> {
+        let place = Place { count: self.count.clone(), _declared: declared };
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        (before < self.limits().sessions_max || self.end_unused()).then_some(place)
+        (before < self.limits().sessions_max || self.end_one()).then_some(place)
     }
 
-    /// Ends the oldest session that was never used. Of a shard's, if that one is not new: shards take turns, which keeps
-    /// the search short and comes close to the oldest of all.
-    fn end_unused(&self) -> bool {
+    /// Ends the session that is missed least. Of a shard's, if that one was never used and is not new: shards take turns,
+    /// which keeps the search short and comes close to the oldest of all.
+    fn end_one(&self) -> bool {
+        let now = self.epoch.elapsed().as_millis() as u64;
+        if now < self.all_in_use.load(Ordering::Relaxed) {
+            return false;
+        }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let settled = (self.epoch.elapsed().as_millis() as u64).saturating_sub(SETTLED_MS);
-        let mut oldest: Option<(u64, u128)> = None;
+        let mut least: Option<((bool, u64), u128)> = None;
         for n in 0..SHARDS {
             let shard = self.shard((turn + n) as u128);
-            let unused = shard.iter().filter_map(|(key, e)| Some((e.session.unused_since()?, *key)));
-            oldest = oldest.into_iter().chain(unused).min();
-            if oldest.is_some_and(|(opened, _)| opened < settled) {
+            let idle = shard.iter().filter_map(|(key, e)| Some((e.session.idle_since(now, IDLE_MS_MIN)?, *key)));
+            least = least.into_iter().chain(idle).min();
+            if least.is_some_and(|((used, opened), _)| !used && opened + SETTLED_MS < now) {
                 break;
             }
         }
-        if let Some((_, key)) = oldest {
-            tracing::debug!("a session that was never used gave way to a new one");
-            self.end(key);
+        match least {
+            Some((_, key)) => {
+                tracing::debug!("a session gave way to a new one");
+                self.end(key)
+            }
+            None => {
+                self.all_in_use.store(now + SETTLED_MS, Ordering::Relaxed);
+                false
+            }
         }
-        oldest.is_some()
     }
 
     /// Opens a session. `None` when there is no randomness, or the engine has no session.
@@ -145,17 +152,18 @@ impl Sessions {
         Some(session)
     }
 
-    /// Ends a session.
-    pub(crate) fn end(&self, key: u128) {
+    /// Ends a session; whether it was there.
+    pub(crate) fn end(&self, key: u128) -> bool {
         let entry = {
             let mut shard = self.shard(key);
             let entry = shard.remove(&key);
             shrink(&mut shard);
             entry
         };
-        if let Some(entry) = entry {
+        if let Some(entry) = &entry {
             entry.session.close();
         }
+        entry.is_some()
     }
 
     /// Ends the streams that would never end by themselves.

@@ -9,7 +9,7 @@
 //! ```
 
 use super::body::Source;
-use super::session::HttpSession;
+use super::session::{HttpSession, STANDALONE};
 use super::work::{Out, Work};
 use bytes::Bytes;
 use linchpin_proto::budget::EXHAUSTED;
@@ -103,7 +103,9 @@ impl EventStream {
 
     /// Adds the event that lets a client come back, and how long to wait before it does.
     pub(crate) fn prime(&self, session: &HttpSession, retry_ms: u64) {
-        self.append(session, false, |out, id| sse::priming(out, id, Some(retry_ms)));
+        // The stream of a plain GET lives as long as its session, so it does without where there is no room.
+        let notice = self.number == STANDALONE;
+        self.append(session, notice, |out, id| sse::priming(out, id, Some(retry_ms)));
     }
 
     /// Adds a message. A notice may be dropped when too many wait.

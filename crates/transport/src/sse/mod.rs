@@ -37,7 +37,9 @@ impl Peers {
 impl Endpoints {
     /// Opens a stream. `path` is that of the request.
     pub(crate) fn open(&self, shared: &Shared, path: &str, principal: Option<&Arc<str>>) -> Response<HttpBody> {
-        let Some(place) = shared.sessions.place() else {
+        // What it will declare comes later.
+        let place = shared.service.budget().reserve(0).and_then(|nothing| shared.sessions.place(nothing));
+        let Some(place) = place else {
             let why = "this server has too many sessions; close one or try again later";
             return refuse(StatusCode::SERVICE_UNAVAILABLE, None, why);
         };
