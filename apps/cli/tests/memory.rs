@@ -29,7 +29,7 @@ impl Attacked {
         std::fs::create_dir(home.path().join("files")).unwrap();
         std::fs::write(home.path().join("files/six.txt"), "x".repeat(6 * MIB)).unwrap();
         let mut command = command(program(), home.path());
-        command.args(["serve", "filesystem:files", "everything", "--http", "127.0.0.1:0", "--sse"]);
+        command.args(["serve", "filesystem:files", "everything", "--http", "127.0.0.1:0"]);
         Attacked { served: Served::start(&mut command), _home: home }
     }
 
@@ -106,7 +106,7 @@ fn read_six(id: u32) -> String {
 fn declarations(at: &Attacked) {
     let (info, capabilities) =
         (format!(r#","title":"{}""#, "x".repeat(12 * MIB)), format!(r#"{{"x":"{}"}}"#, "x".repeat(12 * MIB)));
-    for _ in 0..10 {
+    for _ in 0..8 {
         at.post("/mcp", "", &initialize("{}", &info));
         at.post("/mcp", "", &initialize(&capabilities, ""));
     }
@@ -116,7 +116,7 @@ fn declarations(at: &Attacked) {
 fn subscriptions(at: &Attacked) {
     let session = at.session();
     let mut streams = Vec::new();
-    for n in 0..10 {
+    for n in 0..6 {
         let uri = format!("demo://{n}{}", "x".repeat(12 * MIB));
         let subscribe =
             format!(r#"{{"jsonrpc":"2.0","id":{n},"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#);
@@ -161,23 +161,6 @@ fn arguments(at: &Attacked) {
     });
 }
 
-/// Answers on a stream of the old transport that nobody reads.
-fn unread_stream(at: &Attacked) {
-    let mut stream = at.connect();
-    stream.write_all(b"GET /sse HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n").unwrap();
-    let mut first = String::new();
-    while !first.contains("sessionId=") {
-        first += &read_some(&mut stream);
-    }
-    let address = first[first.find("/message").unwrap()..].lines().next().unwrap().to_owned();
-    at.post(&address, "", &initialize("{}", ""));
-    for n in 0..60 {
-        at.post(&address, "", &read_six(n));
-        // Nothing else tells when an answer is there.
-        at.rests();
-    }
-}
-
 /// Answers over HTTP/2 to a reader that grants one byte of each.
 fn windows(at: &Attacked) {
     let session = at.session();
@@ -186,21 +169,55 @@ fn windows(at: &Attacked) {
     tcp.write_all(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 1])).unwrap();
     for n in 0..40_u32 {
         let id = 2 * n + 1;
-        let mut head = vec![0x83, 0x86]; // POST, http
-        for (name, value) in [(":path", "/mcp"), (":authority", "localhost")]
-            .into_iter()
-            .chain(HEAD.lines().skip(1).chain(session.lines()).filter_map(|line| line.split_once(": ")))
-        {
-            head.extend([0, u8::try_from(name.len()).unwrap()]);
-            head.extend(name.as_bytes());
-            head.push(u8::try_from(value.len()).unwrap());
-            head.extend(value.as_bytes());
-        }
-        tcp.write_all(&frame(1, 4, id, &head)).unwrap();
+        tcp.write_all(&frame(1, 4, id, &head(&session))).unwrap();
         tcp.write_all(&frame(0, 1, id, read_six(id).as_bytes())).unwrap();
         // The head of the answer is not bound to a window: it says that the answer is there.
         while next_frame(&mut tcp) != (1, id) {}
     }
+}
+
+/// Requests over HTTP/2, two hundred on each connection, that have a long head and never end.
+fn streams(at: &Attacked) {
+    let head = head(&format!("x-pad: {}", "x".repeat(11_000)));
+    let body = "x".repeat(4_000);
+    let mut open = Vec::new();
+    for _ in 0..160 {
+        let mut tcp = at.connect();
+        let mut all = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        all.extend(frame(4, 0, 0, &[]));
+        for n in 0..200_u32 {
+            all.extend(frame(1, 4, 2 * n + 1, &head));
+            all.extend(frame(0, 0, 2 * n + 1, body.as_bytes()));
+        }
+        let _ = tcp.write_all(&all);
+        open.push(tcp);
+    }
+    at.rests();
+}
+
+/// The head of a POST in HPACK, with the usual headers and more.
+fn head(more: &str) -> Vec<u8> {
+    let mut out = vec![0x83, 0x86]; // POST, http
+    let headers = HEAD.lines().skip(1).chain(more.lines()).filter_map(|line| line.split_once(": "));
+    for (name, value) in [(":path", "/mcp"), (":authority", "localhost")].into_iter().chain(headers) {
+        out.push(0);
+        for text in [name, value] {
+            let mut rest = text.len();
+            if rest < 127 {
+                out.push(u8::try_from(rest).unwrap());
+            } else {
+                out.push(127);
+                rest -= 127;
+                while rest > 127 {
+                    out.push(u8::try_from(rest % 128).unwrap() | 128);
+                    rest /= 128;
+                }
+                out.push(u8::try_from(rest).unwrap());
+            }
+            out.extend(text.as_bytes());
+        }
+    }
+    out
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -228,8 +245,8 @@ fn attacks_on_memory_stay_within_the_budget() {
         ("subscriptions", subscriptions, 0),
         ("bodies", bodies, BUDGET),
         ("arguments", arguments, 8 * 14 * MIB),
-        ("an unread stream", unread_stream, BUDGET),
         ("windows that are shut", windows, BUDGET),
+        ("streams that never end", streams, BUDGET),
     ];
     let mut over = Vec::new();
     for (what, attack, may_hold) in table {
