@@ -8,21 +8,30 @@ use std::time::Duration;
 
 /// How often the process looks at itself.
 const EVERY: Duration = Duration::from_secs(5);
+/// At most this many times `EVERY` passes between two trims of a process that stays large.
+const PAUSE_MAX: u32 = 12;
 /// KiB of its own, without the program's file, that it may keep.
 const KEPT_KIB: u64 = 24 << 10;
 
 /// Looks at the process again and again, and never ends.
 pub(crate) async fn when_large() {
     let size = || own_kib(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()).unwrap_or(0);
-    // What is left after a trim is in use: only growth beyond it is worth the next one.
-    let mut in_use = KEPT_KIB;
+    // What a trim leaves may be in use now and freed soon after, which the size does not show: it is tried again, but
+    // less and less often while that gives nothing back.
+    let (mut left, mut pause, mut waited) = (0, 1, 0);
     loop {
         tokio::time::sleep(EVERY).await;
-        if size() > in_use + in_use / 4 {
-            let _ = tokio::task::spawn_blocking(trim).await;
-            in_use = size();
+        let before = size();
+        waited += 1;
+        let grown = before > left + left / 4;
+        if before <= KEPT_KIB || !(grown || waited >= pause) {
+            continue;
         }
-        in_use = in_use.min(size()).max(KEPT_KIB);
+        let _ = tokio::task::spawn_blocking(trim).await;
+        left = size();
+        let fruitless = left + left / 8 > before;
+        pause = if fruitless { (pause * 2).min(PAUSE_MAX) } else { 1 };
+        waited = 0;
     }
 }
 
