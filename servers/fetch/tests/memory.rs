@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "what was measured is shown, and the measuring process says it this way")]
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use common::*;

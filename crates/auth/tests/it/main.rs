@@ -1,0 +1,10 @@
+//! The integration tests of `linchpin-auth`: one program, a module for each subject.
+
+mod flow;
+mod keyring;
+mod life;
+mod login;
+mod secrets;
+mod store;
+mod support;
+mod wire;

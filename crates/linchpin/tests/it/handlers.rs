@@ -1,0 +1,737 @@
+//! What handlers may take, say and answer, as a client sees it: arguments, content, progress, logs, suggestions, layers.
+
+use crate::common;
+
+use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text, until};
+use linchpin::prelude::*;
+use linchpin::types::prompt::GetPromptResult;
+use linchpin::{Call, Completion, Next, Reply, Structured};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[derive(Deserialize, JsonSchema)]
+struct Trip {
+    city: String,
+    #[schemars(range(min = 1, max = 14))]
+    days: Option<u8>,
+    how: Option<How>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum How {
+    Train,
+    Bike,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Report {
+    city: String,
+    degrees: i64,
+}
+
+fn refused(s: &Value, name: &str) -> String {
+    let text = failed(s);
+    assert!(text.starts_with(&format!("invalid arguments for `{name}`")), "{text}");
+    text.to_owned()
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_explained_with_path_expectation_and_near_miss() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "mail": { "type": "string", "pattern": "^[^@]+@[^@]+$" }, "tags": { "type": "array", "items": { "type": "string" }, "maxItems": 2 } },
+        "required": ["mail"], "additionalProperties": false
+    });
+    let server = Server::new("args", "1")
+        .tool("trip", |q: Trip| async move { format!("{} {} {}", q.city, q.days.unwrap_or(0), q.how.is_some()) })
+        .tool(Tool::new("raw", "").input_schema(schema.clone()), |q: Value| async move { q.to_string() });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(text(&peer.call("trip", json!({ "city": "Oslo", "days": 3, "how": "bike" })).await), "Oslo 3 true");
+    let rows = [
+        ("trip", json!({}), &["city"][..]),
+        ("trip", json!({ "city": 7 }), &["city", "string"]),
+        ("trip", json!({ "citty": "Oslo" }), &["citty", "did you mean", "city"]),
+        ("trip", json!({ "city": "Oslo", "days": 99 }), &["days", "14"]),
+        ("trip", json!({ "city": "Oslo", "days": "many" }), &["days"]),
+        ("trip", json!({ "city": "Oslo", "how": "trian" }), &["how", "train"]),
+        ("raw", json!({ "mail": "nobody" }), &["mail"]),
+        ("raw", json!({ "mail": "a@b", "tags": ["x", 7] }), &["tags", "string"]),
+        ("raw", json!({ "mail": "a@b", "tags": ["x", "y", "z"] }), &["tags"]),
+        ("raw", json!({ "mail": "a@b", "more": 1 }), &["more"]),
+    ];
+    for (tool, arguments, words) in rows {
+        let said = refused(&peer.call(tool, arguments.clone()).await, tool);
+        for word in words {
+            assert!(said.contains(word), "{arguments}: no `{word}` in {said}");
+        }
+    }
+    assert_eq!(text(&peer.call("raw", json!({ "mail": "a@b", "tags": [] })).await), r#"{"mail":"a@b","tags":[]}"#);
+    let listed = peer.ask("tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"][1]["inputSchema"], schema, "a schema of one's own reaches clients unchanged");
+}
+
+#[tokio::test]
+async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Leg {
+        to: String,
+        at: Option<i64>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Tour {
+        name: Option<String>,
+        #[serde(default)]
+        how: Option<How>,
+        first: Option<Leg>,
+        #[serde(default)]
+        legs: Vec<Leg>,
+        #[serde(default = "one")]
+        seats: u8,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Bounded {
+        #[serde(flatten)]
+        tour: Tour,
+        #[schemars(length(min = 2))]
+        code: Option<String>,
+    }
+    fn one() -> u8 {
+        1
+    }
+    fn said(tour: &Tour) -> String {
+        let leg = |leg: &Leg| format!("{}@{:?}", leg.to, leg.at);
+        let legs: Vec<_> = tour.first.iter().chain(&tour.legs).map(leg).collect();
+        format!("{:?} {} {legs:?} {}", tour.name, tour.how.is_some(), tour.seats)
+    }
+    // The second tool is checked against its schema before it runs, the first one only where it does not decode.
+    let server = Server::new("args", "1")
+        .tool("tour", |tour: Tour| async move { said(&tour) })
+        .tool("bounded", |it: Bounded| async move { format!("{} {:?}", said(&it.tour), it.code) });
+    let mut peer = Peer::plain(server, MODERN).await;
+    let listed = peer.ask("tools/list", json!({})).await;
+    for tool in [0, 1] {
+        let schema = &listed["result"]["tools"][tool]["inputSchema"];
+        assert!(!schema.to_string().contains("null") && schema.get("required").is_none(), "{schema}");
+        assert_eq!(schema["properties"]["name"], json!({ "type": "string" }));
+        assert_eq!(schema["properties"]["first"], json!({ "$ref": "#/$defs/Leg" }));
+    }
+    let nulls = json!({ "name": null, "how": null, "first": null, "legs": [{ "to": "Oslo", "at": null }] });
+    let nested = json!({ "first": { "to": "Rome", "at": null }, "name": "x", "how": "bike", "seats": 2 });
+    for (arguments, want) in [
+        (json!({}), "None false [] 1"),
+        (nulls, r#"None false ["Oslo@None"] 1"#),
+        // Some clients send every number as a float, and for JSON Schema these are integers.
+        (json!({ "seats": 2.0, "legs": [{ "to": "Rome", "at": 1e1 }] }), r#"None false ["Rome@Some(10)"] 2"#),
+        (nested, r#"Some("x") true ["Rome@None"] 2"#),
+    ] {
+        assert_eq!(text(&peer.call("tour", arguments.clone()).await), want, "{arguments}");
+        let mut more = arguments.clone();
+        more["code"] = Value::Null;
+        for arguments in [arguments, more] {
+            assert_eq!(text(&peer.call("bounded", arguments.clone()).await), format!("{want} None"), "{arguments}");
+        }
+    }
+    for tool in ["tour", "bounded"] {
+        for (arguments, problem) in [
+            (json!({ "name": 7 }), "/name: expected a string, got the number 7"),
+            (json!({ "name": [null] }), "/name: expected a string, got an array of 1"),
+            (
+                json!({ "how": "trains" }),
+                "/how: expected one of \"train\", \"bike\", got the string \"trains\"; did you mean \"train\"?",
+            ),
+            (json!({ "first": { "to": null } }), "/first/to: expected a string, got null"),
+            (
+                json!({ "first": { "to": "x", "at": "noon" } }),
+                "/first/at: expected an integer, got the string \"noon\"",
+            ),
+            (json!({ "legs": [{ "to": "x" }, null] }), "/legs/1: expected an object, got null"),
+            (json!({ "first": { "to": "x", "at": 1.5 } }), "/first/at: expected an integer, got the number 1.5"),
+            (
+                json!({ "first": { "to": "x", "at": 1e300 } }),
+                "/first/at: expected a whole number from -9007199254740992 to 9007199254740992, got 1e+300",
+            ),
+            (json!({ "seats": 256.0 }), "/seats: expected at most 255, got 256"),
+            // What has a default of its own is no `Option`: null is no number.
+            (json!({ "seats": null }), "/seats: expected an integer, got null"),
+        ] {
+            let said = refused(&peer.call(tool, arguments.clone()).await, tool);
+            assert_eq!(said, format!("invalid arguments for `{tool}`: {problem}"), "{arguments}");
+        }
+    }
+    let said = refused(&peer.call("bounded", json!({ "code": "x" })).await, "bounded");
+    assert!(said.ends_with("/code: expected at least 2 characters, got 1"), "{said}");
+}
+
+#[tokio::test]
+async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refused() {
+    let with = |schema: Value| {
+        Server::new("x", "1").tool(Tool::new("t", "").input_schema(schema), |q: Value| async move { q.to_string() })
+    };
+    // What a tuple is called differs between the dialects; without a name the newer one holds.
+    let tuple = |dialect: Option<&str>, word: &str| {
+        let mut schema =
+            json!({ "type": "object", "properties": { "a": { "type": "array", word: [{ "type": "string" }] } } });
+        if let Some(dialect) = dialect {
+            schema["$schema"] = dialect.into();
+        }
+        schema
+    };
+    let (newer, older) = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#");
+    for (schema, checked) in [
+        (tuple(None, "prefixItems"), true),
+        (tuple(Some(newer), "prefixItems"), true),
+        (tuple(Some(older), "items"), true),
+        (tuple(Some(older), "prefixItems"), false),
+    ] {
+        let mut peer = Peer::plain(with(schema.clone()), MODERN).await;
+        let answer = peer.call("t", json!({ "a": [7] })).await;
+        assert_eq!(answer["result"]["isError"] == true, checked, "{schema}: {answer}");
+    }
+    for broken in [
+        json!({ "type": "object", "$schema": "https://example.com/no-such-dialect" }),
+        json!({ "type": "object", "properties": 7 }),
+        json!({ "type": "object", "properties": { "a": { "type": "strange" } } }),
+        json!({ "type": "object", "properties": { "a": { "$ref": "https://example.com/schema.json" } } }),
+    ] {
+        let (ours, _theirs) = memory();
+        let why = with(broken.clone()).serve(ours).await.expect_err("it is refused").to_string();
+        assert!(why.contains("tool `t`") && why.contains("not a JSON Schema this server can check"), "{broken}: {why}");
+        let output = Server::new("x", "1")
+            .tool(Tool::new("t", "").output_schema(broken.clone()), |_: NoArgs| async { Answer::default() });
+        let (ours, _theirs) = memory();
+        let why = output.serve(ours).await.expect_err("it is refused").to_string();
+        assert!(why.contains("tool `t`") && why.contains("output schema"), "{broken}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_problems_told_is_bounded() {
+    let schema = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    let server = Server::new("args", "1")
+        .limits(|l| l.problems_max = 3)
+        .tool(Tool::new("raw", "").input_schema(schema), |q: Value| async move { q.to_string() });
+    let mut peer = Peer::plain(server, MODERN).await;
+    let many: serde_json::Map<_, _> = (0..50).map(|n| (format!("m{n}"), json!(n))).collect();
+    let said = refused(&peer.call("raw", many.into()).await, "raw");
+    assert_eq!(said.lines().filter(|l| l.starts_with("- ")).count(), 3, "{said}");
+}
+
+#[tokio::test]
+async fn long_arguments_are_not_explained_one_by_one() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Note {
+        _day: u8,
+        _hour: u8,
+        _text: String,
+    }
+    let mut peer = Peer::plain(Server::new("args", "1").tool("note", |_: Note| async { "noted" }), MODERN).await;
+    let wrong = |len: usize| json!({ "_day": "x", "_hour": "y", "_text": "z".repeat(len) });
+    let short = refused(&peer.call("note", wrong(10)).await, "note");
+    assert_eq!(short.lines().filter(|l| l.starts_with("- /")).count(), 2, "{short}");
+    let long = refused(&peer.call("note", wrong(300 << 10)).await, "note");
+    assert_eq!(long, "invalid arguments for `note`: invalid type: string \"x\", expected u8");
+    let whole = |len: usize| json!({ "_day": 1.0, "_hour": 2, "_text": "z".repeat(len) });
+    assert_eq!(text(&peer.call("note", whole(10)).await), "noted");
+    let long = refused(&peer.call("note", whole(300 << 10)).await, "note");
+    assert_eq!(long, "invalid arguments for `note`: invalid type: floating point `1.0`, expected u8");
+}
+
+#[tokio::test]
+async fn no_arguments_an_empty_object_and_null_are_the_same() {
+    let server = Server::new("args", "1").tool("now", |_: NoArgs| async { "12:00" });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    for params in [
+        json!({ "name": "now" }),
+        json!({ "name": "now", "arguments": {} }),
+        json!({ "name": "now", "arguments": null }),
+    ] {
+        assert_eq!(text(&peer.ask("tools/call", params).await), "12:00");
+    }
+    let listed = peer.ask("tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"][0]["inputSchema"], json!({ "type": "object", "properties": {} }));
+}
+
+#[tokio::test]
+async fn unknown_tools_and_prompts_are_errors_with_a_near_miss() {
+    let server =
+        Server::new("x", "1").tool("forecast", |_: NoArgs| async { "x" }).prompt("briefing", |_: NoArgs| async { "x" });
+    let mut peer = Peer::plain(server, MODERN).await;
+    for (method, name, near) in [("tools/call", "forcast", "forecast"), ("prompts/get", "brifing", "briefing")] {
+        let answer = peer.ask(method, json!({ "name": name })).await;
+        assert_eq!(code(&answer), -32602);
+        assert!(answer["error"]["message"].as_str().unwrap().contains(&format!("did you mean `{near}`")), "{answer}");
+    }
+    let far = peer.call(&"x".repeat(10_000), json!({})).await;
+    assert!(far["error"]["message"].as_str().unwrap().len() < 200, "a name that a peer chose is cut");
+}
+
+#[tokio::test]
+async fn failures_of_the_tool_are_results_and_protocol_errors_are_errors() {
+    #[derive(Debug)]
+    struct Outer(std::num::ParseIntError);
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("the table could not be read")
+        }
+    }
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    let server = Server::new("x", "1")
+        .tool("tool_error", |_: NoArgs| async { Err::<String, _>(Error::tool("no such day")) })
+        .tool("any_error", |_: NoArgs| async { Err::<String, _>("just words".to_owned()) })
+        .tool("chain", |_: NoArgs| async {
+            Err::<String, Error>("x".parse::<i32>().map_err(Outer).unwrap_err().into())
+        })
+        .tool("protocol", |_: NoArgs| async {
+            Err::<String, _>(Error::protocol_with(4711, "own code", json!({ "x": 1 })))
+        })
+        .resource("a:b", |_: NoArgs| async { Err::<String, _>(Error::tool("disk on fire")) })
+        .prompt("p", |_: NoArgs| async { Err::<String, _>("no prompt today".to_owned()) });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(failed(&peer.call("tool_error", json!({})).await), "no such day");
+    assert_eq!(failed(&peer.call("any_error", json!({})).await), "just words");
+    assert_eq!(failed(&peer.call("chain", json!({})).await), "the table could not be read", "causes stay in the log");
+    let answer = peer.call("protocol", json!({})).await;
+    assert_eq!((code(&answer), &answer["error"]["data"]), (4711, &json!({ "x": 1 })));
+    assert_eq!(code(&peer.ask("resources/read", json!({ "uri": "a:b" })).await), -32603);
+    assert_eq!(code(&peer.ask("prompts/get", json!({ "name": "p" })).await), -32603);
+}
+
+#[tokio::test]
+async fn every_kind_of_answer_is_written_as_its_schema_says() {
+    let server = Server::new("content", "1")
+        .tool("text", |_: NoArgs| async { "plain" })
+        .tool("nothing", |_: NoArgs| async {})
+        .tool("image", |_: NoArgs| async { Content::image("iVBORw0=", "image/png") })
+        .tool("json", |_: NoArgs| async { Json(Report { city: "Oslo \"x\"".into(), degrees: -3 }) })
+        .tool("structured", |_: NoArgs| async {
+            Structured { text: "cold".into(), value: Report { city: "Oslo".into(), degrees: -3 } }
+        })
+        .tool("bare", |_: NoArgs| async {
+            let value = serde_json::value::to_raw_value(&json!({ "degrees": 7 })).expect("JSON");
+            Answer { structured_content: Some(value), ..Answer::default() }
+        })
+        .resource("a:text", |_: NoArgs| async { "t" })
+        .resource("a:bytes", |_: NoArgs| async { vec![0_u8, 255, 16] })
+        .resource("a:markdown", |_: NoArgs| async { Markdown("# x".into()) })
+        .resource(Resource::new("a:typed").mime_type("text/css"), |_: NoArgs| async { "x" })
+        .resource("a:nothing", |_: NoArgs| async { Vec::<ResourceContents>::new() });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    let content = |answer: Value| answer["result"]["content"].clone();
+    assert_eq!(content(peer.call("text", json!({})).await), json!([{ "type": "text", "text": "plain" }]));
+    assert_eq!(content(peer.call("nothing", json!({})).await), json!([]));
+    assert_eq!(
+        content(peer.call("image", json!({})).await),
+        json!([{ "type": "image", "data": "iVBORw0=", "mimeType": "image/png" }])
+    );
+    let answer = peer.call("json", json!({})).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({ "city": "Oslo \"x\"", "degrees": -3 }));
+    assert_eq!(
+        serde_json::from_str::<Value>(text(&answer)).unwrap(),
+        answer["result"]["structuredContent"],
+        "the same as text"
+    );
+    let answer = peer.call("structured", json!({})).await;
+    assert_eq!((text(&answer), &answer["result"]["structuredContent"]["degrees"]), ("cold", &json!(-3)));
+    let answer = peer.call("bare", json!({})).await;
+    assert_eq!((text(&answer), &answer["result"]["structuredContent"]), (r#"{"degrees":7}"#, &json!({ "degrees": 7 })));
+    let listed = peer.ask("tools/list", json!({})).await["result"]["tools"].clone();
+    let output = &listed[3]["outputSchema"];
+    assert_eq!((&output["type"], &output["required"]), (&json!("object"), &json!(["city", "degrees"])));
+    assert!(listed.as_array().unwrap().iter().all(|t| t["inputSchema"]["type"] == "object"));
+    #[cfg(feature = "validate")]
+    assert!(!output.to_string().contains("int64"), "no format that only Rust knows: {output}");
+    let rows = [
+        ("a:text", json!({ "uri": "a:text", "text": "t" })),
+        ("a:bytes", json!({ "uri": "a:bytes", "blob": "AP8Q" })),
+        ("a:markdown", json!({ "uri": "a:markdown", "text": "# x", "mimeType": "text/markdown" })),
+        ("a:typed", json!({ "uri": "a:typed", "text": "x", "mimeType": "text/css" })),
+    ];
+    for (uri, expected) in rows {
+        assert_eq!(peer.ask("resources/read", json!({ "uri": uri })).await["result"]["contents"], json!([expected]));
+    }
+    assert_eq!(code(&peer.ask("resources/read", json!({ "uri": "a:nothing" })).await), -32002, "never empty contents");
+}
+
+#[tokio::test]
+async fn templates_take_uris_apart_and_refuse_what_does_not_fit() {
+    #[derive(Deserialize, JsonSchema)]
+    struct At {
+        city: String,
+        day: u8,
+    }
+    let server = Server::new("x", "1")
+        .resource("weather://{city}/{day}", |at: At| async move { format!("{} {}", at.city, at.day) })
+        .resource("weather://Oslo/7", |_: NoArgs| async { "the very one" });
+    let mut peer = Peer::plain(server, MODERN).await;
+    let mut read = async |uri: &str| peer.ask("resources/read", json!({ "uri": uri })).await;
+    assert_eq!(read("weather://S%C3%A3o%20Paulo/3").await["result"]["contents"][0]["text"], "São Paulo 3");
+    assert_eq!(read("weather://Oslo/7").await["result"]["contents"][0]["text"], "the very one");
+    for bad in ["weather://Oslo/seven", "weather://Oslo/300", "weather://Oslo", "weather://a/b/c", "weather:///../3"] {
+        assert_eq!(code(&read(bad).await), -32602, "{bad}");
+    }
+}
+
+#[derive(Default)]
+struct Works;
+impl Works {
+    async fn count(&self, cx: &Cx, _: NoArgs) -> &'static str {
+        for done in [1.0, 2.0, 2.0, 1.0, f64::NAN, f64::INFINITY, 3.5] {
+            cx.progress_with(done, Some(4.0), "one more");
+        }
+        let late = cx.clone();
+        tokio::spawn(async move {
+            late.cancelled().await;
+            late.progress(4.0, None);
+            late.log(LoggingLevel::Error, "too late");
+        });
+        "done"
+    }
+
+    async fn speak(&self, cx: &Cx, _: NoArgs) -> &'static str {
+        cx.log(LoggingLevel::Debug, "fine print");
+        cx.log_as(LoggingLevel::Warning, Some("db"), json!({ "rows": 3 }));
+        cx.log(LoggingLevel::Emergency, "fire");
+        "done"
+    }
+
+    async fn flood(&self, cx: &Cx, _: NoArgs) -> String {
+        for n in 0..1_000 {
+            cx.progress(f64::from(n), None);
+        }
+        tokio::task::yield_now().await;
+        "done".into()
+    }
+
+    async fn who(&self, cx: &Cx, _: NoArgs) -> String {
+        let client = cx.client().map(|c| c.name).unwrap_or_default();
+        format!("{client} {} {:?} {:?}", cx.revision().as_str(), cx.trace().traceparent, cx.principal())
+    }
+}
+
+fn works() -> Server {
+    fn offer(s: Server) -> Server {
+        struct All;
+        impl Offer for All {
+            fn offer(server: Server<All>) -> Server<All> {
+                server
+                    .tool("count", |_: &All, cx: &Cx, a: NoArgs| {
+                        let cx = cx.clone();
+                        async move { Works.count(&cx, a).await }
+                    })
+                    .tool("speak", |_: &All, cx: &Cx, a: NoArgs| {
+                        let cx = cx.clone();
+                        async move { Works.speak(&cx, a).await }
+                    })
+                    .tool("flood", |_: &All, cx: &Cx, a: NoArgs| {
+                        let cx = cx.clone();
+                        async move { Works.flood(&cx, a).await }
+                    })
+                    .tool("who", |_: &All, cx: &Cx, a: NoArgs| {
+                        let cx = cx.clone();
+                        async move { Works.who(&cx, a).await }
+                    })
+            }
+        }
+        s.with(All)
+    }
+    offer(Server::new("works", "1"))
+}
+
+#[tokio::test]
+async fn progress_grows_goes_to_its_token_and_stops_with_the_answer() {
+    for token in [json!("abc"), json!(7)] {
+        for revision in ALL {
+            let mut peer = Peer::plain(works(), revision).await;
+            peer.meta = json!({ "progressToken": token });
+            let id = peer.start("count", json!({})).await;
+            for done in [json!(1), json!(2), json!(3.5)] {
+                let params = peer.said("notifications/progress").await["params"].clone();
+                assert_eq!(
+                    (&params["progress"], &params["total"], &params["progressToken"]),
+                    (&done, &json!(4), &token)
+                );
+            }
+            assert_eq!(peer.message().await["id"], id, "nothing after the last but the answer");
+            peer.quiet().await;
+        }
+    }
+    let mut peer = Peer::plain(works(), MODERN).await;
+    peer.call("count", json!({})).await;
+    assert!(peer.aside.is_empty(), "nobody asked: {:?}", peer.aside);
+}
+
+#[tokio::test]
+async fn a_flood_of_progress_is_dropped_oldest_first() {
+    let mut peer = Peer::plain(works().limits(|l| l.queue_messages_max = 10), MODERN).await;
+    peer.meta = json!({ "progressToken": 1 });
+    peer.call("flood", json!({})).await;
+    let seen: Vec<_> = peer.aside.drain(..).map(|m| m["params"]["progress"].as_u64().unwrap()).collect();
+    assert_eq!(seen, (990..1_000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn sessions_set_their_level_and_hear_no_less_than_info_before() {
+    for revision in LEGACY {
+        let mut peer = Peer::plain(works(), revision).await;
+        for (level, expected) in [
+            ("", vec!["warning", "emergency"]),
+            ("debug", vec!["debug", "warning", "emergency"]),
+            ("alert", vec!["emergency"]),
+        ] {
+            if !level.is_empty() {
+                assert!(peer.ask("logging/setLevel", json!({ "level": level })).await["result"].is_object());
+            }
+            peer.call("speak", json!({})).await;
+            let said: Vec<_> = peer.aside.drain(..).collect();
+            let levels: Vec<_> = said.iter().map(|m| m["params"]["level"].as_str().unwrap()).collect();
+            assert_eq!(levels, expected, "{revision} {level}");
+        }
+        for bad in [json!({}), json!({ "level": "loud" }), json!({ "level": 7 })] {
+            assert_eq!(code(&peer.ask("logging/setLevel", bad).await), -32602);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_stands_alone_hears_logs_only_if_it_asked() {
+    let mut peer = Peer::plain(works(), MODERN).await;
+    peer.call("speak", json!({})).await;
+    assert!(peer.aside.is_empty(), "{:?}", peer.aside);
+    peer.meta = json!({ "io.modelcontextprotocol/logLevel": "warning" });
+    peer.call("speak", json!({})).await;
+    let said: Vec<_> = peer.aside.drain(..).collect();
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[0]["params"], json!({ "level": "warning", "logger": "db", "data": { "rows": 3 } }));
+    peer.meta = json!({});
+    peer.call("speak", json!({})).await;
+    assert!(peer.aside.is_empty(), "it is not remembered");
+}
+
+#[tokio::test]
+async fn logs_never_go_to_a_listen_stream() {
+    let service = service(works());
+    let mut listener = Peer::of(service.clone(), MODERN, json!({})).await;
+    listener.request("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })).await;
+    listener.said("notifications/subscriptions/acknowledged").await;
+    let mut peer = Peer::of(service, MODERN, json!({})).await;
+    peer.meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
+    peer.call("speak", json!({})).await;
+    assert_eq!(peer.aside.len(), 3);
+    listener.quiet().await;
+}
+
+#[tokio::test]
+async fn a_handler_knows_the_client_its_revision_and_trace() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let mut peer = Peer::plain(works(), "2025-11-25").await;
+    peer.meta = json!({ "traceparent": trace });
+    assert_eq!(text(&peer.call("who", json!({})).await), format!("t 2025-11-25 Some(\"{trace}\") None"));
+    let mut peer = Peer::plain(works(), MODERN).await;
+    peer.meta = json!({ "traceparent": trace, "io.modelcontextprotocol/clientInfo": { "name": "m", "version": "1" } });
+    assert_eq!(text(&peer.call("who", json!({})).await), format!("m 2026-07-28 Some(\"{trace}\") None"));
+}
+
+#[tokio::test]
+async fn suggestions_are_sorted_bounded_and_know_what_is_decided() {
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Place {
+        country: String,
+        city: Option<String>,
+    }
+    let cities = |c: Completion| async move {
+        match c.context.get("country").map(String::as_str) {
+            Some("no") => c.filter(["Bergen", "Oslo", "Molde"]),
+            _ => c.filter((0..250).map(|n| format!("City {n}"))),
+        }
+    };
+    let server = Server::new("x", "1")
+        .prompt(Prompt::new("trip", "").complete("city", cities), |q: Place| async move { q.country })
+        .resource(
+            Resource::new("map://{country}/{city}")
+                .complete("country", |c: Completion| async move { c.filter(["Norway", "Oman"]) }),
+            |q: Place| async move { q.country },
+        )
+        .prompt(
+            Prompt::new("sad", "").complete("country", |_: Completion| async { Err::<Vec<String>, _>("no atlas") }),
+            |q: Place| async move { q.country },
+        );
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    let prompt = |name: &str| json!({ "type": "ref/prompt", "name": name });
+    let complete = |reference: Value, argument: &str, value: &str, context: Value| json!({ "ref": reference, "argument": { "name": argument, "value": value }, "context": { "arguments": context } });
+    let values = |answer: Value| answer["result"]["completion"].clone();
+    let oslo = peer.ask("completion/complete", complete(prompt("trip"), "city", "o", json!({ "country": "no" }))).await;
+    assert_eq!(values(oslo), json!({ "values": ["Oslo", "Molde"], "total": 2, "hasMore": false }), "beginnings first");
+    let many = values(peer.ask("completion/complete", complete(prompt("trip"), "city", "", json!({}))).await);
+    assert_eq!(
+        (many["values"].as_array().unwrap().len(), &many["total"], &many["hasMore"]),
+        (100, &json!(250), &json!(true))
+    );
+    let map = json!({ "type": "ref/resource", "uri": "map://{country}/{city}" });
+    let country = values(peer.ask("completion/complete", complete(map.clone(), "country", "n", json!({}))).await);
+    assert_eq!(country["values"], json!(["Norway", "Oman"]));
+    let none = values(peer.ask("completion/complete", complete(prompt("trip"), "country", "n", json!({}))).await);
+    assert_eq!(none["values"], json!([]), "an argument without suggestions");
+    let rows = [
+        (complete(prompt("nope"), "city", "", json!({})), -32602),
+        (complete(prompt("trip"), "nope", "", json!({})), -32602),
+        (complete(json!({ "type": "ref/resource", "uri": "nope://{x}" }), "x", "", json!({})), -32602),
+        (json!({ "ref": prompt("trip") }), -32602),
+        (json!({ "ref": { "type": "ref/tool", "name": "x" }, "argument": { "name": "a", "value": "" } }), -32602),
+        (complete(prompt("sad"), "country", "", json!({})), -32603),
+    ];
+    for (params, expected) in rows {
+        assert_eq!(code(&peer.ask("completion/complete", params.clone()).await), expected, "{params}");
+    }
+}
+
+#[tokio::test]
+async fn prompts_check_their_arguments_and_answer_messages() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Brief {
+        /// Whom to brief.
+        name: String,
+        days: Option<u8>,
+    }
+    let server = Server::new("x", "1")
+        .prompt(("brief", "A briefing."), |q: Brief| async move { format!("{} {}", q.name, q.days.unwrap_or(1)) })
+        .prompt("whole", |_: NoArgs| async {
+            let contents = ResourceContents::text("a:b", "x").with_mime_type("text/plain");
+            let messages = vec![
+                Message::user(Content::image("AAAA", "image/png")),
+                Message::assistant(Content::resource(contents)),
+            ];
+            GetPromptResult { messages, ..GetPromptResult::default() }
+        });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    let listed = peer.ask("prompts/list", json!({})).await["result"]["prompts"][0]["arguments"].clone();
+    assert_eq!(listed[0], json!({ "name": "name", "description": "Whom to brief.", "required": true }));
+    assert_eq!(listed[1]["required"], false);
+    let good = peer.ask("prompts/get", json!({ "name": "brief", "arguments": { "name": "Ada", "days": "3" } })).await["result"].clone();
+    assert_eq!(good["messages"], json!([{ "role": "user", "content": { "type": "text", "text": "Ada 3" } }]));
+    assert_eq!(good["description"], "A briefing.");
+    for bad in
+        [json!({}), json!({ "days": "3" }), json!({ "name": "Ada", "days": "three" }), json!({ "name": 7 }), json!([1])]
+    {
+        let answer = peer.ask("prompts/get", json!({ "name": "brief", "arguments": bad })).await;
+        assert_eq!(code(&answer), -32602, "{bad}: {answer}");
+    }
+    let whole = peer.ask("prompts/get", json!({ "name": "whole" })).await["result"]["messages"].clone();
+    assert_eq!(whole[0]["content"], json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" }));
+    assert_eq!(whole[1]["content"]["resource"], json!({ "uri": "a:b", "mimeType": "text/plain", "text": "x" }));
+}
+
+#[tokio::test]
+async fn layers_run_outside_in_and_may_refuse_change_and_measure() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Say {
+        text: String,
+    }
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let note = |word: &'static str| {
+        let seen = seen.clone();
+        move |call: Call, next: Next| {
+            let seen = seen.clone();
+            async move {
+                seen.lock().unwrap().push(format!("{word} {} {}", call.method(), call.name()));
+                let reply: Reply = next.run(call).await;
+                seen.lock().unwrap().push(format!("{word} {:?}", reply.kind()));
+                reply
+            }
+        }
+    };
+    async fn loud(mut call: Call, next: Next) -> Reply {
+        let text = call.arguments().to_uppercase().replace("TEXT", "text");
+        call.set_arguments(text);
+        next.run(call).await
+    }
+    async fn locked(call: Call, _: Next) -> Reply {
+        if call.cx().client().is_some() { call.refuse("not for you") } else { call.refuse_protocol(4711, "locked") }
+    }
+    let server = Server::new("x", "1")
+        .layer(note("inner"))
+        .layer(note("outer"))
+        .tool(Tool::new("say", "").layer(loud), |q: Say| async move { q.text })
+        .tool(Tool::new("vault", "").layer(locked), |_: NoArgs| async { "gold" })
+        .resource("a:b", |_: NoArgs| async { "x" });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(text(&peer.call("say", json!({ "text": "hi" })).await), "HI");
+    let order = seen.lock().unwrap().drain(..).collect::<Vec<_>>();
+    assert_eq!(order, ["outer tools/call say", "inner tools/call say", "inner Complete", "outer Complete"]);
+    assert_eq!(failed(&peer.call("vault", json!({})).await), "not for you");
+    peer.ask("resources/read", json!({ "uri": "a:b" })).await;
+    assert!(seen.lock().unwrap().contains(&"outer resources/read a:b".to_owned()));
+}
+
+#[tokio::test]
+async fn a_layer_that_panics_is_caught_and_one_that_drops_the_call_cancels_it() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    struct Guard(Arc<AtomicUsize>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let count = alive.clone();
+    async fn hasty(call: Call, next: Next) -> Reply {
+        let running = next.run(call);
+        match tokio::time::timeout(Duration::from_millis(20), running).await {
+            Ok(reply) => reply,
+            Err(_) => panic!("gave up"),
+        }
+    }
+    let server = Server::new("x", "1").tool(Tool::new("slow", "").layer(hasty), move |_: NoArgs| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let guard = Guard(count.clone());
+        async move {
+            std::future::pending::<()>().await;
+            drop(guard);
+            "never"
+        }
+    });
+    let mut peer = Peer::plain(server, MODERN).await;
+    assert!(failed(&peer.call("slow", json!({})).await).contains("stopped unexpectedly"));
+    until("it was dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    peer.alive().await;
+}
+
+#[tokio::test]
+async fn a_session_can_be_told_something_after_its_call_is_over() {
+    let peers = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = peers.clone();
+    let server = Server::new("x", "1")
+        .resource("a:b", |_: NoArgs| async { "x" })
+        .tool("keep", move |_: NoArgs| async { "kept" });
+    let server = server.layer(move |call: Call, next: Next| {
+        kept.lock().unwrap().extend(call.cx().peer());
+        next.run(call)
+    });
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    peer.call("keep", json!({})).await;
+    peer.ask("resources/subscribe", json!({ "uri": "a:b" })).await;
+    let session = peers.lock().unwrap()[0].clone();
+    assert!(session.is_open() && session.log(LoggingLevel::Warning, Some("later"), "still here"));
+    assert_eq!(
+        peer.said("notifications/message").await["params"],
+        json!({ "level": "warning", "logger": "later", "data": "still here" })
+    );
+    assert!(session.log(LoggingLevel::Debug, None, "below its level"));
+    assert_eq!(session.subscriptions().len(), 1);
+    assert!(session.resource_updated("a:b") && session.resource_updated("a:c"));
+    assert_eq!(peer.said("notifications/resources/updated").await["params"]["uri"], "a:b");
+    peer.quiet().await;
+    peer.end().await;
+    assert_eq!(peer.line().await, None);
+    until("the session is gone", || !session.is_open()).await;
+    assert!(!session.log(LoggingLevel::Emergency, None, "nobody"));
+    // A client that stands alone has no session.
+    let all = peers.lock().unwrap().len();
+    assert_eq!(all, 1);
+}

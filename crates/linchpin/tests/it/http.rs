@@ -1,0 +1,186 @@
+//! A whole server over a real socket: what the registry offers and what the headers say, from end to end.
+
+#![cfg(feature = "http")]
+
+use crate::common;
+
+use linchpin::prelude::*;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+#[derive(Deserialize, JsonSchema)]
+struct Query {
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sure {
+    yes: bool,
+}
+
+#[derive(Default)]
+struct Shop;
+
+impl Shop {
+    async fn query(&self, q: Query) -> String {
+        q.region
+    }
+
+    async fn buy(&self, cx: &Cx, _: NoArgs) -> Result<String> {
+        let sure: Sure = cx.ask("sure", "Really?").await?;
+        Ok(format!("bought: {}", sure.yes))
+    }
+
+    async fn count(&self, cx: &Cx, _: NoArgs) -> &'static str {
+        cx.progress(1.0, Some(2.0));
+        "counted"
+    }
+}
+
+async fn start() -> SocketAddr {
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    let server = Server::new("shop", "1")
+        .state(Shop)
+        .tool("query", Shop::query)
+        .tool("buy", Shop::buy)
+        .tool("count", Shop::count);
+    tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
+    addr.await.expect("it listens")
+}
+
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().filter_map(|l| l.split_once(": ")).find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v)
+    }
+
+    /// The messages of the body, of either kind.
+    fn messages(&self) -> Vec<Value> {
+        if self.header("content-type") == Some("text/event-stream") {
+            let data = self.body.lines().filter_map(|l| l.strip_prefix("data: ")).filter(|d| !d.is_empty());
+            return data.map(|d| serde_json::from_str(d).expect("JSON")).collect();
+        }
+        vec![serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))]
+    }
+}
+
+/// One POST on a connection of its own.
+async fn post(addr: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Response {
+    let mut tcp = TcpStream::connect(addr).await.expect("it listens");
+    let mut request =
+        format!("POST /mcp HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\ncontent-type: application/json\r\n");
+    request += "accept: application/json, text/event-stream\r\n";
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    let body = body.to_string();
+    request += &format!("content-length: {}\r\n\r\n{body}", body.len());
+    tcp.write_all(request.as_bytes()).await.expect("it reads");
+    let mut bytes = Vec::new();
+    tcp.read_to_end(&mut bytes).await.expect("it answers");
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).expect("a status");
+    let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    Response { status, head: head.to_owned(), body: if chunked { unchunk(body) } else { body.to_owned() } }
+}
+
+fn unchunk(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        whole += &rest[..size];
+        body = rest[size..].strip_prefix("\r\n").unwrap_or_default();
+        if size == 0 {
+            break;
+        }
+    }
+    whole
+}
+
+/// A request that stands alone, with the headers that repeat it.
+async fn alone(addr: SocketAddr, capabilities: Value, params: Value, headers: &[(&str, &str)]) -> Response {
+    let mut params = params;
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = common::MODERN.into();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    let name = params["name"].as_str().unwrap_or_default().to_owned();
+    let mut all =
+        vec![("mcp-protocol-version", common::MODERN), ("mcp-method", "tools/call"), ("mcp-name", name.as_str())];
+    all.extend(headers);
+    post(addr, &all, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await
+}
+
+#[tokio::test]
+async fn every_revision_is_served_at_one_address() {
+    let addr = start().await;
+    for revision in common::LEGACY {
+        let hello =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+        let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+        assert_eq!((r.status, &r.messages()[0]["result"]["protocolVersion"]), (200, &json!(revision)));
+        let session = r.header("mcp-session-id").expect("a session").to_owned();
+        let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "count", "_meta": { "progressToken": 7 } } });
+        let r = post(addr, &[("mcp-session-id", &session)], &call).await;
+        let messages = r.messages();
+        assert_eq!(messages[0]["params"]["progressToken"], 7, "{revision}: {messages:?}");
+        assert_eq!(messages[1]["result"]["content"][0]["text"], "counted");
+        assert!(messages[1]["result"].get("resultType").is_none());
+    }
+    let r = alone(addr, json!({}), json!({ "name": "count", "_meta": { "progressToken": 7 } }), &[]).await;
+    assert_eq!(r.header("content-type"), Some("text/event-stream"));
+    assert_eq!(r.messages()[1]["result"]["resultType"], "complete");
+    let r = alone(addr, json!({}), json!({ "name": "count" }), &[]).await;
+    assert_eq!(r.header("content-type"), Some("application/json"), "nothing notified, nothing streamed");
+}
+
+#[tokio::test]
+async fn mirrored_arguments_must_be_in_their_header_from_end_to_end() {
+    let addr = start().await;
+    let params = json!({ "name": "query", "arguments": { "region": "us-west1" } });
+    for (headers, status) in [
+        (&[("mcp-param-region", "us-west1")][..], 200),
+        (&[("MCP-PARAM-REGION", "=?base64?dXMtd2VzdDE=?=")], 200),
+        (&[("mcp-param-region", "us-west1"), ("mcp-param-other", "x")], 200),
+        (&[("mcp-param-region", "eu-north1")], 400),
+        (&[("mcp-param-region", "US-WEST1")], 400),
+        (&[], 400),
+    ] {
+        let r = alone(addr, json!({}), params.clone(), headers).await;
+        assert_eq!(r.status, status, "{headers:?}: {}", r.body);
+        if status == 400 {
+            assert_eq!(r.messages()[0]["error"]["code"], -32020, "{headers:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_takes_a_round_and_a_missing_capability_its_status() {
+    let addr = start().await;
+    let r = alone(addr, json!({}), json!({ "name": "buy" }), &[]).await;
+    assert_eq!(r.status, 400);
+    let error = r.messages()[0]["error"].clone();
+    assert_eq!(
+        (&error["code"], &error["data"]["requiredCapabilities"]),
+        (&json!(-32021), &json!({ "elicitation": {} }))
+    );
+    let caps = json!({ "elicitation": { "form": {} } });
+    let asked = alone(addr, caps.clone(), json!({ "name": "buy" }), &[]).await;
+    let result = asked.messages()[0]["result"].clone();
+    assert_eq!(
+        (asked.status, asked.header("content-type"), &result["resultType"]),
+        (200, Some("application/json"), &json!("input_required"))
+    );
+    let again = json!({ "name": "buy", "requestState": result["requestState"],
+        "inputResponses": { "sure": { "action": "accept", "content": { "yes": true } } } });
+    // A connection of its own: nothing is remembered between the rounds.
+    let r = alone(addr, caps, again, &[]).await;
+    assert_eq!(r.messages()[0]["result"]["content"][0]["text"], "bought: true");
+}

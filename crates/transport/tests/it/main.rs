@@ -1,0 +1,14 @@
+//! The integration tests of `linchpin-transport`: one program, a module for each subject.
+
+mod child_life;
+mod client;
+mod common;
+mod http_h2;
+mod http_limits;
+mod http_post;
+mod http_replay;
+mod http_sessions;
+mod link_faults;
+mod link_local;
+mod remote;
+mod sse_2024;

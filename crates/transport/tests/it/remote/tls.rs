@@ -1,0 +1,173 @@
+//! Secure connections, with certificates made up for each test.
+
+use crate::remote::script::*;
+use bytes::Bytes;
+use http::{Request, Response, Version};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use linchpin_transport::remote::remote;
+use linchpin_transport::web::{Web, WebErrorKind, WebOptions};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    let mut out = vec![tag];
+    match body.len() {
+        n @ 0..=127 => out.push(n as u8),
+        n @ 128..=255 => out.extend([0x81, n as u8]),
+        n => out.extend([0x82, (n >> 8) as u8, n as u8]),
+    }
+    out.extend(body);
+    out
+}
+
+/// A certificate for `localhost`, signed by itself under this name, and its key.
+fn certificate(who: &str) -> (Vec<u8>, Vec<u8>) {
+    const ECDSA_SHA256: &[u8] = &[0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    const EC_P256: &[u8] =
+        &[0x30, 19, 6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+    let random = SystemRandom::new();
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap().as_ref().to_vec();
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &key, &random).unwrap();
+    let name = der(0x30, &[&der(0x31, &[&der(0x30, &[&[6, 3, 0x55, 4, 3], &der(0x0c, &[who.as_bytes()])])])]);
+    let validity = der(0x30, &[&der(0x17, &[b"200101000000Z"]), &der(0x18, &[b"21200101000000Z"])]);
+    let public = der(0x30, &[EC_P256, &der(0x03, &[&[0], pair.public_key().as_ref()])]);
+    let names = der(0x30, &[&der(0x82, &[b"localhost"])]);
+    let extensions = der(0xa3, &[&der(0x30, &[&der(0x30, &[&[6, 3, 0x55, 0x1d, 0x11], &der(0x04, &[&names])])])]);
+    let version = der(0xa0, &[&[2, 1, 2]]);
+    let signed = der(0x30, &[&version, &[2, 1, 1], ECDSA_SHA256, &name, &validity, &name, &public, &extensions]);
+    let signature = pair.sign(&random, &signed).unwrap();
+    (der(0x30, &[&signed, ECDSA_SHA256, &der(0x03, &[&[0], signature.as_ref()])]), key)
+}
+
+struct Secure {
+    port: u16,
+    certificate: Vec<u8>,
+    versions: Arc<Mutex<Vec<Version>>>,
+    connections: Arc<Mutex<usize>>,
+    /// Requests that were given up by the peer.
+    dropped: watch::Receiver<usize>,
+}
+
+/// Answers every request but those with id 99, which it leaves open.
+async fn secure(alpn: &[&str]) -> Secure {
+    let (certificate, key) = certificate("server");
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from(certificate.clone())], PrivateKeyDer::try_from(key).unwrap())
+        .unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (versions, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+    let (gone, dropped) = watch::channel(0);
+    let gone = Arc::new(gone);
+    let (seen, count) = (versions.clone(), connections.clone());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (acceptor, seen, gone, count) = (acceptor.clone(), seen.clone(), gone.clone(), count.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                *count.lock().unwrap() += 1;
+                let two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let serve = service_fn(move |request: Request<Incoming>| {
+                    seen.lock().unwrap().push(request.version());
+                    answer_one(request, gone.clone())
+                });
+                let io = TokioIo::new(stream);
+                let _ = match two {
+                    true => {
+                        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, serve).await
+                    }
+                    false => hyper::server::conn::http1::Builder::new().serve_connection(io, serve).await,
+                };
+            });
+        }
+    });
+    Secure { port, certificate, versions, connections, dropped }
+}
+
+async fn answer_one(
+    request: Request<Incoming>,
+    gone: Arc<watch::Sender<usize>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let id = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default()["id"].as_u64().unwrap_or(0);
+    if id == 99 {
+        struct Gone(Arc<watch::Sender<usize>>);
+        impl Drop for Gone {
+            fn drop(&mut self) {
+                self.0.send_modify(|n| *n += 1);
+            }
+        }
+        let _gone = Gone(gone);
+        std::future::pending::<()>().await;
+    }
+    let answer = Response::builder().header("content-type", "application/json");
+    Ok(answer.body(Full::from(result(id))).unwrap())
+}
+
+fn trusting(certificate: Vec<u8>) -> Web {
+    Web::new(WebOptions { extra_roots: vec![certificate], proxies: false, ..WebOptions::default() })
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_trusted_and_for_the_right_name() {
+    let server = secure(&["h2", "http/1.1"]).await;
+    let port = server.port;
+    let rows = [
+        (certificate("stranger").0, "localhost", "is not trusted: nobody this machine trusts has signed it"),
+        (server.certificate.clone(), "127.0.0.1", "is not trusted: it is for another name"),
+    ];
+    for (root, host, want) in rows {
+        let request = Request::get(format!("https://{host}:{port}/?key=hidden")).body(Bytes::new()).unwrap();
+        let error = trusting(root.clone()).send(request).await.unwrap_err();
+        assert_eq!(error.kind(), WebErrorKind::Tls);
+        assert_eq!(error.to_string(), format!("the TLS certificate of {host}:{port} {want}"));
+        let place = remote(&format!("https://{host}:{port}/mcp")).unwrap().web(trusting(root));
+        let outcome = open(place).await.tell_of(request_of(7)).await;
+        assert_eq!(outcome, format!("unreachable: the TLS certificate of {host}:{port} {want}"));
+    }
+    assert!(server.versions.lock().unwrap().is_empty());
+}
+
+fn request_of(id: u64) -> linchpin_proto::link::Outgoing {
+    request(id, Some(modern()))
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_spoken_as_the_server_wishes() {
+    for (alpn, version) in
+        [(&["h2", "http/1.1"][..], Version::HTTP_2), (&["http/1.1"], Version::HTTP_11), (&[], Version::HTTP_11)]
+    {
+        let mut server = secure(alpn).await;
+        let place =
+            remote(&format!("https://localhost:{}/mcp", server.port)).unwrap().web(trusting(server.certificate));
+        let open = open(place.bearer("token")).await;
+        assert_eq!(open.tell_of(request_of(7)).await, r#"{"n":7}"#);
+        let (a, b, c) = tokio::join!(open.ask(request_of(1)), open.ask(request_of(2)), open.ask(request_of(3)));
+        assert_eq!([outcome(a), outcome(b), outcome(c)], [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
+        assert!(server.versions.lock().unwrap().iter().all(|seen| *seen == version));
+        // A dropped exchange is noticed by the server, and over HTTP/2 costs the others nothing.
+        let asking = tokio::time::timeout(Duration::from_millis(100), open.link.exchange(request_of(99)));
+        assert!(asking.await.is_err());
+        tokio::time::timeout(Duration::from_secs(10), server.dropped.wait_for(|n| *n == 1)).await.unwrap().unwrap();
+        assert_eq!(open.tell_of(request_of(8)).await, r#"{"n":8}"#);
+        if version == Version::HTTP_2 {
+            assert_eq!(*server.connections.lock().unwrap(), 1);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Every way to a function, where it is the only one in the database: that the cheap question finds it, that the gate finds it
+//! when it was not there before, and that the whole question answers it.
+
+use crate::common;
+
+use common::{Cluster, call, connect, error, query};
+use linchpin::client::Connection;
+use linchpin_postgres::{Config, Secret};
+use serde_json::json;
+
+/// What every database has: a function that leaves a mark outside of its transaction, and tables.
+const BASE: &str = "
+CREATE EXTENSION dblink;
+CREATE FUNCTION mark(who text) RETURNS text LANGUAGE sql AS $f$
+  SELECT dblink_exec('dbname=postgres user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1)
+    || ' port=' || current_setting('port'), format('INSERT INTO marks VALUES (%L)', who)) $f$;
+CREATE TABLE guarded (i int); INSERT INTO guarded VALUES (1);
+CREATE TABLE people (first text); INSERT INTO people VALUES ('Ada');
+CREATE TYPE pair AS (a int, b int);
+CREATE TABLE pairs (x pair); INSERT INTO pairs VALUES (ROW(1, 2));
+CREATE FUNCTION makes_mark(int) RETURNS boolean LANGUAGE sql AS $f$ SELECT mark('policy') IS NOT NULL $f$;
+CREATE FUNCTION marks_pair(pair) RETURNS text LANGUAGE sql AS $f$ SELECT mark('cast') $f$;
+CREATE FUNCTION marks_two(int, int) RETURNS text LANGUAGE sql AS $f$ SELECT mark('operator') $f$;
+CREATE SCHEMA other;
+";
+
+/// What is made, and the statement that comes to it.
+const WAYS: [(&str, &str); 20] = [
+    ("CREATE FUNCTION late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT late()"),
+    ("CREATE FUNCTION late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT public.late()"),
+    ("CREATE FUNCTION other.late() RETURNS text LANGUAGE sql AS $$ SELECT mark('function') $$", "SELECT other.late()"),
+    (
+        "CREATE FUNCTION late(people) RETURNS text LANGUAGE sql AS $$ SELECT mark('dot') $$",
+        "SELECT p.late FROM people p",
+    ),
+    // Declared to read only, and with its owner's rights.
+    (
+        "CREATE FUNCTION late() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER AS $$ SELECT mark('definer') $$",
+        "SELECT late()",
+    ),
+    (
+        "ALTER FUNCTION marks_two STABLE SECURITY DEFINER;
+         CREATE OPERATOR @@@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = marks_two)",
+        "SELECT 1 @@@@ 2",
+    ),
+    // Only a policy of a schema that is named.
+    (
+        "CREATE TABLE other.guarded2 AS SELECT 1 AS i; ALTER TABLE other.guarded2 ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY p ON other.guarded2 USING (makes_mark(i))",
+        "SELECT * FROM other.guarded2",
+    ),
+    // PostgreSQL's own: one that is volatile, and one that is denied.
+    ("ALTER FUNCTION pg_catalog.lower(text) VOLATILE", "SELECT lower('A')"),
+    ("CREATE VIEW shown AS SELECT mark('xml') AS m", "SELECT table_to_xml('shown', true, false, '')"),
+    ("CREATE OPERATOR @@@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = marks_two)", "SELECT 1 @@@@ 2"),
+    (
+        "CREATE OPERATOR other.@@@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = marks_two)",
+        "SELECT 1 OPERATOR(other.@@@@) 2",
+    ),
+    ("CREATE OPERATOR @@@@ (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_notify)", "SELECT 'a'::text @@@@ 'b'::text"),
+    (
+        "CREATE OPERATOR @@@@ (LEFTARG = text, RIGHTARG = boolean, FUNCTION = current_setting)",
+        "SELECT 'data_directory'::text @@@@ true",
+    ),
+    ("ALTER FUNCTION pg_catalog.int4eq VOLATILE", "SELECT i FROM guarded WHERE i = 1"),
+    ("CREATE VIEW seen AS SELECT mark('view') AS m", "SELECT * FROM seen"),
+    ("CREATE VIEW other.seen AS SELECT mark('view') AS m", "SELECT * FROM other.seen"),
+    (
+        "ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; ALTER TABLE guarded FORCE ROW LEVEL SECURITY;
+         CREATE POLICY p ON guarded USING (makes_mark(i))",
+        "SELECT * FROM guarded",
+    ),
+    ("CREATE DOMAIN late AS int CHECK (makes_mark(VALUE))", "SELECT 1::late"),
+    ("CREATE CAST (pair AS text) WITH FUNCTION marks_pair(pair)", "SELECT ROW(1, 2)::pair::text"),
+    // A cast that the statement does not name.
+    ("CREATE CAST (pair AS text) WITH FUNCTION marks_pair(pair) AS IMPLICIT", "SELECT lower(x) FROM pairs"),
+];
+
+fn cluster() -> Cluster {
+    cluster_with("")
+}
+
+fn cluster_with(settings: &str) -> Cluster {
+    let cluster = Cluster::with("", settings);
+    cluster.sql("CREATE TABLE marks (who text)");
+    cluster.sql(&format!("CREATE DATABASE base;\n\\c base\n{BASE}"));
+    cluster
+}
+
+async fn to(cluster: &Cluster, database: &str, config: Config) -> Connection {
+    let url = format!("postgres://postgres@127.0.0.1:{}/{database}", cluster.port);
+    connect(Config { url: Some(Secret::new(url)), allow_privileged_role: true, connections: 1, ..config }).await
+}
+
+fn marks(cluster: &Cluster) -> String {
+    cluster.sql("SELECT coalesce(string_agg(DISTINCT who, ','), '') FROM marks")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn each_way_is_found_where_it_is_the_only_one() {
+    let cluster = cluster();
+    for (at, (made, sql)) in WAYS.into_iter().enumerate() {
+        let database = format!("way{at}");
+        cluster.sql(&format!("CREATE DATABASE {database} TEMPLATE base"));
+        // One connection has vetted the very names before, when they were harmless or nothing. The other comes later.
+        let before = to(&cluster, &database, Config::default()).await;
+        for _ in 0..3 {
+            let (_, text, _) = call(&before, "query", json!({ "sql": sql })).await;
+            let harmless = !text.contains("not allowed in read-only mode") || sql.contains("table_to_xml");
+            assert!(harmless, "{sql}: {text}");
+        }
+        cluster.sql(&format!("\\c {database}\n{made}"));
+        let after = to(&cluster, &database, Config::default()).await;
+        for client in [&before, &after, &before, &after] {
+            let text = error(client, "query", json!({ "sql": sql })).await;
+            assert!(text.contains("is not allowed in read-only mode"), "{made}: {sql}: {text}");
+            assert!(text.contains("--allow-functions") || text.contains("Use SHOW"), "{made}: {sql}: {text}");
+        }
+        assert_eq!(marks(&cluster), "", "{made}: {sql}");
+    }
+    // The marks would be seen: whoever runs these leaves one. A superuser is not held by policies.
+    cluster.sql("CREATE ROLE subject LOGIN; GRANT pg_read_all_data TO subject");
+    for (at, (made, sql)) in
+        WAYS.into_iter().enumerate().filter(|(_, (made, _))| !made.contains("FUNCTION pg_catalog."))
+    {
+        let leaves_none = made.contains("pg_notify") || made.contains("current_setting") || made.contains("POLICY");
+        cluster.sql(&format!("DELETE FROM marks;\n\\c way{at}\nBEGIN READ ONLY; {sql}; ROLLBACK"));
+        assert_eq!(marks(&cluster).is_empty(), leaves_none, "{made}: {sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_schema_that_is_not_allowed_is_found_by_the_gate_too() {
+    let cluster = cluster();
+    cluster.sql("CREATE SCHEMA app; CREATE SCHEMA late; CREATE TABLE late.closed (i int); INSERT INTO late.closed VALUES (4711)");
+    cluster.sql("ALTER SCHEMA late RENAME TO hidden");
+    let client = to(&cluster, "postgres", Config { schemas: vec!["app".to_owned()], ..Config::default() }).await;
+    for _ in 0..3 {
+        let text = error(&client, "query", json!({ "sql": "SELECT i FROM late.closed" })).await;
+        assert!(text.contains("42P01"), "{text}");
+        let text = error(&client, "query", json!({ "sql": "SELECT i FROM hidden.closed" })).await;
+        assert!(text.contains("Schema hidden is not one of those"), "{text}");
+    }
+    cluster.sql("ALTER SCHEMA hidden RENAME TO late");
+    for _ in 0..3 {
+        let text = error(&client, "query", json!({ "sql": "SELECT i FROM late.closed" })).await;
+        assert!(text.contains("Schema late is not one of those"), "{text}");
+    }
+}
+
+/// A statement with parameters goes out before they do: the gate shuts in the middle of it, and its transaction must end.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn the_gate_shuts_before_parameters_are_sent() {
+    let cluster = cluster();
+    cluster.sql("\\c base\nCREATE TABLE seen (i int)");
+    let client = to(&cluster, "base", Config::default()).await;
+    let call = json!({ "sql": "SELECT i FROM seen WHERE i = $1", "params": [1] });
+    for _ in 0..3 {
+        common::ok(&client, "query", call.clone()).await;
+    }
+    cluster.sql("\\c base\nDROP TABLE seen; CREATE VIEW seen AS SELECT length(mark('view')) AS i");
+    for _ in 0..2 {
+        let text = error(&client, "query", call.clone()).await;
+        assert!(text.contains("is not allowed in read-only mode"), "{text}");
+    }
+    cluster.sql("\\c base\nDROP VIEW seen; CREATE TABLE seen (i int)");
+    common::ok(&client, "query", call).await;
+    assert_eq!(marks(&cluster), "");
+}
+
+/// A setting changes without a transaction: the same names mean something else then.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn another_search_path_is_another_question() {
+    let cluster = cluster();
+    cluster.sql("\\c base\nCREATE TABLE seen (m int); CREATE VIEW other.seen AS SELECT mark('path') AS m");
+    let client = to(&cluster, "base", Config::default()).await;
+    for _ in 0..3 {
+        assert_eq!(query(&client, "SELECT m FROM seen").await["rows"], json!([]));
+    }
+    cluster.sql("ALTER SYSTEM SET search_path = other, public");
+    cluster.sql("SELECT pg_reload_conf()");
+    for _ in 0..200 {
+        if query(&client, "SHOW search_path").await["rows"] == json!([["other, public"]]) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    for _ in 0..2 {
+        let text = error(&client, "query", json!({ "sql": "SELECT m FROM seen" })).await;
+        assert!(text.contains("public.mark") && text.contains("view seen"), "{text}");
+    }
+    assert_eq!(marks(&cluster), "");
+}
+
+/// What was harmless stays so, and the same answers come back, whatever else happens in the database between the calls.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn the_gate_opens_for_what_is_harmless_while_others_write() {
+    let cluster = cluster();
+    let client = to(&cluster, "base", Config::default()).await;
+    for round in 0..20 {
+        cluster.sql("\\c base\nUPDATE people SET first = first; CREATE TABLE extra (i int); DROP TABLE extra");
+        assert_eq!(query(&client, "SELECT upper(first) AS f FROM people").await["rows"], json!([["ADA"]]), "{round}");
+        let text = error(&client, "query", json!({ "sql": "SELECT nothing FROM people" })).await;
+        assert!(text.contains("42703"), "{text}");
+        let (_, text, _) = call(&client, "query", json!({ "sql": "SELECT $1::int", "params": [round] })).await;
+        assert!(text.contains(&round.to_string()), "{text}");
+        let text = error(&client, "query", json!({ "sql": "SELECT $1::int" })).await;
+        assert!(text.contains("takes 1 params and 0 were passed"), "{text}");
+    }
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'linchpin-postgres'";
+    assert_eq!(cluster.sql(open), "1", "none of it cost the connection");
+    assert!(!cluster.log().contains("division by zero"), "the gate is shut only where something became suspect");
+}
+
+/// What has become harmless is asked about in full once more, and then briefly as before.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_suspicion_ends_when_there_is_no_reason_any_more() {
+    let cluster = cluster_with("log_statement = 'all'");
+    let in_full = || cluster.log().matches("execute linchpin_check").count();
+    let client = to(&cluster, "base", Config::default()).await;
+    cluster.sql("\\c base\nCREATE VIEW seen AS SELECT mark('view') AS m");
+    for asked in 1..4 {
+        error(&client, "query", json!({ "sql": "SELECT m FROM seen" })).await;
+        assert_eq!(in_full(), asked);
+    }
+    cluster.sql("\\c base\nDROP VIEW seen; CREATE TABLE seen (m int)");
+    for _ in 0..3 {
+        assert_eq!(query(&client, "SELECT m FROM seen").await["rows"], json!([]));
+        assert_eq!(in_full(), 4);
+    }
+}
+
+/// Something else of an extension can have the number of a function, which is not the extension's for that: numbers are those
+/// of one catalogue.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_function_is_not_taken_for_what_has_its_number_in_an_extension() {
+    let cluster = cluster();
+    cluster.sql(
+        "\\c base\nCREATE EXTENSION citext;
+         CREATE FUNCTION late() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER AS $$ SELECT mark('definer') $$;
+         INSERT INTO pg_depend SELECT 'pg_class'::regclass, 'late'::regproc, 0, 'pg_extension'::regclass, oid, 0, 'e'
+           FROM pg_extension WHERE extname = 'citext'",
+    );
+    let client = to(&cluster, "base", Config::default()).await;
+    let text = error(&client, "query", json!({ "sql": "SELECT late()" })).await;
+    assert!(text.contains("public.late is not allowed") && text.contains("its owner's rights"), "{text}");
+    assert_eq!(marks(&cluster), "");
+    // That line is what decides: as one about functions it makes it the extension's.
+    cluster.sql(
+        "\\c base\nUPDATE pg_depend SET classid = 'pg_proc'::regclass
+         WHERE objid = 'late'::regproc AND deptype = 'e'",
+    );
+    query(&client, "SELECT late()").await;
+    assert_eq!(marks(&cluster), "definer");
+}
+
+/// PostGIS has a function that declares itself STABLE and runs a statement put together from its arguments.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
+async fn a_function_of_an_extension_that_runs_what_it_is_given_is_refused() {
+    let cluster = cluster();
+    cluster.sql(
+        "\\c base\nCREATE FUNCTION st_findextent(place text, col text) RETURNS text LANGUAGE plpgsql STABLE AS $f$
+           DECLARE found text; BEGIN EXECUTE 'SELECT max(\"' || col || '\")::text FROM \"' || place || '\"' INTO found; RETURN found; END $f$;
+         CREATE FUNCTION st_area(text) RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 7; END';
+         INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+           VALUES (99999, 'postgis', 10, 'public'::regnamespace, false, '3');
+         INSERT INTO pg_depend SELECT 'pg_proc'::regclass, oid, 0, 'pg_extension'::regclass, 99999, 0, 'e'
+           FROM pg_proc WHERE proname = ANY ('{st_findextent,st_area}')",
+    );
+    let sql = "SELECT st_findextent('people', 'first\")::text || mark(''found'') || max(\"first')";
+    let client = to(&cluster, "base", Config::default()).await;
+    let text = error(&client, "query", json!({ "sql": sql })).await;
+    assert!(text.contains("public.st_findextent is not allowed"), "{text}");
+    assert_eq!(marks(&cluster), "");
+    assert_eq!(query(&client, "SELECT st_area('x')").await["rows"], json!([["7"]]), "others of it are not");
+    cluster.sql(&format!("\\c base\nBEGIN READ ONLY; {sql}; ROLLBACK"));
+    assert_eq!(marks(&cluster), "found", "the mark would be seen");
+}

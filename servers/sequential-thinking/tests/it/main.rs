@@ -1,0 +1,5 @@
+//! The integration tests of `linchpin-sequential-thinking`: one program, a module for each subject.
+
+mod behaviour;
+mod common;
+mod published;
