@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The places every subcommand needs.
+/// The places every subcommand needs, and how thorough it is.
+#[derive(Clone)]
 pub(crate) struct Context {
     /// The folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
     /// Cargo's target directory; `CARGO_TARGET_DIR` is honoured.
     pub(crate) target: PathBuf,
+    /// Whether everything is checked (`--all`), or what a change needs.
+    pub(crate) all: bool,
 }
 
 impl Context {
@@ -25,12 +28,12 @@ impl Context {
             Some(dir) => here.join(dir),
             None => root.join("target"),
         };
-        Ok(Context { root, target })
+        Ok(Context { root, target, all: false })
     }
 
-    /// A binary of the release profile, whether or not it was built yet.
-    pub(crate) fn release_binary(&self, name: &str) -> PathBuf {
-        self.target.join("release").join(name)
+    /// A binary of the debug profile, whether or not it was built yet.
+    pub(crate) fn binary(&self, name: &str) -> PathBuf {
+        self.target.join("debug").join(name)
     }
 
     /// The folder for scratch results of one subcommand, created when missing.

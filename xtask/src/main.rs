@@ -12,15 +12,19 @@ mod deps;
 mod fuzz;
 mod interop;
 mod keyring;
+mod longer;
 mod msrv;
 mod postgres;
 mod process;
 mod published;
 mod report;
+mod schedule;
 mod server;
 mod stages;
 mod tidy;
+mod times;
 mod tools;
+mod world;
 
 use std::process::ExitCode;
 
@@ -29,6 +33,7 @@ use context::Context;
 const HELP: &str = "\
 Examples
   cargo xtask test                       everything CI runs, one line per stage
+  cargo xtask test --all                 before a release: full matrices, long fuzzing, MSRV, features, Windows
   cargo xtask test --only tidy           one stage (--list names them; repeatable)
   cargo xtask test --skip interop        all but one (repeatable)
   cargo xtask conformance                the official suite against our server and our client

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use crate::context::Context;
 use crate::report::Report;
@@ -26,22 +26,16 @@ const TESTS_S_MAX: u64 = 1800;
 
 /// Runs the tests of `linchpin-postgres` that need a database.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    let names = binaries(&context.root.join("servers").join(SERVER).join("tests"))?;
-    if names.is_empty() {
-        return Ok(Report::skipped(format!("servers/{SERVER} has no tests")));
-    }
     let programs = match programs(context)? {
         Ok(programs) => programs,
         Err(why) => return Ok(Report::skipped(why)),
     };
-    let package = ["-p".to_string(), format!("linchpin-{SERVER}")];
-    let tests = names.into_iter().flat_map(|name| ["--test".to_string(), name]);
-    let binaries: Vec<String> = package.into_iter().chain(tests).collect();
     let mut variables = vec![(VARIABLE, programs.clone())];
     if !has_hypopg(context, &programs)? {
         variables.push((WITHOUT_HYPOPG, PathBuf::from("1")));
     }
-    stages::ignored_tests(context, SERVER, &binaries, &variables, TESTS_S_MAX)
+    let tests = format!("package(linchpin-{SERVER}) - test(/^published::/)");
+    stages::ignored_tests(context, SERVER, &tests, &variables, TESTS_S_MAX)
 }
 
 /// The folder of PostgreSQL's programs, installed where possible; or why there is none.
@@ -65,7 +59,7 @@ pub(crate) fn programs(context: &Context) -> Result<Result<PathBuf, String>> {
 }
 
 /// Whether the extension hypopg, with which indexes are imagined, is there; installed where possible.
-fn has_hypopg(context: &Context, programs: &Path) -> Result<bool> {
+pub(crate) fn has_hypopg(context: &Context, programs: &Path) -> Result<bool> {
     let Some(version) = debian_version(programs) else {
         return Ok(false);
     };
@@ -99,23 +93,6 @@ fn on_path() -> Option<PathBuf> {
     std::env::split_paths(&path).find(has)
 }
 
-/// The test binaries in a folder of tests; those beside the published server are another stage's.
-fn binaries(tests: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    if !tests.is_dir() {
-        return Ok(names);
-    }
-    for entry in std::fs::read_dir(tests).with_context(|| format!("cannot read {}", tests.display()))? {
-        let path = entry.with_context(|| format!("cannot read {}", tests.display()))?.path();
-        if path.extension().is_some_and(|end| end == "rs") {
-            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
-        }
-    }
-    names.retain(|name| name != "published");
-    names.sort();
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,11 +110,6 @@ mod tests {
         assert_eq!(newest(&root.join("none")), None);
         assert_eq!(debian_version(Path::new("/usr/lib/postgresql/15/bin")), Some(15));
         assert_eq!(debian_version(Path::new("/opt/postgresql/15/bin")), None);
-        for name in ["reads.rs", "published.rs", "notes.txt"] {
-            std::fs::write(root.join(name), "").unwrap();
-        }
-        assert_eq!(binaries(&root).unwrap(), ["reads"]);
-        assert!(binaries(&root.join("none")).unwrap().is_empty());
         std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Our servers beside the published ones: each `servers/*/tests/published.rs` makes the same calls on both.
+//! Our servers beside the published ones: each `servers/*/tests/it/published.rs` makes the same calls on both.
 
 use std::path::{Path, PathBuf};
 
@@ -20,24 +20,17 @@ const TESTS_S_MAX: u64 = 1800;
 
 /// Runs the differential tests of every server that has some.
 pub(crate) fn check(context: &Context) -> Result<Report> {
-    let mut servers = with_tests(&context.root)?;
-    if servers.is_empty() {
-        return Ok(Report::skipped("no server has tests/published.rs".into()));
-    }
     let mut variables = vec![("LINCHPIN_PUBLISHED", install(context)?)];
+    let mut tests = format!("test(/^{SET}::/)");
     let mut skips = Vec::new();
-    if servers.iter().any(|server| server == postgres::SERVER) {
-        match postgres::programs(context)? {
-            Ok(programs) => variables.push((postgres::VARIABLE, programs)),
-            Err(why) => {
-                servers.retain(|server| server != postgres::SERVER);
-                skips.push(format!("{}: {why}", postgres::SERVER));
-            }
+    match postgres::programs(context)? {
+        Ok(programs) => variables.push((postgres::VARIABLE, programs)),
+        Err(why) => {
+            tests.push_str(&format!(" - package(linchpin-{})", postgres::SERVER));
+            skips.push(format!("{}: {why}", postgres::SERVER));
         }
     }
-    let packages = servers.iter().flat_map(|server| ["-p".to_string(), format!("linchpin-{server}")]);
-    let binaries: Vec<String> = packages.chain(["--test", "published"].map(String::from)).collect();
-    let mut report = stages::ignored_tests(context, SET, &binaries, &variables, TESTS_S_MAX)?;
+    let mut report = stages::ignored_tests(context, SET, &tests, &variables, TESTS_S_MAX)?;
     report.counts.skipped += u64::try_from(skips.len()).unwrap_or(u64::MAX);
     report.skips.extend(skips);
     Ok(report)
@@ -69,34 +62,4 @@ fn readability(environment: &Path) -> Vec<PathBuf> {
     let versions = std::fs::read_dir(environment.join("lib")).into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("site-packages/readabilipy/javascript"));
     folders.filter(|folder| folder.join("package.json").is_file()).collect()
-}
-
-/// The servers that have differential tests, by the names of their folders.
-fn with_tests(root: &Path) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(root.join("servers")).context("there is no folder servers")? {
-        let path = entry.context("the folder servers cannot be read")?.path();
-        if path.join("tests/published.rs").is_file() {
-            found.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_servers_with_differential_tests_are_run() {
-        let root = std::env::temp_dir().join(format!("xtask-published-{}", std::process::id()));
-        for (server, file) in [("b", "published.rs"), ("a", "published.rs"), ("c", "other.rs")] {
-            let tests = root.join("servers").join(server).join("tests");
-            std::fs::create_dir_all(&tests).unwrap();
-            std::fs::write(tests.join(file), "").unwrap();
-        }
-        assert_eq!(with_tests(&root).unwrap(), ["a", "b"]);
-        std::fs::remove_dir_all(root).unwrap();
-    }
 }

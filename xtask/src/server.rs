@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::process;
 
 /// How long a server may take until it accepts connections.
-const READY_MS_MAX: u64 = 20_000;
+const READY_MS_MAX: u64 = 60_000;
 
 /// A running child process.
 pub(crate) struct Running {

@@ -4,63 +4,92 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::context::{Context, Flags};
 use crate::report::{Counts, Report};
-use crate::{conformance, deps, fuzz, interop, keyring, msrv, postgres, process, published, tidy, tools};
+use crate::schedule::{self, Done};
+use crate::world::WORLD;
+use crate::{
+    conformance, deps, fuzz, interop, keyring, longer, msrv, postgres, process, published, tidy, times, tools,
+};
 
-/// One stage: a name for `--only` and `--skip`, and what it does.
-struct Stage {
-    name: &'static str,
+/// One stage: a name for `--only` and `--skip`, what it does, and when.
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
     what: &'static str,
     run: fn(&Context) -> Result<Report>,
+    /// Stages that must have ended before; where one of them failed, this one is not run.
+    pub(crate) after: &'static [&'static str],
+    /// Whether only `--all` runs it.
+    long: bool,
 }
 
-/// The stages, cheap and telling ones first.
+pub(crate) const fn stage(
+    name: &'static str,
+    after: &'static [&'static str],
+    what: &'static str,
+    run: fn(&Context) -> Result<Report>,
+) -> Stage {
+    Stage { name, what, run, after, long: false }
+}
+
+const fn long(
+    name: &'static str,
+    after: &'static [&'static str],
+    what: &'static str,
+    run: fn(&Context) -> Result<Report>,
+) -> Stage {
+    Stage { long: true, ..stage(name, after, what, run) }
+}
+
+/// The stages, cheap and telling ones first. Two run at the same time where `after` allows it: what waits for a network or
+/// for other programs beside what computes.
 const STAGES: &[Stage] = &[
-    Stage {
-        name: "fmt",
-        what: "cargo fmt --check",
-        run: |context| cargo(context, "fmt", &["fmt", "--all", "--check"], 120),
-    },
-    Stage { name: "tidy", what: "the house rules", run: tidy::check },
-    Stage { name: "deps", what: "crates per build, against their budgets", run: deps::check },
-    Stage { name: "clippy", what: "cargo clippy, warnings refused", run: clippy },
-    Stage { name: "tests", what: "unit and integration tests", run: tests },
-    Stage {
-        name: "doctests",
-        what: "examples in the documentation",
-        run: |context| {
-            cargo_tests(context, "doctests", &["test", "--doc", "--workspace", "--locked", "--no-fail-fast"], &[])
-        },
-    },
-    Stage { name: "docs", what: "cargo doc, warnings refused", run: docs },
-    Stage { name: "msrv", what: "the stated Rust version", run: msrv::check },
-    Stage { name: "build", what: "release binaries of the program and of the conformance fixtures", run: build },
-    Stage {
-        name: "conformance",
-        what: "the official suite",
-        run: |context| conformance::check(context, &conformance::Wanted::default()),
-    },
-    Stage { name: "interop", what: "clients of others, every message checked against its schema", run: interop::check },
-    Stage { name: "interop-client", what: "our client against servers of others", run: interop::servers::check },
-    Stage { name: "published", what: "our servers beside the published ones: the same texts", run: published::check },
-    Stage { name: "postgres", what: "the PostgreSQL server against a real PostgreSQL", run: postgres::check },
-    Stage { name: "keyring", what: "tokens and secrets in a real keyring", run: keyring::check },
-    Stage {
-        name: "fuzz-smoke",
-        what: "every fuzz target for a few seconds",
-        run: |context| fuzz::check(context, fuzz::SMOKE_S),
-    },
+    stage("fmt", &[], "cargo fmt --check", |context| cargo(context, "fmt", &["fmt", "--all", "--check"], 120)),
+    stage("tools", &[], "the pinned npm and PyPI packages that later stages use", tools::check),
+    stage("tidy", &[], "the house rules", tidy::check),
+    stage("deps", &[], "crates per build, against their budgets", deps::check),
+    stage("msrv", &[], "the stated Rust version is the same everywhere", msrv::stated),
+    stage("clippy", &[], "cargo clippy, warnings refused", clippy),
+    stage("build", &[], "debug binaries of everything, for all stages below", build),
+    stage("tests", &["build"], "unit and integration tests", tests),
+    stage("conformance", &["build", "tools"], "the official suite", |context| {
+        conformance::check(context, &conformance::Wanted::default())
+    }),
+    stage(
+        "interop",
+        &["build", "tools"],
+        "clients of others, every message checked against its schema",
+        interop::check,
+    ),
+    stage("interop-client", &["build", "tools"], "our client against servers of others", interop::servers::check),
+    stage("published", &["build", "tools"], "our servers beside the published ones: the same texts", published::check),
+    stage("postgres", &["build", "tools"], "the PostgreSQL server against a real PostgreSQL", postgres::check),
+    stage("keyring", &["build", "tools"], "tokens and secrets in a real keyring", keyring::check),
+    stage("doctests", &["build"], "examples in the documentation", doctests),
+    stage("docs", &["build"], "cargo doc, warnings refused", docs),
+    stage("fuzz", &["build"], "every fuzz target for a few seconds, with --all for a minute", |context| {
+        fuzz::check(context, if context.all { fuzz::LONG_S } else { fuzz::SMOKE_S })
+    }),
+    long("release", &["docs"], "the release build and the distributed one", longer::release),
+    long("msrv-build", &["release"], "cargo check with the stated Rust version", msrv::compile),
+    long("features", &["release"], "cargo hack: each feature of the library alone", longer::features),
+    long("deny", &[], "cargo deny: advisories, licences, sources", longer::deny),
+    long("semver", &["features"], "cargo semver-checks against what is published", longer::semver),
+    long("external-types", &["features"], "types of other crates in the public API", longer::external_types),
+    long("windows", &["release"], "the workspace compiles for Windows", longer::windows),
 ];
+
+/// How many stages run at the same time.
+const SLOTS: usize = 2;
 
 /// `cargo xtask test`.
 pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
-    let flags = Flags::parse(words, &["--only", "--skip"], &["--list"])?;
+    let flags = Flags::parse(words, &["--only", "--skip"], &["--list", "--all"])?;
     if flags.has("--list") {
         for stage in STAGES {
-            println!("{:12} {}", stage.name, stage.what);
+            println!("{:15} {}{}", stage.name, stage.what, if stage.long { " (--all)" } else { "" });
         }
         return Ok(true);
     }
@@ -70,30 +99,38 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
             bail!("there is no stage `{name}`; --list names them");
         }
     }
+    let context = &Context { all: flags.has("--all"), ..context.clone() };
     if only.is_empty() {
         room(context);
     }
+    let wanted = |stage: &&Stage| match only.is_empty() {
+        true => context.all || !stage.long,
+        false => only.contains(&stage.name),
+    };
     let started = Instant::now();
-    let mut total = Counts::default();
-    let mut skips: Vec<(&str, String)> = Vec::new();
-    for stage in STAGES {
-        if !only.is_empty() && !only.contains(&stage.name) {
-            continue;
-        }
+    let stages: Vec<&Stage> = STAGES.iter().filter(wanted).collect();
+    let done = schedule::run(&stages, SLOTS, |stage, waited_for| {
+        let began = started.elapsed();
         let report = if skip.contains(&stage.name) {
             Report::skipped("--skip was given".to_string())
+        } else if let Some(failed) = waited_for {
+            Report::skipped(format!("the stage `{failed}` failed"))
         } else {
-            announce(stage.name);
             run(context, stage)
         };
-        total.add(report.counts);
-        skips.extend(report.skips.into_iter().map(|why| (stage.name, why)));
-    }
+        Done { stage: stage.name, began, took: started.elapsed().saturating_sub(began), report }
+    });
     println!();
-    for (stage, why) in &skips {
-        println!("skipped: {stage}: {why}");
+    let mut total = Counts::default();
+    for done in &done {
+        total.add(done.report.counts);
+        for why in &done.report.skips {
+            println!("skipped: {}: {why}", done.stage);
+        }
     }
-    println!("in {} s", started.elapsed().as_secs());
+    let times = times::table(&done, started.elapsed());
+    std::fs::write(context.results("test")?.join("times.md"), times).context("cannot write the times")?;
+    println!("in {} s; times by stage: target/xtask/test/times.md", started.elapsed().as_secs());
     println!("{total}");
     Ok(total.failed == 0)
 }
@@ -117,29 +154,25 @@ fn room(context: &Context) {
     );
 }
 
-fn announce(name: &str) {
-    use std::io::Write as _;
-    print!("{name:12} ");
-    let _ = std::io::stdout().flush();
-}
-
-/// Runs one stage and finishes its line; everything it said follows if it failed.
+/// Runs one stage and prints its line; everything it said follows if it failed.
 fn run(context: &Context, stage: &Stage) -> Report {
     let started = Instant::now();
     let mut report = (stage.run)(context).unwrap_or_else(|error| Report::one(false, format!("error: {error:#}\n")));
     if report.counts == Counts::default() {
         report.counts.failed = 1;
-        report.text.push_str("\nnothing was checked, and nothing says why\n");
+        report.text.push_str("\nthe stage ran no check and gave no reason\n");
     }
     let verdict = match report.counts {
         Counts { failed: 1.., .. } => "FAILED",
         Counts { passed: 0, .. } => "skipped",
         _ => "ok",
     };
-    println!("{verdict:8} {:7.1} s  {}", started.elapsed().as_secs_f64(), report.counts);
+    let mut line =
+        format!("{:15} {verdict:8} {:7.1} s  {}\n", stage.name, started.elapsed().as_secs_f64(), report.counts);
     if report.counts.failed > 0 {
-        println!("{}\n", report.text.trim_end());
+        line.push_str(&format!("{}\n\n", report.text.trim_end()));
     }
+    print!("{line}");
     report
 }
 
@@ -161,24 +194,31 @@ fn one(context: &Context, stage: &str, command: &mut Command, seconds: u64) -> R
 }
 
 fn clippy(context: &Context) -> Result<Report> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--"];
-    let arguments = [&arguments[..], &["-D", "warnings"]].concat();
+    let arguments = [&["clippy"], WORLD, &["--all-targets", "--", "-D", "warnings"]].concat();
     cargo(context, "clippy", &arguments, 1800)
 }
 
 fn docs(context: &Context) -> Result<Report> {
     let mut command = process::cargo();
     command
-        .args(["doc", "--workspace", "--lib", "--no-deps", "--locked"])
+        .arg("doc")
+        .args(WORLD)
+        .args(["--lib", "--no-deps"])
         .env("RUSTDOCFLAGS", "-D warnings")
         .current_dir(&context.root);
     one(context, "docs", &mut command, 1200)
 }
 
+fn doctests(context: &Context) -> Result<Report> {
+    let mut command = process::cargo();
+    command.args(["test", "--doc", "--no-fail-fast"]).args(WORLD).current_dir(&context.root);
+    counted(context, "doctests", &mut command, 1200)
+}
+
 fn build(context: &Context) -> Result<Report> {
-    let arguments = ["build", "--release", "--locked"];
-    let packages = ["-p", "linchpin-cli", "-p", "linchpin-conformance"];
-    cargo(context, "build", &[&arguments[..], &packages].concat(), 2400)
+    let mut command = nextest(context)?;
+    command.arg("--no-run").args(WORLD).current_dir(&context.root);
+    one(context, "build", &mut command, 2400)
 }
 
 fn tests(context: &Context) -> Result<Report> {
@@ -187,31 +227,22 @@ fn tests(context: &Context) -> Result<Report> {
         Ok(programs) => (programs, None),
         Err(why) => (postgres::NONE.into(), Some(format!("the rows of PostgreSQL in apps/cli/tests: {why}"))),
     };
-    let mut variables = vec![(postgres::VARIABLE, programs)];
+    let mut command = nextest(context)?;
+    command.arg("--no-fail-fast").args(WORLD).env(postgres::VARIABLE, programs).current_dir(&context.root);
     // Others hold their rows against those of the `sqlite3` shell.
-    let shell = process::exists("sqlite3", "--version") || tools::debian(&["sqlite3"], &context.results("sqlite")?);
+    let shell = tools::sqlite3(context)?;
     if !shell {
-        variables.push(("LINCHPIN_WITHOUT_SQLITE3", "1".into()));
+        command.env("LINCHPIN_WITHOUT_SQLITE3", "1");
     }
-    let mut report = if process::exists("cargo-nextest", "--version") {
-        let arguments = ["nextest", "run", "--workspace", "--locked"];
-        let manner = ["--no-fail-fast", "--no-tests=pass", "--color=never"];
-        cargo_tests(context, "tests", &[&arguments[..], &manner].concat(), &variables)?
-    } else {
-        let arguments = ["test", "--workspace", "--locked", "--no-fail-fast"];
-        let targets = ["--lib", "--bins", "--tests", "--examples"];
-        cargo_tests(context, "tests", &[&arguments[..], &targets].concat(), &variables)?
-    };
+    let mut report = counted(context, "tests", &mut command, 2400)?;
     report.skips.extend(without);
     report.skips.extend((!shell).then(|| "rows of the sqlite3 shell: it cannot be installed".to_string()));
     Ok(report)
 }
 
-/// Runs a test command, with these variables, and counts the tests by what its summary lines say.
-fn cargo_tests(context: &Context, stage: &str, arguments: &[&str], variables: &[(&str, PathBuf)]) -> Result<Report> {
-    let mut command = process::cargo();
-    command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value))).current_dir(&context.root);
-    let mut report = one(context, stage, &mut command, 2400)?;
+/// Runs a test command and counts the tests by what its summary lines say.
+pub(crate) fn counted(context: &Context, stage: &str, command: &mut Command, seconds: u64) -> Result<Report> {
+    let mut report = one(context, stage, command, seconds)?;
     let ok = report.counts.failed == 0;
     let mut counts = test_counts(&report.text);
     if !ok && counts.failed == 0 {
@@ -229,27 +260,34 @@ fn cargo_tests(context: &Context, stage: &str, arguments: &[&str], variables: &[
     Ok(report)
 }
 
-/// Runs the tests marked as ignored of some test binaries, with variables that tell them what they need.
+/// `cargo nextest run`: each test is a process of its own.
+fn nextest(context: &Context) -> Result<Command> {
+    let mut command = Command::new(tools::cargo_subcommand(context, tools::NEXTEST)?);
+    command.args(["nextest", "run", "--color=never"]);
+    Ok(command)
+}
+
+/// A command that runs the tests that a filter of nextest (`test(/^a::/) & package(b)`) selects.
+pub(crate) fn test_command(context: &Context, filter: &str, manner: &[&str]) -> Result<Command> {
+    let mut command = nextest(context)?;
+    command.arg("--no-fail-fast").args(WORLD).args(["-E", filter]).args(manner);
+    Ok(command)
+}
+
+/// Runs the tests marked as ignored that a filter of nextest selects, with variables that tell them what they need.
 pub(crate) fn ignored_tests(
     context: &Context,
     stage: &str,
-    binaries: &[String],
+    filter: &str,
     variables: &[(&str, PathBuf)],
     seconds: u64,
 ) -> Result<Report> {
-    let mut command = process::cargo();
-    if process::exists("cargo-nextest", "--version") {
-        command.args(["nextest", "run", "--run-ignored", "only", "--no-fail-fast", "--color=never", "--locked"]);
-        command.args(binaries);
-    } else {
-        command.args(["test", "--no-fail-fast", "--locked"]).args(binaries).args(["--", "--ignored"]);
-    }
+    let mut command = test_command(context, filter, &["--run-ignored", "only"])?;
     command.envs(variables.iter().map(|(name, value)| (name, value))).current_dir(&context.root);
-    let mut report = one(context, stage, &mut command, seconds)?;
-    let counts = test_counts(&report.text);
-    // The others in these binaries are no business of this run.
-    let failed = counts.failed.max(report.counts.failed);
-    report.counts = Counts { failed, skipped: 0, ..counts };
+    let mut report = counted(context, stage, &mut command, seconds)?;
+    // The others in these programs are no business of this run.
+    report.counts.skipped = 0;
+    report.skips.clear();
     Ok(report)
 }
 
@@ -299,9 +337,12 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_has_its_own_name() {
+    fn every_stage_has_its_own_name_and_waits_for_earlier_ones() {
         for (index, stage) in STAGES.iter().enumerate() {
             assert!(STAGES[..index].iter().all(|other| other.name != stage.name));
+            // A stage waits for those before it only, so that every run comes to its end.
+            let known = |name: &&str| STAGES[..index].iter().any(|other| other.name == *name);
+            assert!(stage.after.iter().all(known), "{}", stage.name);
         }
     }
 }

@@ -11,17 +11,87 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::context::Context;
-use crate::process;
+use crate::report::{Counts, Report};
+use crate::{keyring, postgres, process, published};
+
+/// Where the pinned files of all sets are.
+const PINS: &str = "conformance/interop/tools";
 
 /// How long one installation may take.
 const INSTALL_S_MAX: u64 = 600;
+
+/// Installs every set, and the Debian packages that stages use: those that wait for one another's locks come one by one.
+pub(crate) fn check(context: &Context) -> Result<Report> {
+    let mut sets = 0;
+    let home = context.root.join(PINS);
+    for entry in std::fs::read_dir(&home).with_context(|| format!("cannot read {}", home.display()))? {
+        let folder = entry.with_context(|| format!("cannot read {}", home.display()))?.path();
+        let Some(set) = folder.file_name().and_then(|name| name.to_str()) else { continue };
+        if folder.join("package.json").is_file() {
+            npm(context, set)?;
+        } else {
+            python(context, set)?;
+        }
+        sets += 1;
+    }
+    node(context)?;
+    published::install(context)?;
+    // Who needs these says what is missing.
+    let mut found = String::new();
+    let postgres = postgres::programs(context)?;
+    let hypopg = postgres.as_ref().is_ok_and(|programs| postgres::has_hypopg(context, programs).unwrap_or(false));
+    for (name, is_there) in [
+        ("postgresql", postgres.is_ok()),
+        ("hypopg", hypopg),
+        ("sqlite3", sqlite3(context)?),
+        ("keyring", keyring::installed(&context.results("keyring")?)),
+    ] {
+        found.push_str(&format!("{name}: {is_there}\n"));
+    }
+    Ok(Report { counts: Counts { passed: sets, ..Counts::default() }, text: found, skips: Vec::new() })
+}
+
+/// Whether the `sqlite3` shell is there, installed where possible.
+pub(crate) fn sqlite3(context: &Context) -> Result<bool> {
+    Ok(process::exists("sqlite3", "--version") || debian(&["sqlite3"], &context.results("sqlite")?))
+}
+
+/// Subcommands of cargo, pinned.
+pub(crate) const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.143");
+pub(crate) const HACK: (&str, &str) = ("cargo-hack", "0.6.46");
+pub(crate) const DENY: (&str, &str) = ("cargo-deny", "0.20.2");
+pub(crate) const SEMVER: (&str, &str) = ("cargo-semver-checks", "0.51.0");
+pub(crate) const EXTERNAL_TYPES: (&str, &str) = ("cargo-check-external-types", "0.5.0");
+
+/// How long compiling one of them may take.
+const COMPILE_S_MAX: u64 = 1800;
+
+/// The program of a subcommand: the one on the path where there is one, otherwise compiled once under `target/tools/cargo`.
+pub(crate) fn cargo_subcommand(context: &Context, (name, version): (&str, &str)) -> Result<PathBuf> {
+    if process::exists(name, "--version") {
+        return Ok(name.into());
+    }
+    let home = context.target.join("tools/cargo");
+    let program = home.join("bin").join(name);
+    if !runs(&program) {
+        let mut cargo = process::cargo();
+        cargo.args(["install", "--locked", "--quiet", "--root"]).arg(&home).arg(format!("{name}@{version}"));
+        cargo.env_remove("CARGO_TARGET_DIR").current_dir(&context.root);
+        let log = context.results("tools")?.join(format!("{name}.log"));
+        let done = process::run(&mut cargo, &log, Duration::from_secs(COMPILE_S_MAX))?;
+        if !done.ok {
+            bail!("{name} {version} cannot be installed:\n{}", done.output);
+        }
+    }
+    Ok(program)
+}
 
 /// What was installed last; compared with the pinned files byte for byte.
 const STAMP: &str = "installed.stamp";
 
 /// The pinned files of a set, where they are kept.
 fn pins(context: &Context, set: &str) -> PathBuf {
-    context.root.join("conformance/interop/tools").join(set)
+    context.root.join(PINS).join(set)
 }
 
 /// Installs an npm set if needed and returns its folder, which has the `node_modules`.

@@ -58,7 +58,7 @@ const PARALLEL_MAX: usize = 4;
 /// Runs the scenarios of a revision.
 pub(super) fn run(context: &Context, suite: &Suite, revision: &Revision, scenario: Option<&str>) -> Result<Vec<Row>> {
     let folder = results(context, "client", revision.name)?;
-    let client = context.release_binary("conformance-client");
+    let client = context.binary("conformance-client");
     if client.to_string_lossy().contains(char::is_whitespace) {
         bail!("the suite cannot start {}: it splits commands at spaces", client.display());
     }

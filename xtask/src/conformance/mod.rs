@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::context::{Context, Flags};
 use crate::process;
 use crate::report::{Counts, Report, table};
-use crate::tools;
+use crate::{tools, world};
 use judge::{Row, heading};
 
 /// What the pinned suite has for a revision in one role.
@@ -56,22 +56,9 @@ pub(crate) fn command(context: &Context, words: &[String]) -> Result<bool> {
         bail!("--url is for the role `server`");
     }
     if wanted.url.is_none() && !flags.has("--no-build") {
-        build(context)?;
+        world::programs(context)?;
     }
     Ok(check(context, &wanted)?.print())
-}
-
-fn build(context: &Context) -> Result<()> {
-    let status = process::cargo()
-        .args(["build", "--release", "--locked"])
-        .args(["--package", "linchpin-conformance"])
-        .current_dir(&context.root)
-        .status()
-        .context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("linchpin-conformance does not build");
-    }
-    Ok(())
 }
 
 /// Runs the suite.

@@ -232,7 +232,7 @@ impl Lane {
         match &tools.reference {
             Some(script) => vec![text(&tools.node), text(script), "stdio".to_string()],
             None => {
-                let program = text(&context.release_binary("linchpin"));
+                let program = text(&context.binary("linchpin"));
                 vec![program, "serve".to_string(), "everything".to_string()]
             }
         }
@@ -250,7 +250,7 @@ impl Lane {
                 command
             }
             None => {
-                let mut command = Command::new(context.release_binary("linchpin"));
+                let mut command = Command::new(context.binary("linchpin"));
                 let address = format!("127.0.0.1:{port}");
                 command.args(["serve", "everything", "--http", &address]);
                 if self.transport == "sse" {

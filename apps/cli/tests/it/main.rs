@@ -1,11 +1,9 @@
 //! The integration tests of `linchpin-cli`: one program, a module for each subject.
 
-#[path = "../../../../servers/postgres/tests/it/common/mod.rs"]
-mod cluster;
-#[path = "common/rows.rs"]
-mod rows;
 mod arguments;
 mod cli;
+#[path = "../../../../servers/postgres/tests/it/common/mod.rs"]
+mod cluster;
 mod common;
 mod ends;
 mod keyring;
@@ -13,6 +11,8 @@ mod listed;
 mod login;
 mod memory;
 mod names;
+#[path = "common/rows.rs"]
+mod rows;
 mod servers;
 mod several;
 mod shown;

@@ -1,6 +1,6 @@
 //! The host: what it answers when it is asked, and what it heard.
 
-use linchpin::client::{Change, Form};
+use linchpin::client::{Change, ClientLimits, Form};
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::root::Root;
@@ -29,6 +29,8 @@ impl Host {
     pub(crate) fn client(self: &Arc<Host>) -> Client {
         let (asked, logs, changes) = (self.clone(), self.clone(), self.clone());
         Client::new("linchpin-interop", env!("CARGO_PKG_VERSION"))
+            // A server that compiles itself on a busy machine is not an old one.
+            .limits(ClientLimits { probe_ms_max: 15_000, ..ClientLimits::default() })
             .check_results(true)
             .on_ask(move |form| {
                 let host = asked.clone();

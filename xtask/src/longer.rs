@@ -1,0 +1,95 @@
+//! What only `cargo xtask test --all` checks: before a release, and when dependencies or features change.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::context::Context;
+use crate::report::{Counts, Report};
+use crate::{process, tools};
+
+/// How long any of these may take.
+const STAGE_S_MAX: u64 = 3600;
+
+/// The crates that others depend on, each of whose features must work alone.
+const LIBRARIES: &[&str] = &["linchpin", "linchpin-server", "linchpin-client", "linchpin-transport", "linchpin-auth"];
+
+fn one(context: &Context, stage: &str, command: &mut Command) -> Result<Report> {
+    let log = context.results("test")?.join(format!("{stage}.log"));
+    let finished = process::run(command.current_dir(&context.root), &log, Duration::from_secs(STAGE_S_MAX))?;
+    Ok(Report::one(finished.ok, finished.output))
+}
+
+/// Builds the program as README's first command does, and as it is distributed.
+pub(crate) fn release(context: &Context) -> Result<Report> {
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    for profile in ["release", "dist"] {
+        let mut cargo = process::cargo();
+        cargo.args(["build", "--locked", "--package", "linchpin-cli", "--profile", profile]);
+        let built = one(context, profile, &mut cargo)?;
+        report.counts.add(built.counts);
+        report.text.push_str(&built.text);
+    }
+    Ok(report)
+}
+
+/// Checks every library with each of its features alone.
+pub(crate) fn features(context: &Context) -> Result<Report> {
+    let mut hack = Command::new(tools::cargo_subcommand(context, tools::HACK)?);
+    hack.args(["hack", "check", "--locked", "--each-feature", "--no-dev-deps"]);
+    hack.args(LIBRARIES.iter().flat_map(|library| ["--package", library]));
+    one(context, "features", hack.env("RUSTFLAGS", "-D warnings").env("CARGO_TARGET_DIR", context.target.join("hack")))
+}
+
+/// Advisories, licences, sources and duplicates of dependencies, as `deny.toml` wants them.
+pub(crate) fn deny(context: &Context) -> Result<Report> {
+    let mut deny = Command::new(tools::cargo_subcommand(context, tools::DENY)?);
+    deny.args(["--all-features", "check"]);
+    one(context, "deny", &mut deny)
+}
+
+/// Compares the public API with that of the last release, a tag `v*`.
+pub(crate) fn semver(context: &Context) -> Result<Report> {
+    let mut tags = Command::new("git");
+    let tags = tags.args(["tag", "--list", "v*", "--sort=-version:refname"]).current_dir(&context.root).output();
+    let tags = String::from_utf8(tags.context("git cannot be started")?.stdout).unwrap_or_default();
+    let Some(last) = tags.lines().next() else {
+        return Ok(Report::skipped("nothing has been released yet: there is no tag v*".into()));
+    };
+    let mut semver = Command::new(tools::cargo_subcommand(context, tools::SEMVER)?);
+    semver.args(["semver-checks", "--baseline-rev", last]);
+    semver.args(LIBRARIES.iter().flat_map(|library| ["--package", library]));
+    one(context, "semver", &mut semver)
+}
+
+/// Which crates of others are part of the facade's public API: those that its manifest names, and no more.
+pub(crate) fn external_types(context: &Context) -> Result<Report> {
+    let mut check = Command::new(tools::cargo_subcommand(context, tools::EXTERNAL_TYPES)?);
+    check.args(["check-external-types", "--all-features"]);
+    // It reads what only rustdoc of a nightly compiler writes.
+    check.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", context.target.join("external-types"));
+    check.current_dir(context.root.join("crates/linchpin"));
+    let log = context.results("test")?.join("external-types.log");
+    let finished = process::run(&mut check, &log, Duration::from_secs(STAGE_S_MAX))?;
+    Ok(Report::one(finished.ok, finished.output))
+}
+
+/// Checks the workspace for Windows.
+pub(crate) fn windows(context: &Context) -> Result<Report> {
+    const TARGET: &str = "x86_64-pc-windows-gnu";
+    const C_COMPILER: (&str, &str) = ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64");
+    let home = context.results("windows")?;
+    let mut target = Command::new("rustup");
+    target.args(["target", "add", TARGET]).current_dir(&context.root);
+    if !process::run(&mut target, &home.join("target.log"), Duration::from_secs(600)).is_ok_and(|done| done.ok) {
+        return Ok(Report::skipped(format!("no standard library for {TARGET} (`rustup target add {TARGET}`)")));
+    }
+    let (program, package) = C_COMPILER;
+    if !(process::exists(program, "--version") || tools::debian(&[package], &home)) {
+        return Ok(Report::skipped(format!("no C compiler for Windows (`apt-get install {package}` as root)")));
+    }
+    let mut check = process::cargo();
+    check.args(["check", "--workspace", "--exclude", "xtask", "--locked", "--target", TARGET]);
+    one(context, "windows", &mut check)
+}

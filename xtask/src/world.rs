@@ -1,0 +1,19 @@
+//! The one debug build that all checks share. Whoever names other packages or features gets another one, from nothing.
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::context::Context;
+use crate::process;
+
+/// What every `cargo` of the checks says, so that nothing is built twice.
+pub(crate) const WORLD: &[&str] = &["--workspace", "--locked", "--features", "linchpin-cli/keyring"];
+
+/// Builds the programs of the workspace, in the open: for subcommands that a person runs alone.
+pub(crate) fn programs(context: &Context) -> Result<()> {
+    let mut cargo = process::cargo();
+    cargo.arg("build").args(WORLD).arg("--bins").current_dir(&context.root);
+    if !cargo.status().context("cargo cannot be started")?.success() {
+        bail!("the programs do not build");
+    }
+    Ok(())
+}
