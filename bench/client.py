@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(HERE, "driver"))
 sys.dont_write_bytecode = True
 
 import bench  # noqa: E402
-from peers import LOAD_CORE, REPO, Server, fill, load_peers, peers_target, tied_to, workspace_target  # noqa: E402
+from peers import LOAD_CORE, REPO, Server, fill, load_peers, ours, peers_target, tied_to  # noqa: E402
 from samples import median  # noqa: E402
 from tables import Table, num, times  # noqa: E402
 
@@ -29,22 +29,23 @@ LIMIT_S = 120
 
 
 def clients(tools, node):
-    ours = [os.path.join(workspace_target(), "release", "bench-client")]
+    linchpin = [ours("bench-client")]
     rmcp = [os.path.join(peers_target(), "release", "peer-rmcp-client")]
     ts = [node, os.path.join(HERE, "peers", "ts-client.mjs")]
-    return {"linchpin": (ours, {}), "rmcp 3.9": (rmcp, {}), "TypeScript 2.4": (ts, {"INTEROP_TOOLS": tools})}
+    return {"linchpin": (linchpin, {}), "rmcp 3.9": (rmcp, {}), "TypeScript 2.4": (ts, {"INTEROP_TOOLS": tools})}
 
 
 def build(names):
     apart = dict(os.environ, CARGO_TARGET_DIR=peers_target())
-    steps = [("bare", ["--locked", "--manifest-path", os.path.join(HERE, "bare", "Cargo.toml")], apart)]
+    release = ["--release", "--locked"]
+    steps = [("bare", release + ["--manifest-path", os.path.join(HERE, "bare", "Cargo.toml")], apart)]
     if "linchpin" in names:
-        steps.append(("linchpin", ["-p", "linchpin-bench-client"], os.environ))
+        steps.append(("linchpin", ["--profile", "dist", "-p", "linchpin-bench-client"], os.environ))
     if "rmcp 3.9" in names:
-        steps.append(("rmcp", ["--locked", "--manifest-path", os.path.join(HERE, "peers", "rmcp-client", "Cargo.toml")], apart))
+        steps.append(("rmcp", release + ["--manifest-path", os.path.join(HERE, "peers", "rmcp-client", "Cargo.toml")], apart))
     for name, args, env in steps:
         print(f"building {name}", flush=True)
-        subprocess.run(["cargo", "build", "--release", "--quiet"] + args, cwd=REPO, env=env, check=True)
+        subprocess.run(["cargo", "build", "--quiet"] + args, cwd=REPO, env=env, check=True)
 
 
 def run(command, env, *words):

@@ -150,7 +150,7 @@ def main():
         signal.signal(number, lambda n, _: sys.exit(128 + n))
     if not opt.no_build:
         print("building linchpin", flush=True)
-        subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
+        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "-p", "linchpin-cli"], cwd=REPO, check=True)
     about = bench.meta()
     os.sched_setaffinity(0, {int(LOAD_CORE)})
     with pairs(opt.only) as (ready, missing):

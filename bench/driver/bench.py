@@ -16,7 +16,7 @@ FILES_OPEN_MIN = 8192
 
 
 def build(groups, jobs=None):
-    """Release builds of what the rows need. Returns the groups whose build failed."""
+    """Optimised builds of what the rows need. Returns the groups whose build failed."""
     limit = ["-j", str(jobs)] if jobs else []
     limit += ["--quiet"]
     apart = dict(os.environ, CARGO_TARGET_DIR=peers_target())
@@ -24,19 +24,20 @@ def build(groups, jobs=None):
     def locked(*folders):
         return ["--locked", "--manifest-path", os.path.join(BENCH, *folders, "Cargo.toml")]
 
-    steps = [("mcpload", locked("mcpload"), apart)]
+    release, dist = ["--release"], ["--profile", "dist"]
+    steps = [("mcpload", release + locked("mcpload"), apart)]
     if "bare" in groups:
-        steps.append(("bare", locked("bare"), apart))
+        steps.append(("bare", release + locked("bare"), apart))
     if "rmcp" in groups:
-        steps.append(("rmcp", locked("peers", "rmcp"), apart))
+        steps.append(("rmcp", release + locked("peers", "rmcp"), apart))
     if "linchpin" in groups:
-        steps.append(("linchpin", ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
-        small = ["-p", "linchpin-cli", "--no-default-features", "--features", "filesystem,everything"]
+        steps.append(("linchpin", dist + ["-p", "linchpin-bench", "-p", "linchpin-cli"], os.environ))
+        small = dist + ["-p", "linchpin-cli", "--no-default-features", "--features", "filesystem,everything"]
         steps.append(("linchpin, two servers only", small, dict(os.environ, CARGO_TARGET_DIR=small_target())))
     failed = []
     for name, args, env in steps:
         print(f"building {name}", flush=True)
-        done = subprocess.run(["cargo", "build", "--release"] + limit + args, cwd=REPO, env=env)
+        done = subprocess.run(["cargo", "build"] + limit + args, cwd=REPO, env=env)
         if done.returncode:
             failed.append(name)
     return failed

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from peers import LIBC, LOAD_CORE, PR_SET_PDEATHSIG, free_port, workspace_target
+from peers import LIBC, LOAD_CORE, PR_SET_PDEATHSIG, free_port, ours
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 START_S_MAX = 30
@@ -34,7 +34,7 @@ class Pair:
 
     def command(self, side):
         if side == "ours":
-            binary = os.environ.get("BENCH_LINCHPIN") or os.path.join(workspace_target(), "release", "linchpin")
+            binary = os.environ.get("BENCH_LINCHPIN") or ours("linchpin")
             return [binary, "serve", self.name] + self.ours + self.args(side)
         return [os.path.join(os.environ.get("BENCH_PUBLISHED", ""), self.program)] + self.args(side)
 

@@ -27,6 +27,11 @@ def workspace_target():
     return os.path.abspath(os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPO, "target"))
 
 
+def ours(name, target=None):
+    """A program of this workspace as it is distributed: the profile `dist`."""
+    return os.path.join(target or workspace_target(), "dist", name)
+
+
 def small_target():
     """The program with two servers only."""
     return os.path.join(workspace_target(), "bench-small")
@@ -46,7 +51,7 @@ def load_peers(path=None, only=None, quick=False, extra=False):
         rows = json.load(f)["peers"]
     places = {
         "{peers}": os.path.join(peers_target(), "release"),
-        "{ours}": os.path.join(workspace_target(), "release"),
+        "{ours}": os.path.dirname(ours("linchpin")),
         "{dir}": BENCH,
         "{bench}": BENCH,
     }

@@ -12,7 +12,7 @@ import random
 import subprocess
 import time
 
-from peers import Server, fill, free_port, mcpload, small_target, url_of, wait_quiet, wanted, workspace_target
+from peers import Server, fill, free_port, mcpload, ours, small_target, url_of, wait_quiet, wanted, workspace_target
 
 CONNECTIONS = (1, 16, 64, 256)
 LIST_SIZES = (100, 1000, 10000)
@@ -156,10 +156,10 @@ OURS = {"name": "linchpin"}
 
 
 def suite_size(rows, rec, opt):
-    """The stripped release program: with everything, which has a bar, and with two servers only."""
+    """The distributed program: with everything, which has a bar, and with two servers only."""
     if any(p["group"] == "linchpin" for p in rows):
         for case, target in (("small", small_target()), ("stripped", workspace_target())):
-            path = os.path.join(target, "release", "linchpin")
+            path = ours("linchpin", target)
             result = {"bytes": os.path.getsize(path)} if os.path.exists(path) else {"failed": "linchpin-cli is not built"}
             rec.add(OURS, "size", case, result)
 
@@ -169,7 +169,7 @@ def suite_allocs(rows, rec, opt):
     if not any(p["group"] == "linchpin" for p in rows):
         return
     try:
-        out = subprocess.run([os.path.join(workspace_target(), "release", "bench-allocs"), "--json"], capture_output=True, text=True, timeout=60)
+        out = subprocess.run([ours("bench-allocs"), "--json"], capture_output=True, text=True, timeout=60)
         found = [json.loads(line) for line in out.stdout.splitlines() if line.startswith("{")]
         if out.returncode or not found:
             raise RuntimeError(out.stderr[-300:] or f"exit {out.returncode}")
