@@ -143,3 +143,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+
+/// The example of this crate's own README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme_of_the_crate {}

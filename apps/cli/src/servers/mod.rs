@@ -23,7 +23,7 @@ mod tools;
 mod everything;
 #[cfg(feature = "fetch")]
 mod fetch;
-#[cfg(feature = "filesystem")]
+#[cfg(all(feature = "filesystem", unix))]
 mod filesystem;
 #[cfg(feature = "git")]
 mod git;
@@ -137,7 +137,7 @@ pub(crate) enum Main {
 
 /// All servers of this build, in the order of help texts.
 pub(crate) const ENTRIES: &[Entry] = &[
-    #[cfg(feature = "filesystem")]
+    #[cfg(all(feature = "filesystem", unix))]
     Entry::of::<filesystem::FilesystemArgs>(),
     #[cfg(feature = "git")]
     Entry::of::<git::GitArgs>(),
