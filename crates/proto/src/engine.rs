@@ -237,6 +237,11 @@ impl Engine {
         }
     }
 
+    /// What ends the listen streams that are open: they would hold up a drain for ever.
+    pub fn listeners(&self) -> Vec<Arc<dyn Cancel>> {
+        self.running.iter().filter(|r| r.listens).filter_map(|r| r.cancel.clone()).collect()
+    }
+
     /// The peer is gone: ends everything. The cancellers of what still ran.
     pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
         self.state = State::Closed;

@@ -176,7 +176,8 @@ impl Feed {
         self.lock().uris.iter().cloned().collect()
     }
 
-    fn close(&self) {
+    /// Ends the feed once what waits was taken.
+    pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         if let Some(waker) = inner.waker.take() {

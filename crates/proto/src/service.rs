@@ -39,7 +39,8 @@ pub trait Service: Send + Sync + 'static {
     /// Opens the feed of a session: it hears of every list change and of the resources it subscribes to later.
     fn open_feed(&self) -> Option<FeedHandle>;
 
-    /// Called once when the service must end: running listen exchanges finish with their final answer.
+    /// Called when the whole service must end, for all its peers: running listen exchanges finish with their final answer.
+    /// The end of one peer is none of the service: its subscriptions are ended by [`Cancel::finish`].
     fn close(&self);
 
     /// What is left to do once serving has ended and its calls were dropped. Whoever serves waits for it before the runtime
@@ -81,6 +82,11 @@ pub trait Exchange: Send {
 pub trait Cancel: Send + Sync {
     /// Ends it. Idempotent; wakes the polling task.
     fn cancel(&self);
+
+    /// Ends a subscription gracefully: what waits is delivered, then its final answer. Cancels any other exchange.
+    fn finish(&self) {
+        self.cancel();
+    }
 }
 
 /// One thing a running request wants of its wire.

@@ -7,7 +7,7 @@ use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::Request;
 use linchpin_proto::json::write_str;
 use linchpin_proto::service::Started;
-use linchpin_proto::{Cancel, Exchange, FeedHandle, Id, Reply, ReplyKind, ResultWriter, Step, render};
+use linchpin_proto::{Cancel, Exchange, Feed, FeedHandle, Id, Reply, ReplyKind, ResultWriter, Step, render};
 use linchpin_types::error::code;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
@@ -47,13 +47,13 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
         }
     }
     let ack = render::acknowledged(&request.id, &granted(filter, &feed.feed().subscriptions()));
-    let end = Box::new(core.writer(request));
+    let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
     Started::Running(Box::new(Listen {
         id: request.id.clone(),
         feed,
         ack: Some(ack),
         end: Some(end),
-        flag: Arc::default(),
+        stop: Arc::new(Stop { cancelled: Flag::default(), feed: shared }),
     }))
 }
 
@@ -95,12 +95,28 @@ struct Listen {
     feed: FeedHandle,
     ack: Option<Bytes>,
     end: Option<Box<ResultWriter>>,
-    flag: Arc<Flag>,
+    stop: Arc<Stop>,
+}
+
+/// Ends a subscription from outside the task that polls it.
+struct Stop {
+    cancelled: Flag,
+    feed: Arc<Feed>,
+}
+
+impl Cancel for Stop {
+    fn cancel(&self) {
+        self.cancelled.cancel();
+    }
+
+    fn finish(&self) {
+        self.feed.close();
+    }
 }
 
 impl Exchange for Listen {
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        if self.flag.poll(cx) {
+        if self.stop.cancelled.poll(cx) {
             return Poll::Ready(Step::Cancelled);
         }
         if let Some(ack) = self.ack.take() {
@@ -121,6 +137,6 @@ impl Exchange for Listen {
     }
 
     fn canceller(&self) -> Arc<dyn Cancel> {
-        self.flag.clone()
+        self.stop.clone()
     }
 }

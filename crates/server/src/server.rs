@@ -18,8 +18,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::task::{JoinError, JoinHandle};
 
 /// A server being put together: every revision, both eras, safe limits, from the first line.
 ///
@@ -287,14 +290,17 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.handle().prompts()
     }
 
-    /// Serves at `place` until its peer or the program ends: `stdio()`, `http("127.0.0.1:8931")`, …
+    /// Serves at `place` until its peer ends or the place is told to shut down: `stdio()`, `http("127.0.0.1:8931")`, …
+    ///
+    /// Cancel safety: dropping the future stops the server. Its listener is closed, its connections end and running calls
+    /// are dropped. What [`Server::at_end`] has is run only by a server that was told to shut down, or whose peer ended.
     ///
     /// # Errors
     /// The server is put together wrongly (each problem with its place in the source), or the place cannot be used.
     pub async fn serve(self, place: impl Bind) -> Result<()> {
         let service = self.into_shared()?;
         // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
-        let served = tokio::spawn(place.serve(service.clone())).await;
+        let served = AbortOnDrop(tokio::spawn(place.serve(service.clone()))).await;
         service.ended().await;
         served.map_err(|e| Error::tool(format!("serving stopped: {e}")))??;
         Ok(())
@@ -351,6 +357,23 @@ impl<S: Send + Sync + 'static> Server<S> {
             keyring,
             this: this.clone(),
         }))
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -1,7 +1,7 @@
 //! A wire in memory, for tests and for servers inside a program.
 
 use crate::link::{PipeLink, Stream};
-use crate::pipe::{self, Connection};
+use crate::pipe;
 use linchpin_proto::service::{Bind, BoxFuture, IntoService, Service};
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
 use std::fmt;
@@ -60,7 +60,7 @@ impl Dial for InProcess {
 
     fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
         Box::pin(async move {
-            let service = Arc::new(Connection(self.service.clone().map_err(LinkError::Unreachable)?));
+            let service = self.service.clone().map_err(LinkError::Unreachable)?;
             let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
             tokio::spawn(async move {
                 let (input, output) = tokio::io::split(theirs);

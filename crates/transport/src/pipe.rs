@@ -7,15 +7,13 @@
 use crate::lines::{Line, Lines};
 use crate::salvage::{self, Head};
 use bytes::Bytes;
-use linchpin_proto::frame::{self, Frame, Message, Name};
-use linchpin_proto::service::{Door, HeaderParam, Service, Started};
-use linchpin_proto::{
-    Budget, Caller, Change, Engine, Event, Exchange, FeedHandle, Hub, Id, Limits, Reply, Request, Step,
-};
+use linchpin_proto::frame::{self, Frame, Message};
+use linchpin_proto::service::{Door, Service, Started};
+use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Step};
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -36,7 +34,8 @@ const WAITING: usize = 256;
 ///
 /// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error, under its own id
 /// where that stands near its beginning or at its very end; blank lines are ignored; a last line without a line break
-/// counts. An error is one of reading or writing.
+/// counts. The service may have other peers: they are not affected, and it is not closed. An error is one of reading or
+/// writing. Dropping the future cancels running calls.
 pub async fn serve<R, W>(
     service: Arc<dyn Service>,
     input: R,
@@ -74,8 +73,8 @@ where
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
                 // Nobody reads any more: that is the peer's way to leave, and no call has anyone to answer.
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return peer.abandon(Ok(())),
-                Err(e) => return peer.abandon(Err(e)),
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                Err(e) => return Err(e),
             }
         }
     };
@@ -396,13 +395,10 @@ impl Peer {
         }
     }
 
-    /// The peer is gone: everything is dropped.
-    fn abandon(self, ended: io::Result<()>) -> io::Result<()> {
-        self.service.close();
-        for cancel in self.engine().close() {
-            cancel.cancel();
-        }
-        ended
+    /// The peer is gone: running calls are cancelled.
+    fn end(&self) {
+        let cancellers = self.engine().close();
+        cancellers.iter().for_each(|cancel| cancel.cancel());
     }
 
     /// The input ended: running calls may finish within the limit, then everything is dropped.
@@ -413,16 +409,15 @@ impl Peer {
     ) -> io::Result<()> {
         let limit = Duration::from_millis(self.service.limits().drain_ms_max);
         let deadline = tokio::time::Instant::now() + limit;
-        self.service.close();
+        let listeners = self.engine().listeners();
+        listeners.iter().for_each(|listener| listener.finish());
         while self.engine().running() > 0 {
             match tokio::time::timeout_at(deadline, waiting.recv()).await {
                 Ok(Some(out)) => self.pass(out),
                 _ => break,
             }
         }
-        for cancel in self.engine().close() {
-            cancel.cancel();
-        }
+        self.end();
         if self.out.is_empty() {
             return Ok(());
         }
@@ -431,6 +426,12 @@ impl Peer {
             Ok(Err(e)) if e.kind() != io::ErrorKind::BrokenPipe => Err(e),
             _ => Ok(()),
         }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -463,34 +464,4 @@ async fn finish(id: &Id, mut exchange: Box<dyn Exchange>, sender: &mpsc::Sender<
             return None;
         }
     }
-}
-
-/// One peer's view of a service that others use, too: its end does not end the others.
-///
-/// What this peer listens to is therefore not told of the end: it is drained like a call that is still running.
-pub(crate) struct Connection(pub(crate) Arc<dyn Service>);
-
-impl Service for Connection {
-    fn limits(&self) -> &Arc<Limits> {
-        self.0.limits()
-    }
-    fn budget(&self) -> &Arc<Budget> {
-        self.0.budget()
-    }
-    fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
-        self.0.start(request, door, cx)
-    }
-    fn notified(&self, caller: &Caller, name: &Name, params: &str) {
-        self.0.notified(caller, name, params);
-    }
-    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
-        self.0.header_params(tool)
-    }
-    fn hub(&self) -> &Arc<Hub> {
-        self.0.hub()
-    }
-    fn open_feed(&self) -> Option<FeedHandle> {
-        self.0.open_feed()
-    }
-    fn close(&self) {}
 }

@@ -32,7 +32,9 @@ impl Bind for Stdio {
         Box::pin(async move {
             let input = sys::input()?;
             let output = sys::output()?;
-            pipe::serve(service, input, output, terminated()).await
+            let served = pipe::serve(service.clone(), input, output, terminated()).await;
+            service.close();
+            served
         })
     }
 }

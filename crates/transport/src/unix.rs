@@ -1,7 +1,7 @@
 //! A unix socket: one message a line, like stdio, for any number of clients.
 
 use crate::link::{PipeLink, Stream};
-use crate::pipe::{self, Connection};
+use crate::pipe;
 use crate::stdio::terminated;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// A socket at this path, for a server to listen at or a client to connect to.
 ///
@@ -31,10 +32,19 @@ impl Bind for Unix {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             let listener = bind(&self.path).await?;
-            let result = accept(&listener, service).await;
-            let _ = std::fs::remove_file(&self.path);
-            result
+            let _bound = Bound(self.path);
+            accept(&listener, service).await;
+            Ok(())
         })
+    }
+}
+
+/// The socket's file, while it is listened at.
+struct Bound(PathBuf);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -116,15 +126,16 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
     bound.map_err(named)
 }
 
-async fn accept(listener: &UnixListener, service: Arc<dyn Service>) -> io::Result<()> {
+/// Accepts connections until the end; dropping the future ends those that are open.
+async fn accept(listener: &UnixListener, service: Arc<dyn Service>) {
     let limits = service.limits().clone();
-    let free = Arc::new(Semaphore::new(limits.connections_max));
+    let mut connections = JoinSet::new();
     let (stop, stopped) = watch::channel(false);
     let mut end = std::pin::pin!(terminated());
     loop {
-        let permit = free.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let room = connections.len() < limits.connections_max;
         let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => stream,
                 Err(e) => {
                     tracing::warn!(error = %e, "accept failed");
@@ -132,21 +143,20 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>) -> io::Resul
                     continue;
                 }
             },
+            Some(_) = connections.join_next() => continue,
             () = &mut end => break,
         };
-        let (service, mut stopped) = (Connection(service.clone()), stopped.clone());
-        tokio::spawn(async move {
+        let (service, mut stopped) = (service.clone(), stopped.clone());
+        connections.spawn(async move {
             let (input, output) = stream.into_split();
             let stop = async move { drop(stopped.wait_for(|s| *s).await) };
-            if let Err(e) = pipe::serve(Arc::new(service), input, output, stop).await {
+            if let Err(e) = pipe::serve(service, input, output, stop).await {
                 tracing::debug!(error = %e, "a connection ended");
             }
-            drop(permit);
         });
     }
     service.close();
     let _ = stop.send(true);
-    let all = limits.connections_max.try_into().unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(Duration::from_millis(2 * limits.drain_ms_max), free.acquire_many(all)).await;
-    Ok(())
+    let limit = Duration::from_millis(2 * limits.drain_ms_max);
+    let _ = tokio::time::timeout(limit, async { while connections.join_next().await.is_some() {} }).await;
 }

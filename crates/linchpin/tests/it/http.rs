@@ -184,3 +184,46 @@ async fn a_question_takes_a_round_and_a_missing_capability_its_status() {
     let r = alone(addr, caps, again, &[]).await;
     assert_eq!(r.messages()[0]["result"]["content"][0]["text"], "bought: true");
 }
+
+/// Sends `true` when it is dropped.
+struct TellDrop(Option<tokio::sync::oneshot::Sender<()>>);
+
+impl Drop for TellDrop {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(|tell| tell.send(()));
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_future_of_serve_stops_the_server() {
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    let (tell, dropped) = tokio::sync::oneshot::channel();
+    let (started, running) = tokio::sync::oneshot::channel();
+    let first = std::sync::Arc::new(std::sync::Mutex::new(Some((TellDrop(Some(tell)), started))));
+    let server = Server::new("dropped", "1").tool("wait", move |_: NoArgs| {
+        let taken = first.lock().expect("not poisoned").take();
+        async move {
+            let Some((_guard, started)) = taken else { return };
+            let _ = started.send(());
+            std::future::pending::<()>().await;
+        }
+    });
+    let place = http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"));
+    let mut serving = Box::pin(server.serve(place));
+    let addr: SocketAddr = tokio::select! {
+        ended = &mut serving => panic!("it ended: {ended:?}"),
+        addr = addr => addr.expect("it listens"),
+    };
+    let call = tokio::spawn(async move { alone(addr, json!({}), json!({ "name": "wait" }), &[]).await.status });
+    running.await.expect("the call runs");
+    drop(serving);
+    let limit = std::time::Duration::from_secs(10);
+    tokio::time::timeout(limit, dropped).await.expect("the running call is dropped").expect("told");
+    assert!(call.await.is_err(), "its connection ends without an answer");
+    let refused = async {
+        while TcpStream::connect(addr).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(limit, refused).await.expect("nobody listens any more");
+}

@@ -402,3 +402,22 @@ async fn the_list_is_the_same_for_every_connection_and_after_any_call() {
     assert_eq!(second.ask("tools/list", json!({})).await["result"], before);
     assert_eq!(first.ask("tools/list", json!({})).await["result"], before);
 }
+
+#[tokio::test]
+async fn the_end_of_one_pipe_leaves_the_other_peers_of_its_service_subscribed() {
+    let server = one();
+    let tools = server.tools();
+    let service = service(server);
+    let (mut first, mut second) =
+        (Peer::of(service.clone(), MODERN, json!({})).await, Peer::of(service, MODERN, json!({})).await);
+    let (mine, _) = listen(&mut first, json!({ "toolsListChanged": true })).await;
+    let (theirs, _) = listen(&mut second, json!({ "toolsListChanged": true })).await;
+    let began = std::time::Instant::now();
+    first.end().await;
+    let last: Value = serde_json::from_str(&first.line().await.expect("a last line")).expect("JSON");
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(mine), &json!("complete")), "{last}");
+    assert!(first.line().await.is_none() && began.elapsed() < Duration::from_secs(2), "nothing is left to wait for");
+    tools.insert("two", |_: NoArgs| async { "2" }).unwrap();
+    let told = second.said("notifications/tools/list_changed").await;
+    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], theirs);
+}
