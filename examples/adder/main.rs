@@ -16,5 +16,9 @@ async fn add(q: Add) -> String {
 
 #[tokio::main]
 async fn main() -> linchpin::Result<()> {
-    Server::new("adder", "1.0").tool(Tool::new("add", "Adds two numbers.").read_only(), add).serve(stdio()).await
+    // Without `with_graceful_shutdown` Ctrl-C and SIGTERM end the process at once.
+    Server::new("adder", "1.0")
+        .tool(Tool::new("add", "Adds two numbers.").read_only(), add)
+        .serve(stdio().with_graceful_shutdown(shutdown_signal()))
+        .await
 }

@@ -78,7 +78,7 @@ async fn main() -> linchpin::Result<()> {
         .resource(Resource::new("notes://{name}").name("note").mime_type("text/markdown"), Notes::page)
         .prompt(("summarise", "Summarises a note."), Notes::summarise);
     match std::env::args().nth(1).as_deref() {
-        Some("http") => server.serve(http("127.0.0.1:8931")).await,
-        _ => server.serve(stdio()).await,
+        Some("http") => server.serve(http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal())).await,
+        _ => server.serve(stdio().with_graceful_shutdown(shutdown_signal())).await,
     }
 }

@@ -5,7 +5,7 @@ use crate::paste;
 use crate::shown::{note, tell};
 use clap::Args;
 use linchpin::proto::service::IntoService;
-use linchpin::transport::{http, stdio};
+use linchpin::transport::{http, shutdown_signal, stdio};
 use std::io;
 use std::net::SocketAddr;
 
@@ -86,14 +86,16 @@ impl PlaceArgs {
             #[cfg(unix)]
             if let Some(path) = &self.unix {
                 note(format!("serving {} at {}", card.name, path.display()));
-                return linchpin::transport::unix::unix(path).serve(service).await.map_err(Failure::new);
+                let place = linchpin::transport::unix::unix(path).with_graceful_shutdown(shutdown_signal());
+                return place.serve(service).await.map_err(Failure::new);
             }
             match &self.http {
                 None => {
                     if io::IsTerminal::is_terminal(&io::stdin()) {
                         tell(&paste::waiting(card));
                     }
-                    stdio::stdio().serve(service).await.map_err(Failure::new)
+                    let place = stdio::stdio().with_graceful_shutdown(shutdown_signal());
+                    place.serve(service).await.map_err(Failure::new)
                 }
                 Some(addr) => self.listen(addr, card).serve(service).await.map_err(|e| refused(addr, &e)),
             }
@@ -108,7 +110,7 @@ impl PlaceArgs {
     }
 
     fn listen(&self, addr: &str, card: &Card<'_>) -> http::Http {
-        let mut place = http::http(addr);
+        let mut place = http::http(addr).with_graceful_shutdown(shutdown_signal());
         if self.sse {
             place = place.with_sse();
         }

@@ -14,11 +14,12 @@ async fn main() -> ExitCode {
     let served = match args[..] {
         ["--stdio"] => {
             eprintln!("conformance-server ready on stdio");
-            server.serve(stdio()).await
+            server.serve(stdio().with_graceful_shutdown(shutdown_signal())).await
         }
         [way @ ("--http" | "--sse"), port] => match at(port) {
             Ok(place) => {
                 let place = if way == "--sse" { place.with_sse() } else { place };
+                let place = place.with_graceful_shutdown(shutdown_signal());
                 let end = if way == "--sse" { "sse" } else { "mcp" };
                 server
                     .serve(place.on_ready(move |addr| eprintln!("conformance-server ready on http://{addr}/{end}")))

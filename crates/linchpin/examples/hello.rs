@@ -28,6 +28,6 @@ async fn main() -> linchpin::Result<()> {
     Server::new("hello", "1.0")
         .tool(Tool::new("greet", "Greets somebody.").read_only(), greet)
         .tool(Tool::new("wait", "Waits.").read_only(), wait)
-        .serve(stdio())
+        .serve(stdio().with_graceful_shutdown(shutdown_signal()))
         .await
 }

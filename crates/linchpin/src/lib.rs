@@ -131,6 +131,8 @@ pub mod prelude {
     pub use linchpin_transport::memory::{in_process, memory};
     #[cfg(feature = "remote")]
     pub use linchpin_transport::remote::remote;
+    #[cfg(any(feature = "stdio", feature = "http"))]
+    pub use linchpin_transport::shutdown_signal;
     #[cfg(feature = "stdio")]
     pub use linchpin_transport::stdio::stdio;
     pub use linchpin_types::content::ResourceContents;

@@ -13,6 +13,9 @@ mod salvage;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signals;
 
+#[cfg(any(feature = "stdio", feature = "http"))]
+pub use signals::shutdown_signal;
+
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "remote")]

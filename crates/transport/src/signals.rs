@@ -1,10 +1,12 @@
-//! When the process is asked to end.
+//! When the process is asked to end. Nothing here is used by a transport: signals are the program's affair.
 
-/// Resolves when the process is asked to end: SIGTERM, SIGINT, or SIGHUP (its terminal or session is gone); elsewhere Ctrl-C.
+/// Resolves when the process is asked to end: Ctrl-C (SIGINT), SIGTERM, or SIGHUP (its terminal or session is gone); elsewhere
+/// than on Unix, Ctrl-C. For the `with_graceful_shutdown` of a place to serve at, or of axum.
 ///
-/// Signals count from the first poll on. SIGHUP stays ignored where it was when the process started, as under `nohup`; that is
+/// Polling it installs handlers for these signals, for the whole process and for good: from then on they end nothing by
+/// themselves. No transport does that unasked. Signals count from the first poll on. SIGHUP stays ignored where it was when the process started, as under `nohup`; that is
 /// known on Linux only, so elsewhere SIGHUP keeps its default, which is an end at once.
-pub async fn terminated() {
+pub async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

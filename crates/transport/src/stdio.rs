@@ -6,7 +6,6 @@
 
 use crate::link::{PipeLink, Stream};
 use crate::pipe;
-pub use crate::signals::terminated;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
 use std::fmt;
@@ -14,17 +13,37 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Standard input and output. Serves one client, until input ends or the process is told to terminate.
+/// Standard input and output. Serves one client, until input ends or as [`Stdio::with_graceful_shutdown`] says.
 ///
-/// Nothing else may write to standard output; log to standard error.
+/// Nothing else may write to standard output; log to standard error. No signal is listened to: SIGTERM and SIGINT end the
+/// process at once, unless the program asks for more:
+///
+/// ```no_run
+/// use linchpin_transport::{shutdown_signal, stdio::stdio};
+///
+/// let place = stdio().with_graceful_shutdown(shutdown_signal());
+/// ```
 pub fn stdio() -> Stdio {
-    Stdio { _private: () }
+    Stdio { shutdown: None }
 }
 
 /// See [`stdio`].
-#[derive(Debug)]
 pub struct Stdio {
-    _private: (),
+    shutdown: Option<BoxFuture<'static, ()>>,
+}
+
+impl Stdio {
+    /// Ends when `signal` does, too: nothing more is read, and running calls are waited for up to the limit `drain_ms_max`.
+    pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Stdio {
+        self.shutdown = Some(Box::pin(signal));
+        self
+    }
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").finish_non_exhaustive()
+    }
 }
 
 impl Bind for Stdio {
@@ -32,7 +51,8 @@ impl Bind for Stdio {
         Box::pin(async move {
             let input = sys::input()?;
             let output = sys::output()?;
-            let served = pipe::serve(service.clone(), input, output, terminated()).await;
+            let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
+            let served = pipe::serve(service.clone(), input, output, shutdown).await;
             service.close();
             served
         })

@@ -2,9 +2,9 @@
 
 use crate::link::{PipeLink, Stream};
 use crate::pipe;
-use crate::stdio::terminated;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
 use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use std::fmt;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use tokio::task::JoinSet;
 /// A socket at this path, for a server to listen at or a client to connect to.
 ///
 /// For a server: only the user who runs the server may connect (mode 0600). A socket nobody listens at any more
-/// is replaced; anything else at the path is an error. It is removed at the end.
+/// is replaced; anything else at the path is an error. It serves until [`Unix::with_graceful_shutdown`] says otherwise, or
+/// its future is dropped; then the socket is removed. No signal is listened to unless the program does.
 pub fn unix(path: impl Into<PathBuf>) -> Unix {
     Unix { path: path.into() }
 }
@@ -28,12 +29,39 @@ pub struct Unix {
     path: PathBuf,
 }
 
+impl Unix {
+    /// For a server: ends when `signal` does. No new connections, then running calls are waited for up to the limit
+    /// `drain_ms_max`.
+    pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> UnixServer {
+        UnixServer { path: self.path, shutdown: Box::pin(signal) }
+    }
+}
+
+/// A socket to serve at. See [`Unix::with_graceful_shutdown`].
+pub struct UnixServer {
+    path: PathBuf,
+    shutdown: BoxFuture<'static, ()>,
+}
+
+impl fmt::Debug for UnixServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixServer").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 impl Bind for Unix {
+    fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
+        self.with_graceful_shutdown(std::future::pending()).serve(service)
+    }
+}
+
+impl Bind for UnixServer {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             let listener = bind(&self.path).await?;
+            tracing::info!("listening on {}", self.path.display());
             let _bound = Bound(self.path);
-            accept(&listener, service).await;
+            accept(&listener, service, self.shutdown).await;
             Ok(())
         })
     }
@@ -127,11 +155,10 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Accepts connections until the end; dropping the future ends those that are open.
-async fn accept(listener: &UnixListener, service: Arc<dyn Service>) {
+async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown: BoxFuture<'static, ()>) {
     let limits = service.limits().clone();
     let mut connections = JoinSet::new();
     let (stop, stopped) = watch::channel(false);
-    let mut end = std::pin::pin!(terminated());
     loop {
         let room = connections.len() < limits.connections_max;
         let stream = tokio::select! {
@@ -144,7 +171,7 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>) {
                 }
             },
             Some(_) = connections.join_next() => continue,
-            () = &mut end => break,
+            () = &mut shutdown => break,
         };
         let (service, mut stopped) = (service.clone(), stopped.clone());
         connections.spawn(async move {

@@ -227,3 +227,29 @@ async fn dropping_the_future_of_serve_stops_the_server() {
     };
     tokio::time::timeout(limit, refused).await.expect("nobody listens any more");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_was_not_told_to_installs_no_signal_handlers() {
+    const SIGHUP_SIGINT_SIGTERM: u64 = 1 | 1 << 1 | 1 << 14;
+    let caught = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask").trim();
+        u64::from_str_radix(mask, 16).expect("hexadecimal") & SIGHUP_SIGINT_SIGTERM
+    };
+    let before = caught();
+    let addr = start().await;
+    assert_eq!(alone(addr, json!({}), json!({ "name": "count" }), &[]).await.status, 200);
+    #[cfg(feature = "stdio")]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let place = linchpin::transport::unix::unix(&path);
+        let serving = tokio::spawn(Server::new("unix", "1").serve(place));
+        while tokio::net::UnixStream::connect(&path).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        serving.abort();
+    }
+    assert_eq!(caught(), before);
+}

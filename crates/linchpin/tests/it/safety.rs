@@ -554,3 +554,22 @@ async fn what_clients_send_is_never_logged() {
     assert!(logged.contains("a handler panicked"), "the log works: {logged}");
     assert!(!logged.contains(secret), "{logged}");
 }
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn an_http_server_says_where_it_listens_and_warns_where_nobody_will_get_in() {
+    for (ip, allows, warns) in [("127.0.0.1", false, false), ("0.0.0.0", false, true), ("0.0.0.0", true, false)] {
+        let logged = Logged::default();
+        let _guard = tracing::subscriber::set_default(logged.clone());
+        let (ready, addr) = tokio::sync::oneshot::channel();
+        let place = http(format!("{ip}:0")).on_ready(move |addr| ready.send(addr).unwrap());
+        let place = if allows { place.allow_host("mcp.example") } else { place };
+        let serving = tokio::spawn(server(&Gauge::default()).serve(place));
+        let addr = addr.await.unwrap();
+        serving.abort();
+        let logged = logged.0.lock().unwrap();
+        assert!(logged.contains(&format!("listening on http://{addr}/mcp")), "{logged}");
+        let hint = logged.contains(".allow_host(") && logged.contains("--accept-host");
+        assert_eq!(hint, warns, "{ip}: {logged}");
+    }
+}

@@ -53,7 +53,8 @@ impl Guard {
         match (origins.next(), origins.next()) {
             (None, _) => Ok(()),
             (Some(origin), None) if self.origin_allowed(origin.as_bytes(), host) => Ok(()),
-            _ => Err("this Origin is not allowed here; allow it in the server's options if you trust that site"),
+            _ => Err("this Origin is not allowed; if you trust that site, allow it with .allow_origin(..), \
+                    HttpOptions::allowed_origins, or --allow-origin of `linchpin serve`"),
         }
     }
 
@@ -76,7 +77,8 @@ impl Guard {
 
 /// The request's host, if each place that names one names an allowed one.
 fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
-    const FOREIGN: &str = "this Host is not allowed here; allow it in the server's options if the server is meant to be reached under that name";
+    const FOREIGN: &str = "this Host is not allowed; if clients are meant to use that name, allow it with .allow_host(..), \
+                           HttpOptions::allowed_hosts, or --accept-host of `linchpin serve`";
     let header = headers.get(HOST).map(|v| v.as_bytes());
     // HTTP/2 and proxies name the host in the request line; a Host header beside it must be allowed too.
     let authority = uri.authority().map(|a| a.as_str().as_bytes());

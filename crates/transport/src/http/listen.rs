@@ -16,8 +16,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Serves Streamable HTTP at `addr`, for example `"127.0.0.1:8931"`; port 0 takes any free one.
 ///
-/// HTTP/1.1 and HTTP/2 (with prior knowledge) are told apart by a connection's first bytes. It ends on SIGTERM or SIGINT,
-/// or as [`Http::shutdown`] says: no new connections, then running requests are waited for up to the limit `drain_ms_max`.
+/// HTTP/1.1 and HTTP/2 (with prior knowledge) are told apart by a connection's first bytes. It serves until
+/// [`Http::with_graceful_shutdown`] says otherwise, or its future is dropped. No signal is listened to: SIGTERM and SIGINT
+/// end the process at once, unless the program asks for more:
+///
+/// ```no_run
+/// use linchpin_transport::{http::http, shutdown_signal};
+///
+/// let place = http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal());
+/// ```
 ///
 /// Only clients on the same machine are let in, by their `Host` and `Origin`, until [`Http::allow_host`] and
 /// [`Http::allow_origin`] say otherwise.
@@ -117,8 +124,8 @@ impl Http {
         self
     }
 
-    /// Ends when `signal` does, instead of on SIGTERM or SIGINT.
-    pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Http {
+    /// Ends when `signal` does: no new connections, then running requests are waited for up to the limit `drain_ms_max`.
+    pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Http {
         self.shutdown = Some(Box::pin(signal));
         self
     }
@@ -149,10 +156,8 @@ impl Http {
         };
         let addr = listener.local_addr()?;
         let app = HttpService::bound(service.clone(), &self.options, &own_hosts(addr));
-        let shutdown = match self.shutdown {
-            Some(signal) => signal,
-            None => Box::pin(crate::signals::terminated()),
-        };
+        let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
+        announce(addr, &self.options);
         if let Some(ready) = self.on_ready {
             ready(addr);
         }
@@ -237,6 +242,17 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
                 tokio::time::sleep(Duration::from_millis(if transient { 0 } else { 100 })).await;
             }
         }
+    }
+}
+
+/// Says where it listens, and that nobody else will get in where that was hardly meant.
+fn announce(addr: SocketAddr, options: &HttpOptions) {
+    tracing::info!("listening on http://{addr}{}", options.path.as_deref().unwrap_or_default());
+    if addr.ip().is_unspecified() && options.allowed_hosts.is_none() && !options.any_host {
+        tracing::warn!(
+            "{addr} is reachable from other machines, but only a Host of localhost, 127.0.0.1 or [::1] is allowed; \
+             allow the name that clients use with .allow_host(..), or --accept-host of `linchpin serve`"
+        );
     }
 }
 

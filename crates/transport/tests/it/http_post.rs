@@ -181,6 +181,14 @@ async fn hosts_and_origins_can_be_allowed() {
     ] {
         let r = server.ask(&post_to("/here", &[("host", host), ("origin", origin)], &body)).await;
         assert_eq!(r.status, status, "Host {host}, Origin {origin}");
+        if status == 403 {
+            let hints = if host == "other.example" {
+                [".allow_host(", "--accept-host"]
+            } else {
+                [".allow_origin(", "--allow-origin"]
+            };
+            assert!(hints.iter().all(|hint| r.body.contains(hint)), "{}", r.body);
+        }
     }
     let any = Server::start_with(Fake::new(), |http| http.allow_any_host()).await;
     assert_eq!(any.ask(&post(&[("host", "evil.example")], &body)).await.status, 200);

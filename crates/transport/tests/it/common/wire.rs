@@ -28,9 +28,11 @@ impl Server {
     pub async fn start_with(fake: Arc<Fake>, setup: impl FnOnce(Http) -> Http) -> Server {
         let (ready, addr) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let http = setup(http("127.0.0.1:0")).on_ready(move |addr| ready.send(addr).unwrap()).shutdown(async move {
-            let _ = stopped.await;
-        });
+        let http = setup(http("127.0.0.1:0")).on_ready(move |addr| ready.send(addr).unwrap()).with_graceful_shutdown(
+            async move {
+                let _ = stopped.await;
+            },
+        );
         let ended = tokio::spawn(http.serve(fake.clone() as Arc<dyn Service>));
         Server { addr: addr.await.unwrap(), fake, stop: Some(stop), ended }
     }
