@@ -1,4 +1,5 @@
-//! A server mounted beside other routes of an axum program: MCP at `/mcp`, a page at `/`.
+//! A server mounted beside other routes of an axum program: MCP at `/mcp`, a page at `/`. Ctrl-C and SIGTERM end it
+//! gracefully, subscriptions and sessions included.
 
 use axum::Router;
 use axum::routing::get;
@@ -17,9 +18,15 @@ async fn main() -> linchpin::Result<()> {
             Tool::new("greet", "Greets somebody.").read_only(),
             |q: Greet| async move { format!("Hello, {}!", q.name) },
         )
+        .at_end(|| async { eprintln!("the server has ended") })
         .into_service()?;
-    let app = Router::new().route("/", get(|| async { "MCP is at /mcp" })).route_service("/mcp", mcp);
+    let app = Router::new().route("/", get(|| async { "MCP is at /mcp" })).route_service("/mcp", mcp.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8931").await?;
-    axum::serve(listener, app).await?;
+    // axum waits for open responses, and those of subscriptions end only when the service shuts down.
+    let shutdown = async move {
+        shutdown_signal().await;
+        mcp.shutdown().await;
+    };
+    axum::serve(listener, app).with_graceful_shutdown(shutdown).await?;
     Ok(())
 }

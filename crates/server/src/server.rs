@@ -223,7 +223,8 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Ends what calls may have left behind: `end` is run once serving has ended, when calls that still ran have been dropped,
     /// and is waited for before [`Server::serve`] returns, for a second at most. What a call has spawned is still running then;
-    /// after that the runtime usually goes. A service that is mounted elsewhere ends with whoever serves it: nothing is run.
+    /// after that the runtime usually goes. A service that is mounted elsewhere runs it in `HttpService::shutdown`; one that is
+    /// just dropped does not.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::Arc;

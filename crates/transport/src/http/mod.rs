@@ -20,6 +20,7 @@
 
 mod answer;
 mod body;
+mod calls;
 mod connection;
 mod cors;
 mod guard;
@@ -41,6 +42,7 @@ pub use service::{HttpFuture, HttpService, Principal};
 pub(crate) use {
     answer::{accepted, events, refuse, reply},
     body::Source,
+    calls::Calls,
     post::Head,
     service::Shared,
     sessions::{Place, id_of, key_of},

@@ -5,6 +5,7 @@
 
 use super::answer;
 use super::body::{HttpBody, Source, event};
+use super::calls::{Calls, Entered};
 use super::service::{Principal, Shared};
 use super::session::HttpSession;
 use super::sessions::{Place, id_of};
@@ -51,7 +52,7 @@ pub(crate) enum Next {
 /// A POST that has no response yet.
 pub(crate) enum Running {
     /// Stands alone.
-    Alone(Option<Box<dyn Exchange>>, &'static Wire),
+    Alone(Option<Call>, &'static Wire),
     /// Opens a session.
     Opening(Box<Opening>),
     /// Belongs to a session.
@@ -61,7 +62,7 @@ pub(crate) enum Running {
 impl Running {
     pub(crate) fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         match self {
-            Running::Alone(exchange, wire) => poll_alone(shared, exchange, wire, cx),
+            Running::Alone(call, wire) => poll_alone(shared, call, wire, cx),
             Running::Opening(opening) => opening.poll(shared, cx),
             Running::InSession(calls) => calls.poll(shared, cx),
         }
@@ -105,22 +106,31 @@ fn alone(shared: &Arc<Shared>, head: Head, request: Request, cx: &mut Context<'_
     let wire = request.caller.wire();
     match shared.service.start(request, head.door(), cx) {
         Started::Done(reply) => Next::Answer(answered(reply, wire)),
-        Started::Running(exchange) => Next::Wait(Running::Alone(Some(exchange), wire)),
+        Started::Running(exchange) => Next::Wait(Running::Alone(Some(Call::new(exchange, &shared.calls)), wire)),
     }
 }
 
-fn poll_alone(
-    shared: &Shared,
-    exchange: &mut Option<Box<dyn Exchange>>,
-    wire: &Wire,
-    cx: &mut Context<'_>,
-) -> Poll<Response<HttpBody>> {
+/// A running call that belongs to no session.
+pub(crate) struct Call {
+    exchange: Box<dyn Exchange>,
+    // After the exchange: once it is no longer counted, it is gone.
+    _entered: Entered,
+}
+
+impl Call {
+    fn new(exchange: Box<dyn Exchange>, calls: &Arc<Calls>) -> Call {
+        let _entered = calls.enter(exchange.canceller());
+        Call { exchange, _entered }
+    }
+}
+
+fn poll_alone(shared: &Shared, call: &mut Option<Call>, wire: &Wire, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
     loop {
-        let Some(running) = exchange else { return Poll::Ready(withheld()) };
-        match std::task::ready!(running.poll_step(cx)) {
+        let Some(running) = call else { return Poll::Ready(withheld()) };
+        match std::task::ready!(running.exchange.poll_step(cx)) {
             Step::Notify(frame) => {
                 let budget = shared.service.budget().clone();
-                let source = Alone { first: Some(frame), exchange: exchange.take(), budget };
+                let source = Alone { first: Some(frame), call: call.take(), budget };
                 return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.keep_alive_ms)));
             }
             Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
@@ -134,7 +144,7 @@ fn poll_alone(
 /// The stream of a request that stands alone. Dropping it cancels the request.
 struct Alone {
     first: Option<Bytes>,
-    exchange: Option<Box<dyn Exchange>>,
+    call: Option<Call>,
     budget: Arc<Budget>,
 }
 
@@ -144,7 +154,7 @@ impl Alone {
         let event = self.budget.own(event(frame));
         if event.is_none() {
             tracing::debug!(EXHAUSTED);
-            self.exchange = None;
+            self.call = None;
         }
         event
     }
@@ -156,16 +166,16 @@ impl Source for Alone {
             return Poll::Ready(self.event(&first));
         }
         loop {
-            let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
-            match std::task::ready!(exchange.poll_step(cx)) {
+            let Some(call) = &mut self.call else { return Poll::Ready(None) };
+            match std::task::ready!(call.exchange.poll_step(cx)) {
                 Step::Notify(frame) => return Poll::Ready(self.event(&frame)),
                 Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
                 Step::Pause(_) => {}
                 Step::Done(reply) => {
-                    self.exchange = None;
+                    self.call = None;
                     return Poll::Ready(self.event(&reply.frame()));
                 }
-                Step::Cancelled => self.exchange = None,
+                Step::Cancelled => self.call = None,
             }
         }
     }
@@ -179,7 +189,7 @@ pub(crate) struct Opening {
     place: Option<Place>,
     principal: Option<Arc<str>>,
     id: Id,
-    exchange: Box<dyn Exchange>,
+    call: Call,
 }
 
 fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
@@ -203,8 +213,8 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
     match shared.service.start(*request, head.door(), cx) {
         Started::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
         Started::Running(exchange) => {
-            let (engine, place) = (Some(engine), Some(place));
-            Next::Wait(Running::Opening(Box::new(Opening { engine, place, principal, id, exchange })))
+            let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
+            Next::Wait(Running::Opening(Box::new(Opening { engine, place, principal, id, call })))
         }
     }
 }
@@ -212,7 +222,7 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
 impl Opening {
     fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
-            match std::task::ready!(self.exchange.poll_step(cx)) {
+            match std::task::ready!(self.call.exchange.poll_step(cx)) {
                 // Nobody could answer: the client does not know its session yet.
                 Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
                 Step::Notify(_) | Step::Pause(_) => {}
@@ -272,7 +282,7 @@ fn in_session(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Conte
         Took::Withheld => Next::Answer(withheld()),
         Took::Running(id, exchange) => {
             let mut work = Work::new(session);
-            work.add(id, exchange);
+            work.add(id, exchange, &shared.calls);
             Next::Wait(Running::InSession(InSession { work: Some(work), replies: None }))
         }
     }
@@ -347,7 +357,7 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
         match take(shared, &session, message, door, cx) {
             Took::Nothing | Took::Withheld => {}
             Took::Reply(reply) => replies.push(reply),
-            Took::Running(id, exchange) => work.add(id, exchange),
+            Took::Running(id, exchange) => work.add(id, exchange, &shared.calls),
         }
     }
     if work.is_empty() {

@@ -5,6 +5,7 @@
 use super::HttpOptions;
 use super::answer;
 use super::body::HttpBody;
+use super::calls::Calls;
 use super::cors;
 use super::guard::Guard;
 use super::intake::{self, Intake};
@@ -23,7 +24,10 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Who sent a request, as verified by an authentication layer in front. Put one into the request's extensions: handlers
 /// see it, and a session can then be used by nobody else.
@@ -42,6 +46,10 @@ pub(crate) struct Shared {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) calls: Arc<Calls>,
+    /// Nothing new is begun.
+    closing: AtomicBool,
+    closed: OnceCell<()>,
     pub(crate) retry_ms: u64,
     guard: Guard,
     path: Option<Box<str>>,
@@ -79,6 +87,9 @@ impl HttpService {
                 service,
                 limits,
                 sessions,
+                calls: Arc::default(),
+                closing: AtomicBool::new(false),
+                closed: OnceCell::new(),
                 retry_ms,
                 guard,
                 path,
@@ -99,6 +110,45 @@ impl HttpService {
         if let Some(sse) = &self.shared.sse {
             sse.drain();
         }
+    }
+
+    /// Shuts the service down, for one that is mounted in a server of its own: [`http()`](super::http()) does this by itself.
+    ///
+    /// New requests are refused with status 503, subscriptions and streams of sessions end, and running calls are waited for
+    /// up to the limit `drain_ms_max`; then they are cancelled, every session ends, and what the server does at its end is
+    /// run (`Server::at_end`). Once this returns, no response is held open by the service, so that the server around it
+    /// can end, too. Call it as soon as the signal comes, not after: a server that shuts down gracefully waits for open
+    /// streams, and they would stay.
+    ///
+    /// ```no_run
+    /// # use linchpin_transport::{http::HttpService, shutdown_signal};
+    /// # fn example(mcp: HttpService) {
+    /// let signal = async move {
+    ///     shutdown_signal().await;
+    ///     mcp.shutdown().await;
+    /// };
+    /// // axum::serve(listener, app).with_graceful_shutdown(signal).await
+    /// # }
+    /// ```
+    ///
+    /// All clones are shut down. Called again, it waits for the same end. Cancel safe: the next call goes on.
+    pub async fn shutdown(&self) {
+        self.shared.closed.get_or_init(|| self.close()).await;
+    }
+
+    async fn close(&self) {
+        let shared = &self.shared;
+        shared.closing.store(true, Ordering::Relaxed);
+        shared.service.close();
+        self.end_listening();
+        let limit = Duration::from_millis(shared.limits.drain_ms_max);
+        if tokio::time::timeout(limit, shared.calls.idle()).await.is_err() {
+            tracing::debug!("calls that still run are cancelled");
+            shared.calls.cancel();
+            let _ = tokio::time::timeout(CANCEL_TIME, shared.calls.idle()).await;
+        }
+        self.close_sessions();
+        shared.service.ended().await;
     }
 
     /// Ends every session: their running calls are cancelled and their streams end. The service itself is not closed.
@@ -255,6 +305,11 @@ impl Shared {
         }
     }
 
+    /// Whether the service shuts down and this would begin something. A session's client may still answer a question.
+    fn refuses(&self, headers: &HeaderMap) -> bool {
+        self.closing.load(Ordering::Relaxed) && !headers.contains_key(answer::SESSION_ID)
+    }
+
     fn route(&self, path: &str) -> Route {
         #[cfg(feature = "sse")]
         if self.sse.is_some() {
@@ -281,6 +336,9 @@ impl Shared {
             Err((status, why)) => return State::Answer(answer::refuse(status, None, why)),
         };
         match purpose {
+            Purpose::Mcp if self.refuses(&head.headers) => {
+                State::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING))
+            }
             Purpose::Mcp => match post::receive(self, head, body, cx) {
                 Next::Answer(response) => State::Answer(response),
                 Next::Wait(running) => State::Running(running),
@@ -375,6 +433,7 @@ impl Shared {
     #[cfg(feature = "sse")]
     fn sse_open(&self, uri: &http::Uri, head: &Head) -> Response<HttpBody> {
         match &self.sse {
+            _ if self.refuses(&head.headers) => answer::refuse(StatusCode::SERVICE_UNAVAILABLE, None, CLOSING),
             Some(sse) => sse.open(self, uri.path(), head.principal()),
             None => answer::empty(StatusCode::NOT_FOUND),
         }
@@ -394,6 +453,9 @@ impl Shared {
     }
 }
 
+const CLOSING: &str = "the server is shutting down; try again later";
+/// How long cancelled calls may take to end before the rest of a shutdown goes on.
+const CANCEL_TIME: Duration = Duration::from_millis(100);
 const NO_SUCH_EVENT: &str = "Last-Event-ID names no event that is still kept for this session; send the request again";
 
 /// Whether a request names a revision without sessions, and no session: it can only be a POST.

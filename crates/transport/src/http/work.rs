@@ -1,5 +1,6 @@
 //! The running calls of one POST inside a session: usually one, several for a batch.
 
+use super::calls::{Calls, Entered};
 use super::session::HttpSession;
 use bytes::Bytes;
 use linchpin_proto::{AskError, Cancel, Exchange, Id, Reply, Step};
@@ -19,6 +20,7 @@ struct Call {
     id: Id,
     cancel: Arc<dyn Cancel>,
     exchange: Box<dyn Exchange>,
+    _entered: Entered,
 }
 
 /// What comes out of running calls.
@@ -40,7 +42,7 @@ impl Work {
     }
 
     /// Adds a call that is still running.
-    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn Exchange>) {
+    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn Exchange>, calls: &Arc<Calls>) {
         let cancel = exchange.canceller();
         let mut engine = self.session.engine();
         engine.attach(&id, cancel.clone());
@@ -49,7 +51,8 @@ impl Work {
             cancel.cancel();
         }
         drop(engine);
-        self.calls.push(Call { id, cancel, exchange });
+        let _entered = calls.enter(cancel.clone());
+        self.calls.push(Call { id, cancel, exchange, _entered });
     }
 
     /// Whether no call is left.

@@ -1,6 +1,6 @@
 //! One client of the older transport: its engine, and what waits for its stream.
 
-use crate::http::{Head, HttpBody, Shared, accepted, refuse};
+use crate::http::{Calls, Head, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_proto::budget::{Budget, EXHAUSTED, Reservation};
@@ -200,8 +200,8 @@ impl Inner {
         };
         match event {
             Event::Call(request) => {
-                let (inner, service) = (self.clone(), shared.service.clone());
-                tokio::spawn(async move { inner.call(&*service, *request, door).await });
+                let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
+                tokio::spawn(async move { inner.call(&*service, &calls, *request, door).await });
             }
             Event::Reply(reply) => self.push(&reply.frame(), false),
             Event::Cancel(cancel, withdrawals) => {
@@ -216,14 +216,14 @@ impl Inner {
         }
     }
 
-    async fn call(&self, service: &dyn Service, request: Request, door: Door) {
+    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Request, door: Door) {
         let running = Unfinished { inner: self, id: request.id.clone(), told: false };
         let mut input = Some((request, door));
         let started =
             poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
         match started {
             Some(Started::Done(reply)) => running.finish(Some(&reply.frame())),
-            Some(Started::Running(exchange)) => running.run(exchange).await,
+            Some(Started::Running(exchange)) => running.run(exchange, calls).await,
             None => {}
         }
     }
@@ -238,8 +238,9 @@ struct Unfinished<'a> {
 }
 
 impl Unfinished<'_> {
-    async fn run(self, mut exchange: Box<dyn Exchange>) {
+    async fn run(self, mut exchange: Box<dyn Exchange>, calls: &Arc<Calls>) {
         let cancel = exchange.canceller();
+        let _entered = calls.enter(cancel.clone());
         {
             let mut engine = self.inner.engine();
             engine.attach(&self.id, cancel.clone());

@@ -489,3 +489,100 @@ async fn mounted_it_takes_every_path() {
         assert_eq!(r.into_body().collect().await.unwrap().to_bytes().len() as u64, size);
     }
 }
+
+/// A request that stands alone, to a mounted service.
+async fn ask_alone(service: &HttpService, method: &str, params: &str) -> Response<HttpBody> {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{META}}}}}"#);
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .header("mcp-name", "t")
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    service.handle(request).await.unwrap()
+}
+
+async fn text(response: Response<HttpBody>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+const LISTEN: &str = r#""notifications":{"toolsListChanged":true}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_mounted_service_shuts_down_with_listeners_sessions_and_calls_open() {
+    let fake = Fake::new();
+    let service = service(&fake, |o| o.sse_2024 = true);
+    let session = open(&service, None).await.unwrap();
+    let stream = ask(&service, Method::GET, Some(&session), None, "").await;
+    let listening = ask_alone(&service, "subscriptions/listen", LISTEN).await;
+    let older = service
+        .handle(Request::builder().uri("/sse").header("host", "localhost").body(Full::new(Bytes::new())).unwrap());
+    let older = older.await.unwrap();
+    assert_eq!([stream.status(), listening.status(), older.status()], [200, 200, 200]);
+    let (caller, id) = (service.clone(), session.clone());
+    let inside =
+        tokio::spawn(async move { ask(&caller, Method::POST, Some(&id), None, &call("7", "inside", "gate:a")).await });
+    let caller = service.clone();
+    let outside =
+        tokio::spawn(
+            async move { ask_alone(&caller, "tools/call", r#""name":"t","arguments":{"do":"gate:b"}"#).await },
+        );
+    fake.until("started inside").await;
+    fake.until("started t").await;
+
+    let (first, second) = (service.clone(), service.clone());
+    let shutdown = tokio::spawn(async move { first.shutdown().await });
+    let again = tokio::spawn(async move { second.shutdown().await });
+    fake.until("closed").await;
+    // Who listens hears of the end, before the calls are over.
+    let heard = text(listening).await;
+    assert!(heard.trim_end().ends_with(r#"}}"#) && heard.contains(r#""id":1,"result""#), "{heard}");
+    text(stream).await;
+    // Nothing new is begun.
+    for refused in [
+        ask(&service, Method::POST, None, None, &initialize("2025-11-25")).await,
+        ask_alone(&service, "tools/call", r#""name":"t""#).await,
+    ] {
+        assert_eq!(refused.status(), 503);
+        let why = text(refused).await;
+        assert!(why.contains("shutting down"), "{why}");
+    }
+    assert!(!fake.happened("ended") && !shutdown.is_finished());
+    fake.open_gate("a");
+    assert_eq!(inside.await.unwrap().status(), 200);
+    fake.open_gate("b");
+    assert_eq!(outside.await.unwrap().status(), 200);
+    shutdown.await.unwrap();
+    again.await.unwrap();
+    assert!(fake.happened("ended"));
+    text(older).await;
+    assert_eq!(fake.hub().open_feeds(), 0, "every session is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_of_a_mounted_service_cancels_what_does_not_end() {
+    let fake = Fake::with(|l| l.drain_ms_max = 500);
+    let service = service(&fake, |_| {});
+    let session = open(&service, None).await.unwrap();
+    let (caller, id) = (service.clone(), session.clone());
+    let inside = tokio::spawn(async move {
+        text(ask(&caller, Method::POST, Some(&id), None, &call("7", "inside", "note gate:never")).await).await
+    });
+    let caller = service.clone();
+    let outside = tokio::spawn(async move {
+        text(ask_alone(&caller, "tools/call", r#""name":"t","arguments":{"do":"gate:never"}"#).await).await
+    });
+    fake.until("started inside").await;
+    fake.until("started t").await;
+    let began = tokio::time::Instant::now();
+    service.shutdown().await;
+    assert!((500..600).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+    for cancelled in ["cancelled inside", "cancelled t", "ended"] {
+        assert!(fake.happened(cancelled), "{cancelled}");
+    }
+    assert!(!inside.await.unwrap().contains(r#""id":7"#) && outside.await.unwrap().is_empty());
+}

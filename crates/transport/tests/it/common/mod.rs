@@ -188,6 +188,11 @@ impl Service for Fake {
         self.state.log("closed".into());
         self.hub.close();
     }
+
+    fn ended(&self) -> linchpin_proto::service::BoxFuture<'static, ()> {
+        let state = self.state.clone();
+        Box::pin(async move { state.log("ended".into()) })
+    }
 }
 
 #[derive(Default)]
