@@ -58,6 +58,8 @@ pub(crate) fn bad_variables(call: Invocation, why: &str) -> Reply {
 /// A handler with what is known about it at registration.
 #[derive(Clone)]
 pub(crate) struct Target {
+    /// The tool's or prompt's name, or the URI or template of the resource, as it was registered.
+    pub(crate) name: Arc<str>,
     pub(crate) run: Run,
     pub(crate) layers: Arc<[Layer]>,
     pub(crate) wants_cx: bool,
@@ -68,6 +70,8 @@ pub(crate) struct Target {
 pub(crate) struct Started {
     pub(crate) future: BoxFuture<'static, Reply>,
     pub(crate) cx: Option<Cx>,
+    /// What is run, for the log.
+    pub(crate) name: Option<Arc<str>>,
 }
 
 /// Starts the handler of `target`, through its layers. The context is made only if someone looks at it.
@@ -91,7 +95,7 @@ pub(crate) fn start(
         (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).run(Call::new(invocation, cx.clone())),
         _ => (target.run)(invocation),
     };
-    Ok(Started { future, cx })
+    Ok(Started { future, cx, name: Some(target.name.clone()) })
 }
 
 /// Arguments as they stand in the request.

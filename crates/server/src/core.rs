@@ -232,7 +232,8 @@ impl Core {
         let Some((entry, vars)) = found else {
             let data = serde_json::json!({ "uri": uri }).to_string();
             let code = request.caller.wire().resource_not_found;
-            return Started::Done(Reply::error(Some(&request.id), code, "resource not found", Some(&data)));
+            let why = format!("resource not found: {}", clip(&uri));
+            return Started::Done(Reply::error(Some(&request.id), code, &why, Some(&data)));
         };
         let hints = entry.item.cache.unwrap_or((0, CacheScope::Private));
         let mut target = entry.item.target.clone();
@@ -326,7 +327,7 @@ impl Core {
             }
         });
         match self.this.upgrade() {
-            Some(core) => exchange::launch(&core, &request, call::Started { future, cx: None }, task),
+            Some(core) => exchange::launch(&core, &request, call::Started { future, cx: None, name: None }, task),
             None => fail(&request, code::INTERNAL_ERROR, "the server is shutting down"),
         }
     }
@@ -352,7 +353,7 @@ impl Core {
                 _ => this.answer(&asked),
             }
         });
-        exchange::launch(&core, &request, call::Started { future, cx: None }, task)
+        exchange::launch(&core, &request, call::Started { future, cx: None, name: None }, task)
     }
 
     /// Requests that no handler is needed for.
@@ -486,7 +487,7 @@ fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>) -> Stri
 }
 
 /// Cuts names that a peer chose before they are repeated in an error.
-fn clip(name: &str) -> String {
+pub(crate) fn clip(name: &str) -> String {
     name.chars().take(80).collect()
 }
 

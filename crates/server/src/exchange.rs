@@ -17,8 +17,8 @@ use tokio::time::Sleep;
 
 /// Polls a started call once. A call that is ready and sent nothing costs no more than its own future.
 pub(crate) fn launch(core: &Arc<Core>, request: &Request, call: Call, task: &mut Context<'_>) -> Started {
-    let Call { mut future, cx } = call;
-    let about = About { id: request.id.clone(), wire: request.caller.wire(), method: request.method };
+    let Call { mut future, cx, name } = call;
+    let about = About { id: request.id.clone(), wire: request.caller.wire(), method: request.method, name };
     // Refused before it runs: half a call could not be tried again. Threads that pass here together may exceed the limit by
     // their number.
     if core.calls.load(Ordering::Relaxed) >= core.limits.calls_max {
@@ -52,6 +52,7 @@ struct About {
     id: Id,
     wire: &'static Wire,
     method: Method,
+    name: Option<Arc<str>>,
 }
 
 fn poll(core: &Core, about: &About, future: &mut BoxFuture<'static, Reply>, task: &mut Context<'_>) -> Poll<Reply> {
@@ -62,7 +63,8 @@ fn poll(core: &Core, about: &About, future: &mut BoxFuture<'static, Reply>, task
                 .downcast_ref::<&str>()
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned());
-            tracing::error!(method = %about.method, panic = what.as_deref().unwrap_or("not a string"), "a handler panicked");
+            let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
+            tracing::error!(method = %about.method, name, panic = what, "a handler panicked");
             Poll::Ready(core.failed(
                 &about.id,
                 about.wire,

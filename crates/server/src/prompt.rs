@@ -156,7 +156,8 @@ where
         call.out.annotate(description.clone());
         handler.run(&state, call)
     });
-    let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
+    let name = def.name.as_str().into();
+    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
     Ok(Registered { def, target, completers, place, hidden })
 }
 

@@ -185,7 +185,8 @@ where
         call.out.annotate(mime.clone());
         handler.run(&state, call)
     });
-    let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
+    let name = def.uri.as_str().into();
+    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
     Ok(Registered { def, template, target, completers, cache, place })
 }
 
@@ -244,7 +245,7 @@ fn fail(error: &Error, uri: &str, out: ResultWriter) -> Reply {
     match error.kind() {
         Kind::Protocol(code::RESOURCE_NOT_FOUND, None) => {
             let code = out.wire().resource_not_found;
-            out.error(code, &error.to_string(), Some(&quoted))
+            out.error(code, &format!("{error}: {}", crate::core::clip(uri)), Some(&quoted))
         }
         Kind::Protocol(code, data) => {
             let data = data.as_ref().map(Value::to_string);

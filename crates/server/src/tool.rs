@@ -263,7 +263,8 @@ where
         schema::reword(output, &**words);
     }
     def.output_schema = output.as_ref().map(schema::raw);
-    let target = Target { run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
+    let name = def.name.as_str().into();
+    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
     Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
 }
 

@@ -367,6 +367,7 @@ async fn a_missing_resource_is_reported_in_the_words_of_each_revision() {
             let answer = peer.ask("resources/read", json!({ "uri": uri })).await;
             assert_eq!(code(&answer), if revision == MODERN { -32602 } else { -32002 }, "{revision} {uri}: {answer}");
             assert_eq!(answer["error"]["data"]["uri"], uri);
+            assert_eq!(answer["error"]["message"], format!("resource not found: {uri}"));
             assert!(answer.get("result").is_none());
         }
         assert_eq!(code(&peer.ask("resources/read", json!({ "uri": 7 })).await), -32602);
