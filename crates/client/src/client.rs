@@ -3,6 +3,7 @@
 use crate::ask::{Answers, AskUrl, Sample};
 use crate::connection::Connection;
 use crate::form::Form;
+use crate::open::Known;
 use crate::{Change, Result, open};
 use linchpin_proto::{ClientLimits, Dial, Tap, Wire, era};
 use linchpin_types::capability::{
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A host: what it tells servers about itself and how it answers them. Cheap to clone; connect it to as many servers as
-/// you like.
+/// you like. It remembers, with its clones, which revision a server spoke, so that connecting again takes no probe.
 ///
 /// Nothing needs to be set. What is set is declared to servers, and what is not is not: a client without `on_sample` has
 /// no sampling capability.
@@ -44,6 +45,7 @@ pub(crate) struct Recipe {
     pub(crate) cache: bool,
     pub(crate) rounds: bool,
     pub(crate) check_results: bool,
+    pub(crate) known: Arc<Known>,
 }
 
 /// When and how often a lost connection is made again.
@@ -81,6 +83,7 @@ impl Client {
                 cache: true,
                 rounds: true,
                 check_results: false,
+                known: Arc::default(),
             },
         }
     }
@@ -173,6 +176,8 @@ impl Client {
     /// Speaks only these revisions. Default: all of them, the newest a server has.
     pub fn revisions(mut self, revisions: &[Revision]) -> Client {
         self.recipe.accepted = era::all().filter(|wire| revisions.contains(&wire.revision)).collect();
+        // What servers spoke with other revisions to choose from says little.
+        self.recipe.known = Arc::default();
         self
     }
 

@@ -57,7 +57,7 @@ impl Interests {
         self
     }
 
-    /// The resource of this URI.
+    /// The resource of this URI, and what lies below it: `file:///a/b` with `file:///a`, but not `file:///ab`.
     pub fn resource(mut self, uri: impl Into<String>) -> Interests {
         self.uris.push(uri.into());
         self
@@ -68,8 +68,8 @@ impl Interests {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
-            // Servers may tell of parts of a resource that was subscribed to.
-            Change::Updated(uri) => self.uris.iter().any(|mine| uri.starts_with(mine.as_str())),
+            // Servers may tell of a sub-resource of one that was subscribed to.
+            Change::Updated(uri) => self.uris.iter().any(|mine| is_part(uri, mine)),
         }
     }
 
@@ -87,6 +87,13 @@ impl Interests {
             resource_subscriptions: self.uris.clone(),
         }
     }
+}
+
+/// Whether `uri` is `whole` or lies below it: the specification has no word for that, so the path's segments, the query and
+/// the fragment say where something ends.
+fn is_part(uri: &str, whole: &str) -> bool {
+    let Some(rest) = uri.strip_prefix(whole) else { return false };
+    rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#'])
 }
 
 /// Changes as they are heard of. Ends with the connection; dropping it ends the subscription. Also a [`Stream`].

@@ -12,13 +12,29 @@ use linchpin_proto::outgoing::{Extras, Writer};
 use linchpin_proto::{Answer, Dial, Dialing, Link, LinkError, Outgoing, Wire};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// What servers spoke last time, for the life of this process.
-static KNOWN: LazyLock<Mutex<HashMap<String, &'static Wire>>> = LazyLock::new(Mutex::default);
+/// What servers spoke last time, by the keys of their places.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<HashMap<String, &'static Wire>>);
+
 /// Servers remembered; past it the memory starts anew.
 const KNOWN_MAX: usize = 4_096;
+
+impl Known {
+    fn get(&self, key: &str) -> Option<&'static Wire> {
+        lock(&self.0).get(key).copied()
+    }
+
+    fn learn(&self, key: String, wire: &'static Wire) {
+        let mut known = lock(&self.0);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(key, wire);
+    }
+}
 
 pub(crate) async fn connect(recipe: Arc<Recipe>, dial: Arc<dyn Dial>) -> Result<Connection> {
     if recipe.accepted.is_empty() {
@@ -68,11 +84,7 @@ pub(crate) async fn open(core: &Arc<Core>) -> Result<Arc<Live>> {
     let recipe = &core.recipe;
     let wire = agreed.wire;
     if let Some(key) = core.dial.key() {
-        let mut known = lock(&KNOWN);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(key, wire);
+        recipe.known.learn(key, wire);
     }
     let writer = Writer::new(wire, &recipe.implementation(wire), &recipe.capabilities(wire));
     if !wire.stateless {
@@ -129,7 +141,7 @@ impl Current {
 }
 
 async fn agree(core: &Arc<Core>, current: &Current) -> Result<(Arc<dyn Link>, Agreed, Arc<Post>)> {
-    let known = core.dial.key().and_then(|key| lock(&KNOWN).get(&key).copied());
+    let known = core.dial.key().and_then(|key| core.recipe.known.get(&key));
     let mut opening = Opening::new(core.recipe.accepted.clone(), known);
     let mut attempt = opening.first();
     let (mut link, mut post) = dial(core).await?;

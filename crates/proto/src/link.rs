@@ -18,7 +18,8 @@ pub trait Dial: Send + Sync + 'static {
     /// What to call the place in errors: the command line or the address, without secrets.
     fn name(&self) -> String;
 
-    /// Under which key the era of the server is remembered in this process; `None` when every dial may reach another.
+    /// Under which key a client remembers what the server spoke; `None` when every dial may reach another. The same for all
+    /// that reach this server from this process.
     fn key(&self) -> Option<String>;
 
     /// Opens a link. Nothing has been said on it yet.

@@ -356,3 +356,41 @@ async fn log_messages_reach_the_host_at_the_level_it_wants() {
         assert_eq!(*heard.lock().unwrap(), [(LoggingLevel::Warning, "\"loud\"".to_owned())], "{revision:?}");
     }
 }
+
+#[tokio::test]
+async fn a_subscription_to_a_resource_includes_its_parts_but_not_its_namesakes() {
+    for revision in revisions() {
+        let server = server().resource("file:///a", |_: NoArgs| async { "a" });
+        let handle = server.handle();
+        let c = host(revision).connect(in_process(server)).await.unwrap();
+        // One of its own, so that each stream hears what the others are subscribed to in revisions with sessions.
+        let parts = ["file:///ab", "file:///a/b", "file:///a?b", "file:///a#b", "file:///a"];
+        let all = parts.iter().fold(Interests::new(), |all, uri| all.resource(*uri));
+        let mut everything = c.listen(all).await.unwrap();
+        let mut one = c.listen(Interests::new().resource("file:///a")).await.unwrap();
+        for uri in parts {
+            handle.resource_updated(uri);
+            assert_eq!(everything.next().await, Some(Change::Updated(uri.into())), "{revision:?}");
+        }
+        let mut heard = Vec::new();
+        while heard.last() != Some(&"file:///a".to_owned()) {
+            let Some(Change::Updated(uri)) = one.next().await else { panic!("{revision:?}: the stream ended") };
+            heard.push(uri);
+        }
+        let wanted = match revision {
+            // Each listen stream has its own subscriptions.
+            Revision::V2026_07_28 => &["file:///a"][..],
+            _ => &["file:///a/b", "file:///a?b", "file:///a#b", "file:///a"],
+        };
+        assert_eq!(heard, wanted, "{revision:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_speaks_is_remembered_by_a_client_and_not_by_others() {
+    let place = in_process(server());
+    let old = Client::new("old", "1").revisions(&[Revision::V2025_06_18]);
+    assert_eq!(old.connect(place.clone()).await.unwrap().revision(), Revision::V2025_06_18);
+    let new = Client::new("new", "1").connect(place).await.unwrap();
+    assert_eq!(new.revision(), Revision::V2026_07_28);
+}
