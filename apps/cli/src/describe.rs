@@ -66,7 +66,8 @@ pub(crate) fn tool(tool: &Tool, style: Style) -> String {
     if !hints.is_empty() {
         out.push_str(&style.dim(&format!("  ({})", hints.join(", "))));
     }
-    for text in tool.title.iter().filter(|t| **t != tool.name).chain(&tool.description) {
+    let title = Some(tool.display_title()).filter(|title| *title != tool.name);
+    for text in title.into_iter().chain(tool.description.as_deref()) {
         out.push('\n');
         out.push_str(&indent(text.trim(), 2));
     }

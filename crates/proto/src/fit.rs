@@ -51,7 +51,10 @@ pub fn contents(contents: &mut ResourceContents, wire: &Wire) {
 /// A tool definition as `wire` can carry it.
 pub fn tool(mut t: Tool, wire: &Wire) -> Tool {
     if !wire.titles {
-        t.title = None;
+        // Before tools had titles, their annotations did.
+        if let Some(title) = t.title.take().filter(|_| wire.tool_annotations) {
+            t.annotations.get_or_insert_default().title.get_or_insert(title);
+        }
         t.meta = None;
     }
     if !wire.structured || (!wire.stateless && t.output_schema.as_ref().is_some_and(|s| !object_schema(s.get()))) {

@@ -58,6 +58,14 @@ impl Default for Tool {
     }
 }
 
+impl Tool {
+    /// Its name, for people: the title, else that of its annotations (2025-03-26 has only that one), else the name.
+    pub fn display_title(&self) -> &str {
+        let of_annotations = || self.annotations.as_ref().and_then(|annotations| annotations.title.as_deref());
+        self.title.as_deref().or_else(of_annotations).unwrap_or(&self.name)
+    }
+}
+
 /// The smallest schema a tool may have; also what a tool that forgot its schema is read as.
 fn any_object() -> Box<RawValue> {
     RawValue::from_string(r#"{"type":"object"}"#.to_owned()).expect("the literal is JSON")

@@ -358,6 +358,18 @@ async fn log_messages_reach_the_host_at_the_level_it_wants() {
 }
 
 #[tokio::test]
+async fn the_title_of_a_tool_is_shown_in_every_revision_that_has_a_place_for_it() {
+    for revision in revisions() {
+        let server = server().tool(Tool::new("titled", "Has one.").title("A title"), slow);
+        let c = host(revision).connect(in_process(server)).await.unwrap();
+        let tools = c.tools().await.unwrap();
+        let shown: Vec<&str> = tools.iter().map(|t| t.display_title()).collect();
+        let titled = if revision == Revision::V2024_11_05 { "titled" } else { "A title" };
+        assert_eq!((shown[0], shown[6]), ("sum", titled), "{revision:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_subscription_to_a_resource_includes_its_parts_but_not_its_namesakes() {
     for revision in revisions() {
         let server = server().resource("file:///a", |_: NoArgs| async { "a" });

@@ -159,6 +159,7 @@ async fn what_a_revision_lacks_is_never_sent_to_it() {
     // A feature, where it would be, and the revisions (oldest first) that have it.
     let rows: &[(&str, &str, [u8; 5])] = &[
         ("tool title", "/tools~1list/tools/0/title", [0, 0, 1, 1, 1]),
+        ("tool title among its annotations", "/tools~1list/tools/0/annotations/title", [0, 1, 0, 0, 0]),
         ("tool annotations", "/tools~1list/tools/0/annotations", [0, 1, 1, 1, 1]),
         ("tool icons", "/tools~1list/tools/0/icons", [0, 0, 0, 1, 1]),
         ("tool _meta", "/tools~1list/tools/0/_meta", [0, 0, 1, 1, 1]),
