@@ -253,7 +253,7 @@ impl Recipe {
         let url = answers.url.is_some() && wire.icons;
         let form = answers.form.is_some() && wire.elicitation;
         ClientCapabilities {
-            roots: answers.roots.as_ref().map(|_| RootsCapability { list_changed: (!wire.stateless).then_some(true) }),
+            roots: answers.roots.as_ref().map(|_| RootsCapability { list_changed: wire.has_sessions.then_some(true) }),
             sampling: answers.sample.as_ref().map(|_| SamplingCapability {
                 context: None,
                 tools: (answers.sample_tools && wire.icons).then_some(EmptyCapability {}),
@@ -263,7 +263,7 @@ impl Recipe {
                 form: (form && url).then_some(EmptyCapability {}),
                 url: url.then_some(EmptyCapability {}),
             }),
-            extensions: if wire.stateless { self.extensions.iter().cloned().collect() } else { Default::default() },
+            extensions: if wire.extensions { self.extensions.iter().cloned().collect() } else { Default::default() },
             ..ClientCapabilities::default()
         }
     }

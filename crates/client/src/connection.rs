@@ -8,6 +8,7 @@ use crate::list::{self, Listed, Listing, Pages};
 use crate::listen::{self, Changes, Interests};
 use crate::result::{CallResult, Decoded};
 use crate::{Result, open};
+use linchpin_proto::Method;
 use linchpin_proto::outgoing::about;
 use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::complete::{
@@ -62,7 +63,7 @@ impl Connection {
 
     /// Whether every request stands alone, as in the newest revision, or belongs to a session.
     pub fn stateless(&self) -> bool {
-        self.live().is_some_and(|live| live.agreed.wire.stateless)
+        self.live().is_some_and(|live| !live.agreed.wire.has_sessions)
     }
 
     /// Who the server says it is. Not verified by anybody.
@@ -282,7 +283,8 @@ impl Connection {
     /// # Errors
     /// [`Error`] when it is not.
     pub async fn ping(&self) -> Result<()> {
-        let method = if self.stateless() { "server/discover" } else { "ping" };
+        let pings = self.live().is_none_or(|live| live.agreed.wire.defines(Method::Ping));
+        let method = if pings { "ping" } else { "server/discover" };
         self.request(method, ()).await.map(drop)
     }
 
@@ -318,7 +320,8 @@ impl Connection {
     /// # Errors
     /// When it cannot be handed to the wire.
     pub async fn roots_changed(&self) -> Result<()> {
-        if self.stateless() || self.core.recipe.answers.roots.is_none() {
+        let told = self.live().is_none_or(|live| live.agreed.wire.has_sessions);
+        if !told || self.core.recipe.answers.roots.is_none() {
             return Ok(());
         }
         self.notify("notifications/roots/list_changed", ()).await

@@ -293,7 +293,7 @@ impl Core {
             }
             _ => return Err(Error::Unexpected("the wire gave something as an answer that is none".to_owned())),
         };
-        let stated = if wire.stateless { result_type(answer.message.text(result))? } else { ResultType::Complete };
+        let stated = if wire.result_types { result_type(answer.message.text(result))? } else { ResultType::Complete };
         // Extensions that the host declares may have types of their own; the host looks at them.
         if let ResultType::Other(name) = &stated
             && self.recipe.extensions.is_empty()

@@ -43,13 +43,13 @@ impl Post {
         live.or_else(|| self.link.get().and_then(Weak::upgrade))
     }
 
-    fn stateless(&self) -> bool {
-        self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.wire.stateless)
+    fn elicits_in_rounds(&self) -> bool {
+        self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.wire.elicits_in_rounds)
     }
 
     fn asked(&self, core: &Arc<Core>, id: Id, method: &Name, message: &Message) {
         let Some(link) = self.link() else { return };
-        if self.stateless() {
+        if self.elicits_in_rounds() {
             tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
             return;
         }

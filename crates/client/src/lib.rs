@@ -3,11 +3,12 @@
 //! A [`Client`] says who the host is and how it answers what servers ask. [`Client::connect`] opens a [`Connection`] to
 //! one server, whatever revision that speaks; calls, lists, reads and subscriptions look the same in all of them.
 //!
-//! **What this crate owns.** Finding out the revision, keeping a connection alive, the rounds of a call that asks for
-//! input, timeouts, progress, lists and their pages, the cache of answers, subscriptions.
+//! **What this crate owns.** Which methods are called, finding out the revision, keeping a connection alive, the rounds of
+//! a call that asks for input, timeouts, progress, lists and their pages, the cache of answers, subscriptions.
 //!
-//! **What it must never know.** Sockets, processes, HTTP: those are behind [`linchpin_proto::Link`]. It also does not
-//! know the server crate, and names no protocol version: it asks the [`linchpin_proto::Wire`] what a revision has.
+//! **What it must never know.** Frames: those are written by [`linchpin_proto::outgoing::Writer`]. Sockets, processes,
+//! HTTP: those are behind [`linchpin_proto::Link`]. It also does not know the server crate, and names no protocol version:
+//! it asks the [`linchpin_proto::Wire`] what a revision has.
 
 mod ask;
 mod cache;

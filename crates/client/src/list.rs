@@ -67,8 +67,8 @@ impl Listed for Tool {
     }
 
     fn learn(self, known: &Known<'_>) -> Result<Tool, String> {
-        let stateless = known.0.latest().is_some_and(|live| live.agreed.wire.stateless);
-        known.0.tools.learn(&self, stateless).map(|()| self)
+        let headers_matter = known.0.latest().is_some_and(|live| live.agreed.wire.header_params);
+        known.0.tools.learn(&self, headers_matter).map(|()| self)
     }
 }
 

@@ -129,7 +129,7 @@ impl Stream for Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         let unused = lock(&self.core.listeners).remove(self.key);
-        let Some(live) = self.core.latest().filter(|l| !l.agreed.wire.stateless && l.lost.get().is_none()) else {
+        let Some(live) = self.core.latest().filter(|l| !l.agreed.wire.listens && l.lost.get().is_none()) else {
             return;
         };
         for uri in unused {
@@ -247,7 +247,7 @@ pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Cha
     let live = core.live().await?;
     let listener = listener(core, interests);
     let limit = Duration::from_millis(core.recipe.limits.call_ms_max.max(1));
-    if live.agreed.wire.stateless {
+    if live.agreed.wire.listens {
         let key = lock(&core.listeners).add(&listener);
         let changes = Changes { core: core.clone(), key, listener: listener.clone() };
         start(core, key, &listener);
@@ -273,7 +273,7 @@ pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Cha
 
 /// Subscribes to the lists whose changes a host's handler wants to hear of, where that must be asked for.
 pub(crate) fn lists_for_handler(core: &Arc<Core>, live: &Live) {
-    if core.recipe.on_change.is_none() || !live.agreed.wire.stateless {
+    if core.recipe.on_change.is_none() || !live.agreed.wire.listens {
         return;
     }
     let can = &live.agreed.capabilities;

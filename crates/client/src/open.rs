@@ -87,7 +87,7 @@ pub(crate) async fn open(core: &Arc<Core>) -> Result<Arc<Live>> {
         recipe.known.learn(key, wire);
     }
     let writer = Writer::new(wire, &recipe.implementation(wire), &recipe.capabilities(wire));
-    if !wire.stateless {
+    if wire.has_sessions {
         link.tell(writer.notification("notifications/initialized", |_| {})).await?;
     }
     link.settled(wire);
@@ -108,7 +108,8 @@ pub(crate) async fn open(core: &Arc<Core>) -> Result<Arc<Live>> {
 /// Tells a server with sessions which log messages are wanted. A refusal is no reason to give up the connection.
 pub(crate) async fn set_log_level(core: &Core, live: &Live) {
     let level = *lock(&core.log_level);
-    let (Some(level), true) = (level, !live.agreed.wire.stateless && live.agreed.capabilities.logging.is_some()) else {
+    let (Some(level), true) = (level, live.agreed.wire.has_sessions && live.agreed.capabilities.logging.is_some())
+    else {
         return;
     };
     let out = live.writer.request(core.next_id(), "logging/setLevel", Extras::default(), |members| {
@@ -225,7 +226,7 @@ async fn attempt_on(core: &Core, link: &Arc<dyn Link>, attempt: Attempt) -> Hear
     if let Ok(outcome) = tokio::time::timeout(probe, work.as_mut()).await {
         return Heard::of(attempt, outcome);
     }
-    let Some(session) = core.recipe.accepted.iter().copied().find(|wire| !wire.stateless) else {
+    let Some(session) = core.recipe.accepted.iter().copied().find(|wire| wire.has_sessions) else {
         return Heard::of(attempt, work.await);
     };
     // Silent until now: slow, or old. Whichever question is answered first tells which.

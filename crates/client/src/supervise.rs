@@ -63,7 +63,7 @@ pub(crate) async fn restore(core: &Arc<Core>, live: &Arc<Live>) {
         report(core, change);
     }
     core.cache.clear();
-    if live.agreed.wire.stateless {
+    if live.agreed.wire.listens {
         return;
     }
     let uris = lock(&core.listeners).subscribed();

@@ -15,8 +15,27 @@ pub struct Wire {
     pub revision: Revision,
     /// Its place in [`Revision::ALL`], for tables with one slot a revision.
     pub index: usize,
-    /// Every request stands alone: `_meta` on each, `resultType`, cache hints, `input_required`, listen streams.
+    /// Every request stands alone: it claims its revision and its client's capabilities in its `_meta`. What else comes with
+    /// that has a name of its own below; ask for that.
     pub stateless: bool,
+    /// `initialize` opens a session, to which requests, log levels and requests of the server belong.
+    pub has_sessions: bool,
+    /// The server asks for input with an `input_required` result, and the client sends the request again with the answers.
+    /// Otherwise it sends a request of its own.
+    pub elicits_in_rounds: bool,
+    /// Changes are heard of on `subscriptions/listen` streams. Otherwise they come unasked, those of resources after
+    /// `resources/subscribe`.
+    pub listens: bool,
+    /// Over HTTP, closing a response cancels its request. Otherwise that takes a notification.
+    pub cancels_by_close: bool,
+    /// `resultType` on every result.
+    pub result_types: bool,
+    /// `ttlMs` and `cacheScope`.
+    pub cache_hints: bool,
+    /// `extensions` among the capabilities.
+    pub extensions: bool,
+    /// Arguments that are mirrored in HTTP headers (`x-mcp-header`).
+    pub header_params: bool,
     /// JSON-RPC batches are received.
     pub batches: bool,
     /// Audio content, tool annotations, the `completions` capability, `message` on progress.
@@ -29,6 +48,10 @@ pub struct Wire {
     pub completions_capability: bool,
     /// `outputSchema` and `structuredContent`.
     pub structured: bool,
+    /// Structured content that is no object, and schemas of such.
+    pub structured_any: bool,
+    /// `execution` of tools: whether they may run as tasks.
+    pub tool_execution: bool,
     /// Content of type `resource_link`.
     pub resource_links: bool,
     /// `title` on tools, resources, prompts and implementations; `_meta` on definitions and content.
@@ -52,12 +75,22 @@ const fn of(revision: Revision, index: usize) -> Wire {
         revision,
         index,
         stateless: r4,
+        has_sessions: !r4,
+        elicits_in_rounds: r4,
+        listens: r4,
+        cancels_by_close: r4,
+        result_types: r4,
+        cache_hints: r4,
+        extensions: r4,
+        header_params: r4,
         batches: index == 1,
         audio: r1,
         tool_annotations: r1,
         progress_message: r1,
         completions_capability: r1,
         structured: r2,
+        structured_any: r4,
+        tool_execution: index == 3,
         resource_links: r2,
         titles: r2,
         elicitation: r2,

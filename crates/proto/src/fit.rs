@@ -57,14 +57,13 @@ pub fn tool(mut t: Tool, wire: &Wire) -> Tool {
         }
         t.meta = None;
     }
-    if !wire.structured || (!wire.stateless && t.output_schema.as_ref().is_some_and(|s| !object_schema(s.get()))) {
+    if !wire.structured || (!wire.structured_any && t.output_schema.as_ref().is_some_and(|s| !object_schema(s.get()))) {
         t.output_schema = None;
     }
     if !wire.tool_annotations {
         t.annotations = None;
     }
-    // Task support per tool exists only in the revision with icons and sessions.
-    if !wire.icons || wire.stateless {
+    if !wire.tool_execution {
         t.execution = None;
     }
     icons(&mut t.icons, wire);

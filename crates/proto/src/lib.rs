@@ -1,10 +1,10 @@
 //! The grammar of the Model Context Protocol, without I/O.
 //!
 //! This crate owns: what a frame is ([`json`], [`frame`]), which revision is spoken and what that revision has
-//! ([`era`]), how much memory peers may hold ([`budget`]), who may say what when ([`engine`]), how an answer is written ([`reply`]), how change notifications are
-//! coalesced ([`feed`]), the header and SSE rules of the HTTP transports ([`http`]), cursors, URI templates and sealed
-//! state, the door between a wire and a server ([`service`]), and the door between a client and a wire ([`link`],
-//! [`opening`], [`outgoing`]).
+//! ([`era`]), the [`limits`] of all crates and how much memory peers may hold ([`budget`]), who may say what when
+//! ([`engine`]), how an answer is written ([`reply`]), how change notifications are coalesced ([`feed`]), the header and
+//! SSE rules of the HTTP transports ([`http`]), cursors, URI templates and sealed state, the door between a wire and a
+//! server ([`service`]), and the door between a client and a wire ([`link`], [`opening`], [`outgoing`]).
 //!
 //! It must never know: sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything here
 //! is deterministic, so it is tested and fuzzed without a runtime.

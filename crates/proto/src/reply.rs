@@ -273,7 +273,7 @@ impl ResultWriter {
 
     /// Closes the result.
     pub fn finish(mut self, kind: ReplyKind) -> Reply {
-        if self.wire.stateless {
+        if self.wire.result_types {
             let result_type = if kind == ReplyKind::InputRequired { "input_required" } else { "complete" };
             self.key("resultType");
             self.string(result_type);

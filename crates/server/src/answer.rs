@@ -125,7 +125,7 @@ impl IntoReply for CallToolResult {
             return unwritable(out, &e);
         }
         if let Some(value) =
-            self.structured_content.filter(|v| wire.structured && (wire.stateless || v.get().starts_with('{')))
+            self.structured_content.filter(|v| wire.structured && (wire.structured_any || v.get().starts_with('{')))
         {
             out.key("structuredContent");
             out.push(value.get().as_bytes());
@@ -175,7 +175,7 @@ fn structured<T: Serialize>(mut out: ResultWriter, value: &T, as_text: Option<&s
     }
     let end = out.mark();
     let object = out.written(start, end).first() == Some(&b'{');
-    if !wire.structured || !(object || wire.stateless) {
+    if !wire.structured || !(object || wire.structured_any) {
         // This revision has no place for it: keep the text alone.
         let json = String::from_utf8(out.written(start, end).to_vec()).unwrap_or_default();
         out.restart();

@@ -108,7 +108,7 @@ impl Cx {
             return Err(Error::tool(format!("cannot ask to open `{url}`: it is not an absolute URL")));
         }
         let mut params = json!({ "mode": "url", "message": message, "url": url });
-        if !self.caller().wire().stateless {
+        if !self.caller().wire().elicits_in_rounds {
             params["elicitationId"] = self.0.core.unguessable().into();
         }
         let result: ElicitResult = self.question(key, "elicitation/create", params.to_string(), &|_| true).await?;
@@ -161,7 +161,7 @@ impl Cx {
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T>>,
     {
-        if !self.caller().wire().stateless {
+        if !self.caller().wire().elicits_in_rounds {
             return step.await;
         }
         let memo = self.rounds().memos.get(key).cloned();
@@ -184,7 +184,7 @@ impl Cx {
         if has {
             return Ok(());
         }
-        if self.caller().wire().stateless {
+        if self.caller().wire().elicits_in_rounds {
             self.rounds().lack(capability, settings);
         }
         Err(Error::tool(format!("this needs a client that supports {capability}, and this one did not declare it")))
@@ -203,7 +203,7 @@ impl Cx {
             _ if method == SAMPLE => Ok(()),
             _ => Err(Error::tool(format!("the client's answer to {method} is longer than {ANSWER_BYTES_MAX} bytes"))),
         };
-        if self.caller().wire().stateless {
+        if self.caller().wire().elicits_in_rounds {
             let mut rounds = self.rounds();
             let raw = rounds.answer(key);
             raw.map_or(Ok(()), |raw| check(raw.get()))?;

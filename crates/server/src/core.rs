@@ -164,7 +164,7 @@ impl Core {
 
     /// How long and for whom an answer may be cached, where the revision has that.
     pub(crate) fn cache_hints(&self, out: &mut ResultWriter, (ttl_ms, scope): (u64, CacheScope)) {
-        if out.wire().stateless {
+        if out.wire().cache_hints {
             out.key("ttlMs");
             out.push(ttl_ms.to_string().as_bytes());
             out.key("cacheScope");
@@ -395,7 +395,7 @@ impl Core {
             prompts: prompts.then_some(PromptsCapability { list_changed: Some(true) }),
             logging: Some(EmptyCapability {}),
             completions: (completes && wire.completions_capability).then_some(EmptyCapability {}),
-            extensions: if wire.stateless { self.extensions.clone() } else { BTreeMap::new() },
+            extensions: if wire.extensions { self.extensions.clone() } else { BTreeMap::new() },
             ..ServerCapabilities::default()
         };
         serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())

@@ -78,7 +78,7 @@ fn poll(core: &Core, about: &About, future: &mut BoxFuture<'static, Reply>, task
 /// An answer that failed only because the client must first be asked becomes that question.
 fn settle(core: &Core, cx: Option<&Cx>, reply: Reply) -> Reply {
     match cx {
-        Some(cx) if reply.is_error() && cx.caller().wire().stateless => {
+        Some(cx) if reply.is_error() && cx.caller().wire().elicits_in_rounds => {
             let mut rounds = cx.rounds();
             if rounds.pending() { rounds.reply(&cx.0.request, cx.principal(), core) } else { reply }
         }

@@ -1,9 +1,9 @@
 //! For people who write MCP servers: [`Server`], tools, resources and prompts as plain `async fn`s, [`Cx`] for
 //! everything a call may want of its caller.
 //!
-//! This crate owns the API and the registry of what a server offers. It must never know HTTP status codes, sockets,
-//! sessions' ids or how a message looks on the wire; those belong to `linchpin-proto` and `linchpin-transport`. It does
-//! not know the client crate.
+//! This crate owns the API, the registry of what a server offers, and the members of results. It must never know HTTP
+//! status codes, sockets, sessions' ids, or frames and what each revision adds to them: those belong to `linchpin-proto`
+//! (a result is written through its `ResultWriter`) and `linchpin-transport`. It does not know the client crate.
 
 mod answer;
 mod ask;

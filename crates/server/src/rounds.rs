@@ -29,7 +29,7 @@ impl Rounds {
         let mut rounds = Rounds::default();
         let params = request.params;
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
-        if let Some(state) = params.request_state.filter(|_| request.caller.wire().stateless) {
+        if let Some(state) = params.request_state.filter(|_| request.caller.wire().elicits_in_rounds) {
             let sealed =
                 request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
             let state: State = core
@@ -45,7 +45,7 @@ impl Rounds {
             rounds.answers = state.answers;
             rounds.memos = state.memos;
         }
-        if let Some(responses) = params.input_responses.filter(|_| request.caller.wire().stateless) {
+        if let Some(responses) = params.input_responses.filter(|_| request.caller.wire().elicits_in_rounds) {
             let responses: BTreeMap<String, Box<RawValue>> = serde_json::from_str(request.text(responses))
                 .map_err(|_| refuse("`inputResponses` must be an object with one member for each input request"))?;
             rounds.answers.extend(responses);

@@ -331,9 +331,9 @@ impl<S: Send + Sync + 'static> Server<S> {
         if !problems.is_empty() {
             return Err(problems.join("\n"));
         }
-        let stateless = linchpin_proto::Wire::claimed(linchpin_proto::era::claimable()[0]);
+        let claimed = linchpin_proto::Wire::claimed(linchpin_proto::era::claimable()[0]);
         let card =
-            stateless.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+            claimed.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
         let server_info =
             if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);

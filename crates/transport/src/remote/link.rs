@@ -99,7 +99,7 @@ impl Link for Streamable {
 
     fn cancels_by_dropping(&self) -> bool {
         match self.shared.wire() {
-            Some(wire) => wire.stateless,
+            Some(wire) => wire.cancels_by_close,
             None => self.shared.alone.load(Ordering::Relaxed),
         }
     }
@@ -107,7 +107,7 @@ impl Link for Streamable {
     fn settled(&self, wire: &'static Wire) {
         *self.shared.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
         // A session that was opened anew has another stream.
-        let listens = !wire.stateless && !self.shared.is_closed();
+        let listens = wire.has_sessions && !self.shared.is_closed();
         self.shared.listening.send_replace(!listens);
         let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
         let before = std::mem::replace(&mut *self.listening(), task);
@@ -188,9 +188,9 @@ impl Shared {
         let Some(id) = out.id else {
             return Err(LinkError::Unreadable("a message without an id has no answer".into()));
         };
-        let stateless = out.wire.is_some_and(|wire| wire.stateless);
-        self.alone.store(stateless, Ordering::Relaxed);
-        if !stateless {
+        self.alone.store(out.wire.is_some_and(|wire| wire.cancels_by_close), Ordering::Relaxed);
+        let resumes = out.wire.is_none_or(|wire| wire.has_sessions);
+        if resumes {
             self.until_listening().await;
         }
         let mut answer = self.post(out).await?;
@@ -211,8 +211,8 @@ impl Shared {
                     message
                 }
                 Err(LinkError::Unreadable(why)) => return Err(LinkError::Unreadable(why)),
-                Err(why) if stateless || stream.last_id.is_empty() => return Err(why),
-                Ok(None) if stateless || stream.last_id.is_empty() => {
+                Err(why) if !resumes || stream.last_id.is_empty() => return Err(why),
+                Ok(None) if !resumes || stream.last_id.is_empty() => {
                     return Err(LinkError::CutOff("the stream ended before the answer".into()));
                 }
                 Ok(None) | Err(_) => {
@@ -232,7 +232,7 @@ impl Shared {
             place.dialing.show(|| Traffic::Sent(&text));
         }
         // The first request has no session yet, but what answers the server meanwhile has; those that stand alone have none.
-        let has_session = out.wire.map_or(out.id.is_none(), |wire| !wire.stateless);
+        let has_session = out.wire.map_or(out.id.is_none(), |wire| wire.has_sessions);
         let session = if has_session { self.session().clone() } else { None };
         let head = || place.heads.post(out, session.clone());
         let answer = place.send(Method::POST, out.frame.clone(), &head).await?;
