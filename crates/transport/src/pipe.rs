@@ -9,10 +9,10 @@ use crate::salvage::{self, Head};
 use bytes::Bytes;
 use linchpin_proto::frame::{self, Frame, Message};
 use linchpin_proto::service::{Door, Service, Started};
-use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Step};
+use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Session, Step};
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -47,14 +47,14 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let (sender, mut waiting) = mpsc::channel(WAITING);
-    let engine = Arc::new(Mutex::new(Engine::new(service.limits().clone())));
+    let engine = Engine::new(service.limits().clone());
     let limit = service.limits().frame_bytes_max;
     let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None, long: None };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
-        match next(&mut lines, &mut waiting, &peer, stop.as_mut()).await {
+        match next(&mut lines, &mut waiting, peer.feed.as_deref(), stop.as_mut()).await {
             Turn::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
             Turn::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
             Turn::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
@@ -138,7 +138,7 @@ enum Out {
 async fn next<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     waiting: &mut mpsc::Receiver<Out>,
-    peer: &Peer,
+    session: Option<&Session>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Turn {
     if let Some(line) = lines.buffered() {
@@ -149,8 +149,7 @@ async fn next<R: AsyncRead + Unpin>(
         if let Poll::Ready(Some(out)) = waiting.poll_recv(cx) {
             return Poll::Ready(Turn::Waiting(out));
         }
-        if let Some(feed) = &peer.feed
-            && let Some(feed) = feed.feed()
+        if let Some(feed) = session.and_then(Session::feed)
             && let Poll::Ready(Some(change)) = feed.feed().poll_next(cx)
         {
             return Poll::Ready(Turn::Change(change));
@@ -168,19 +167,15 @@ async fn next<R: AsyncRead + Unpin>(
 
 struct Peer {
     service: Arc<dyn Service>,
-    engine: Arc<Mutex<Engine>>,
+    engine: Engine,
     sender: mpsc::Sender<Out>,
     out: Vec<u8>,
-    feed: Option<Arc<linchpin_proto::Session>>,
+    feed: Option<Arc<Session>>,
     /// How a line began that is too long and still to be answered: its id may stand at its end.
     long: Option<Head>,
 }
 
 impl Peer {
-    fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn line(&mut self, frame: &[u8]) {
         self.out.extend_from_slice(frame);
         self.out.push(b'\n');
@@ -231,7 +226,7 @@ impl Peer {
                     tokio::spawn(run(id, exchange, self.sender.clone()));
                 }
             }
-            Ok(Frame::Batch(_)) if !self.engine().batches() => {
+            Ok(Frame::Batch(_)) if !self.engine.batches() => {
                 let why = "batches are not part of this protocol revision; send each message on its own line";
                 let reply = Reply::error(None, linchpin_types::error::code::INVALID_REQUEST, why, None);
                 self.reply(&reply);
@@ -242,7 +237,7 @@ impl Peer {
 
     /// Takes one message; a call that is not ready at once comes back.
     async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn Exchange>)> {
-        let event = self.engine().receive(message);
+        let event = self.engine.receive(message);
         let request = match event {
             Event::Call(request) => request,
             other => {
@@ -263,7 +258,7 @@ impl Peer {
                 None
             }
             Started::Running(exchange) => {
-                self.engine().attach(&id, exchange.canceller());
+                self.engine.attach(&id, exchange.canceller());
                 Some((id, exchange))
             }
         }
@@ -293,7 +288,7 @@ impl Peer {
         if self.feed.is_some() {
             return;
         }
-        let session = self.engine().session().cloned();
+        let session = self.engine.session().cloned();
         if let Some(session) = session {
             if let Some(feed) = self.service.open_feed() {
                 session.set_feed(feed);
@@ -303,7 +298,7 @@ impl Peer {
     }
 
     fn done(&mut self, id: &Id, reply: &Reply) {
-        let (send, frames) = self.engine().finish(id);
+        let (send, frames) = self.engine.finish(id);
         for frame in frames {
             self.line(&frame);
         }
@@ -315,12 +310,12 @@ impl Peer {
     fn pass(&mut self, out: Out) {
         match out {
             Out::Notify(id, frame) => {
-                if self.engine().may_send(&id) {
+                if self.engine.may_send(&id) {
                     self.line(&frame);
                 }
             }
             Out::Ask(id, ask) => {
-                let frame = self.engine().ask(&id, ask);
+                let frame = self.engine.ask(&id, ask);
                 if let Some(frame) = frame {
                     self.line(&frame);
                 }
@@ -328,7 +323,7 @@ impl Peer {
             Out::Done(id, reply) => self.done(&id, &reply),
             Out::Batch { said, ended } => self.batch_done(said, ended),
             Out::Over(id) => {
-                let _ = self.engine().finish(&id);
+                let _ = self.engine.finish(&id);
             }
         }
     }
@@ -381,7 +376,7 @@ impl Peer {
     /// Ends the calls of a batch only now, so that a drain waits until their answers are written.
     fn batch_done(&mut self, mut answers: Vec<u8>, ended: Vec<(Id, Option<Reply>)>) {
         for (id, reply) in ended {
-            let (send, frames) = self.engine().finish(&id);
+            let (send, frames) = self.engine.finish(&id);
             for frame in frames {
                 self.line(&frame);
             }
@@ -396,8 +391,8 @@ impl Peer {
     }
 
     /// The peer is gone: running calls are cancelled.
-    fn end(&self) {
-        let cancellers = self.engine().close();
+    fn end(&mut self) {
+        let cancellers = self.engine.close();
         cancellers.iter().for_each(|cancel| cancel.cancel());
     }
 
@@ -409,9 +404,9 @@ impl Peer {
     ) -> io::Result<()> {
         let limit = Duration::from_millis(self.service.limits().drain_ms_max);
         let deadline = tokio::time::Instant::now() + limit;
-        let listeners = self.engine().listeners();
+        let listeners = self.engine.listeners();
         listeners.iter().for_each(|listener| listener.finish());
-        while self.engine().running() > 0 {
+        while self.engine.running() > 0 {
             match tokio::time::timeout_at(deadline, waiting.recv()).await {
                 Ok(Some(out)) => self.pass(out),
                 _ => break,

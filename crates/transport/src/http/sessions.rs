@@ -3,7 +3,6 @@
 use super::session::{HttpSession, STANDALONE};
 use linchpin_proto::{Engine, Limits, Reservation, Service};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -30,7 +29,7 @@ pub(crate) struct Sessions {
     epoch: Instant,
 }
 
-type Shard = HashMap<u128, Entry, BuildHasherDefault<KeyHasher>>;
+type Shard = HashMap<u128, Entry>;
 
 struct Entry {
     session: Arc<HttpSession>,
@@ -47,26 +46,6 @@ pub(crate) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Keys are random already.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for b in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*b);
-        }
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = (key >> 64) as u64;
     }
 }
 
