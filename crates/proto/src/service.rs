@@ -150,7 +150,8 @@ pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a
 
 /// A place a service can be served at: a pipe, a socket, an address.
 pub trait Bind: Send + 'static {
-    /// Serves until the peer or the program ends. An error is one of the place itself, for example an address in use.
+    /// Serves until the peer ends or the place is told to shut down; dropping the future ends it, too. An error is one of the
+    /// place itself, for example an address in use.
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, std::io::Result<()>>;
 }
 

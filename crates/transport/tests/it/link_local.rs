@@ -87,3 +87,41 @@ async fn a_unix_socket_is_dialled() {
     link.close().await;
     let _ = std::fs::remove_file(&path);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_is_shut_down_gracefully_and_removed_even_when_serving_is_dropped() {
+    use linchpin_transport::unix::unix;
+    for graceful in [true, false] {
+        let path = std::env::temp_dir().join(format!("linchpin-end-{}-{graceful}.sock", std::process::id()));
+        let fake = Fake::new();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let place = unix(&path).with_graceful_shutdown(async { drop(stopped.await) });
+        let serving = tokio::spawn(place.serve(fake.clone() as Arc<dyn Service>));
+        let side = side(|_| {});
+        while !path.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let link = unix(&path).dial(side.dialing.clone()).await.unwrap();
+        assert!(outcome(link.exchange(outgoing(Some(1), INIT.into())).await).starts_with("ok "));
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"do":"gate:a"}}}"#;
+        let (caller, call) = (link.clone(), outgoing(Some(2), call.into()));
+        let call = tokio::spawn(async move { outcome(caller.exchange(call).await) });
+        fake.until("started t").await;
+        if graceful {
+            stop.send(()).unwrap();
+            fake.until("closed").await;
+            fake.open_gate("a");
+            assert!(call.await.unwrap().starts_with("ok "));
+            serving.await.unwrap().unwrap();
+        } else {
+            serving.abort();
+            assert!(call.await.unwrap().starts_with("Closed("));
+            fake.until("cancelled t").await;
+            assert!(serving.await.unwrap_err().is_cancelled());
+        }
+        assert!(!path.exists());
+        link.close().await;
+    }
+}
