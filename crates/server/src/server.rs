@@ -293,6 +293,9 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     /// Serves at `place` until its peer ends or the place is told to shut down: `stdio()`, `http("127.0.0.1:8931")`, …
     ///
+    /// Signals are the program's affair: with `stdio().with_graceful_shutdown(shutdown_signal())` the server ends gracefully on
+    /// Ctrl-C and SIGTERM, without that they end the process at once.
+    ///
     /// Cancel safety: dropping the future stops the server. Its listener is closed, its connections end and running calls
     /// are dropped. What [`Server::at_end`] has is run only by a server that was told to shut down, or whose peer ended.
     ///

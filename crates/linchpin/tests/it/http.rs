@@ -253,3 +253,20 @@ async fn a_server_that_was_not_told_to_installs_no_signal_handlers() {
     }
     assert_eq!(caught(), before);
 }
+
+#[tokio::test]
+async fn a_mounted_server_runs_its_end_hooks_once_when_it_is_shut_down() {
+    let ended = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = ended.clone();
+    let server = Server::new("mounted", "1").at_end(move || {
+        let count = count.clone();
+        async move {
+            tokio::task::yield_now().await;
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    });
+    let service = server.into_service().expect("it is put together rightly");
+    tokio::join!(service.shutdown(), service.shutdown());
+    service.clone().shutdown().await;
+    assert_eq!(ended.load(std::sync::atomic::Ordering::SeqCst), 1);
+}

@@ -144,9 +144,10 @@ impl HttpService {
         let limit = Duration::from_millis(shared.limits.drain_ms_max);
         if tokio::time::timeout(limit, shared.calls.idle()).await.is_err() {
             tracing::debug!("calls that still run are cancelled");
-            shared.calls.cancel();
-            let _ = tokio::time::timeout(CANCEL_TIME, shared.calls.idle()).await;
         }
+        // Also those that were let in a moment ago.
+        shared.calls.cancel();
+        let _ = tokio::time::timeout(CANCEL_TIME, shared.calls.idle()).await;
         self.close_sessions();
         shared.service.ended().await;
     }
