@@ -6,6 +6,7 @@ use crate::json::{write_escaped, write_str};
 use bytes::Bytes;
 use linchpin_types::error::code;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
@@ -86,6 +87,46 @@ impl Reply {
         std::str::from_utf8(body).unwrap_or_default()
     }
 
+    /// Changes the `result` or `error` object, as a JSON value; the id stays. For middleware that must see or change all of it.
+    ///
+    /// It is read and written anew, which answers that nobody edits are spared. Setting or removing `isError` makes a tool's
+    /// answer a failure or a success. The limit for the size of answers is not checked again.
+    pub fn edit(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
+        let Ok(mut body) = serde_json::from_str::<Map<String, Value>>(self.body()) else { return };
+        change(&mut body);
+        self.kind = match self.kind {
+            ReplyKind::Error(code) => {
+                let code = body.get("code").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).unwrap_or(code);
+                ReplyKind::Error(code)
+            }
+            ReplyKind::InputRequired => ReplyKind::InputRequired,
+            _ if body.get("isError") == Some(&Value::Bool(true)) => ReplyKind::ToolError,
+            _ => ReplyKind::Complete,
+        };
+        let start = if self.shared.take().is_some() { self.frame.len() } else { self.body.0 };
+        self.frame.truncate(start);
+        self.frame.extend_from_slice(Value::Object(body).to_string().as_bytes());
+        self.body = (start, self.frame.len());
+        self.frame.push(b'}');
+    }
+
+    /// Changes every text of the answer, for middleware: `change` is given each and answers the one that takes its place, if any.
+    ///
+    /// Texts are those of a tool's content blocks (embedded resources, too) and every string of its structured content, the
+    /// texts of a resource or a prompt, and the message of an error. Binary data, URIs and names stay; [`Reply::edit`] reaches
+    /// them.
+    pub fn map_text(&mut self, mut change: impl FnMut(&str) -> Option<String>) {
+        self.edit(|body| {
+            for (key, value) in body {
+                match key.as_str() {
+                    "content" | "contents" | "messages" => map_strings(value, Some("text"), &mut change),
+                    "structuredContent" | "message" => map_strings(value, None, &mut change),
+                    _ => {}
+                }
+            }
+        });
+    }
+
     /// The whole frame, ready for the wire.
     pub fn frame(&self) -> Cow<'_, [u8]> {
         match &self.shared {
@@ -120,6 +161,25 @@ impl Reply {
             self.frame.push(b'}');
         }
         self.frame
+    }
+}
+
+/// Changes the strings in `value`: all of them, or those that are members of this name.
+fn map_strings(value: &mut Value, only: Option<&str>, change: &mut impl FnMut(&str) -> Option<String>) {
+    match value {
+        Value::String(text) if only.is_none() => {
+            if let Some(new) = change(text) {
+                *text = new;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| map_strings(item, only, change)),
+        Value::Object(members) => {
+            for (key, member) in members {
+                let only = only.filter(|only| only != key);
+                map_strings(member, only, change);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -356,6 +416,35 @@ mod tests {
             r.body(),
             r#"{"resultType":"input_required","_meta":{"x":1,"io.modelcontextprotocol/serverInfo":{"name":"n","version":"1"}}}"#
         );
+    }
+
+    #[test]
+    fn middleware_changes_texts_and_what_kind_of_answer_it_is() {
+        let mut w = writer(wires().0, 1000);
+        w.key("content");
+        w.push(br#"[{"type":"text","text":"key 123"},{"type":"resource","resource":{"uri":"k://123","text":"123"}}]"#);
+        w.key("structuredContent");
+        w.push(br#"{"a":["123",{"b":"x123"}],"n":123}"#);
+        let mut r = w.finish(ReplyKind::Complete);
+        r.map_text(|text| text.contains("123").then(|| text.replace("123", "***")));
+        let body: Value = serde_json::from_str(r.body()).unwrap();
+        assert_eq!(body["content"][0]["text"], "key ***");
+        assert_eq!(body["content"][1]["resource"], serde_json::json!({"uri": "k://123", "text": "***"}));
+        assert_eq!(body["structuredContent"], serde_json::json!({"a": ["***", {"b": "x***"}], "n": 123}));
+        assert_eq!(r.kind(), ReplyKind::Complete);
+        r.edit(|body| _ = body.insert("isError".into(), true.into()));
+        assert_eq!(r.kind(), ReplyKind::ToolError);
+        let frame: Value = serde_json::from_slice(&r.into_frame()).unwrap();
+        assert_eq!((&frame["id"], &frame["result"]["isError"]), (&7.into(), &true.into()));
+
+        let mut error = Reply::error(Some(&Id::number(7)), -32000, "no 123", None);
+        error.map_text(|text| Some(text.replace("123", "***")));
+        assert_eq!((error.kind(), error.body()), (ReplyKind::Error(-32000), r#"{"code":-32000,"message":"no ***"}"#));
+
+        let mut shared = Reply::with_result(&Id::number(7), Bytes::from_static(b"{\"tools\":[]}"));
+        shared.edit(|body| body.clear());
+        assert_eq!(&*shared.frame(), br#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+        assert_eq!(shared.frame_len(), shared.into_frame().len());
     }
 
     #[test]
