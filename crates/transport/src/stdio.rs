@@ -1,4 +1,4 @@
-//! The pipe of a child process: one message a line on standard input and output.
+//! The pipe of a child process: one message a line on standard input and output, or on two streams that are open already.
 //!
 //! The runtime's own standard input hops through a pool of blocking threads, which costs three times as much per round
 //! trip and twenty times as much pipelined. Pipes and sockets are read without blocking instead; files and terminals fall
@@ -59,10 +59,27 @@ impl Bind for Stdio {
     }
 }
 
-/// A server at the other end of two streams that are open already: `read` is what it writes, `write` what it reads.
+/// The peer at the other end of two streams that are open already: `read` is what it writes, `write` what it reads, one message
+/// a line. For TCP, named pipes, TLS, or anything else that is `AsyncRead` and `AsyncWrite`.
 ///
-/// Whoever opened the streams cares for what is behind them; closing the connection closes the streams. It can be dialled
-/// once.
+/// A client connects to it, once. A server is served at it until `read` ends: `server.serve(pipes(read, write))`. For a server
+/// of many connections, each is served by a task of its own; the end of one does not end the others:
+///
+/// ```
+/// # use linchpin_proto::service::{Bind, IntoService};
+/// # use linchpin_transport::stdio::pipes;
+/// async fn listen(server: impl IntoService) -> std::io::Result<()> {
+///     let service = server.into_shared()?;
+///     let listener = tokio::net::TcpListener::bind("127.0.0.1:9000").await?;
+///     loop {
+///         let (read, write) = listener.accept().await?.0.into_split();
+///         tokio::spawn(pipes(read, write).serve(service.clone()));
+///     }
+/// }
+/// ```
+///
+/// Nobody is asked who they are, and nothing is encrypted: that is up to whoever opened the streams. Closing the connection
+/// closes them.
 pub fn pipes(read: impl AsyncRead + Send + Unpin + 'static, write: impl AsyncWrite + Send + Unpin + 'static) -> Pipes {
     Pipes { streams: Mutex::new(Some((Box::new(read), Box::new(write)))) }
 }
@@ -91,6 +108,18 @@ impl Dial for Pipes {
                 return Err(LinkError::Unreachable(why.into()));
             };
             Ok(Arc::new(PipeLink::open(dialing, read, write, Arc::new(Stream))) as Arc<dyn Link>)
+        })
+    }
+}
+
+impl Bind for Pipes {
+    fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
+        Box::pin(async move {
+            let streams = self.streams.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let Some((read, write)) = streams else {
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "these pipes are connected to already"));
+            };
+            pipe::serve(service, read, write, std::future::pending()).await
         })
     }
 }
