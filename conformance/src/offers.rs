@@ -104,14 +104,15 @@ fn changes(server: Server) -> Server {
             trigger("test_trigger_tool_change", "Change the tools", "Announces a change of the list of tools."),
             move |_: NoArgs| {
                 // The definition stays as it is, so that every list of tools is the same.
-                let changed = tools.update("test_trigger_tool_change", |tool| tool);
+                let changed = tools.update("test_trigger_tool_change", |tool| tool).is_ok();
                 async move { format!("announced: {changed}") }
             },
         )
         .tool(
             trigger("test_trigger_prompt_change", "Change the prompts", "Takes a prompt away, or offers it again."),
             move |_: NoArgs| {
-                let changed = prompts.disable("test_changing_prompt") || prompts.enable("test_changing_prompt");
+                let name = "test_changing_prompt";
+                let changed = prompts.disable(name) == Ok(true) || prompts.enable(name) == Ok(true);
                 async move { format!("announced: {changed}") }
             },
         )

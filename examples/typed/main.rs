@@ -76,7 +76,7 @@ async fn forecast(q: Ask) -> Result<Json<Forecast>, &'static str> {
     Ok(Json(Forecast { city: q.city, highs }))
 }
 
-async fn collect(_: &(), cx: &Cx, _: NoArgs) -> String {
+async fn collect(cx: &Cx) -> String {
     for station in 1..=4 {
         cx.progress(f64::from(station), Some(4.0));
     }
@@ -85,7 +85,6 @@ async fn collect(_: &(), cx: &Cx, _: NoArgs) -> String {
 
 fn server() -> Server<()> {
     Server::new("weather", "1.0")
-        .state(())
         .tool(Tool::new("forecast", "Highs of the next days.").read_only(), forecast)
         .tool(Tool::new("collect", "Asks every station."), collect)
 }

@@ -59,7 +59,7 @@ async fn len_string(q: EchoString) -> String {
 
 /// An update that changes nothing still tells every listener that the list changed.
 async fn fanout(_: &(), cx: &Cx, _: NoArgs) -> &'static str {
-    cx.server().tools().update("fanout", |tool| tool);
+    let _ = cx.server().tools().update("fanout", |tool| tool);
     "ok"
 }
 

@@ -100,6 +100,8 @@ pub use linchpin_client as client;
 /// ```
 #[cfg(feature = "macros")]
 pub use linchpin_macros::offer;
+#[cfg(feature = "macros")]
+pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server as server;
 #[cfg(feature = "server")]
@@ -118,11 +120,11 @@ pub mod prelude {
     #[cfg(feature = "client")]
     pub use linchpin_client::{Client, Connection};
     #[cfg(feature = "macros")]
-    pub use linchpin_macros::offer;
+    pub use linchpin_macros::{offer, prompt, resource, tool};
     #[cfg(feature = "server")]
     pub use linchpin_server::{
-        Answer, Content, Cx, Error, IntoReply, Json, Markdown, Message, NoArgs, Offer, Prompt, Resource, Result,
-        Server, Structured, Text, Tool,
+        Answer, Call, Content, Cx, Error, IntoReply, Json, Markdown, Message, Next, NoArgs, Offer, Prompt, Reply,
+        Resource, Result, Server, Structured, Text, Tool,
     };
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::child;

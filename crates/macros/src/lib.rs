@@ -23,8 +23,8 @@ use proc_macro::TokenStream;
 ///
 /// # Methods
 ///
-/// A method is an `async fn` of `(&self, …)`, `(&self, cx: &Cx, …)`, `(cx: &Cx, …)` or `(…)`. In place of the dots
-/// stands one of these:
+/// A method is an `async fn` or a plain `fn` of `(&self, …)`, `(&self, cx: &Cx, …)`, `(cx: &Cx, …)` or `(…)`. In place of the
+/// dots stands one of these:
 ///
 /// * **nothing**: no arguments;
 /// * **one struct** that derives `Deserialize` and `JsonSchema`; its fields are the arguments;
@@ -76,10 +76,35 @@ use proc_macro::TokenStream;
 ///
 /// # Mistakes
 ///
-/// All of them are reported at once, each where it is: a method that is not `async`, an option that does not exist
-/// (with the one that was probably meant), two things of the same name, a parameter that is no variable of the
-/// template. What the types must satisfy the compiler checks at the method, in the builder's own words.
+/// All of them are reported at once, each where it is: an option that does not exist (with the one that was probably meant),
+/// two things of the same name, a parameter that is not a variable of the template. What the types must satisfy the compiler checks at the method, in the builder's own words.
 #[proc_macro_attribute]
 pub fn offer(options: TokenStream, item: TokenStream) -> TokenStream {
     offer::expand(options.into(), item.into()).into()
+}
+
+/// Marks a method of an `impl` block with [`#[offer]`](macro@offer) as a tool. The options are described there.
+#[proc_macro_attribute]
+pub fn tool(_: TokenStream, item: TokenStream) -> TokenStream {
+    stray("tool", item)
+}
+
+/// Marks a method of an `impl` block with [`#[offer]`](macro@offer) as a resource. The options are described there.
+#[proc_macro_attribute]
+pub fn resource(_: TokenStream, item: TokenStream) -> TokenStream {
+    stray("resource", item)
+}
+
+/// Marks a method of an `impl` block with [`#[offer]`](macro@offer) as a prompt. The options are described there.
+#[proc_macro_attribute]
+pub fn prompt(_: TokenStream, item: TokenStream) -> TokenStream {
+    stray("prompt", item)
+}
+
+/// `#[offer]` takes these attributes off; what is still there stands somewhere else.
+fn stray(word: &str, item: TokenStream) -> TokenStream {
+    let message =
+        format!("`#[{word}]` has no effect here: put `#[offer]` above the `impl` block that the method is in");
+    let error = syn::Error::new(proc_macro2::Span::call_site(), message).into_compile_error();
+    [TokenStream::from(error), item].into_iter().collect()
 }

@@ -46,13 +46,14 @@ pub(crate) struct Loose {
 pub(crate) enum Args {
     Nothing,
     /// A struct that the person wrote.
-    Struct(Box<Type>),
+    Struct,
     Loose(Vec<Loose>),
 }
 
 /// A method as the builder will see it.
 pub(crate) struct Method {
     ident: Ident,
+    is_async: bool,
     receiver: bool,
     cx: bool,
     pub(crate) args: Args,
@@ -71,9 +72,6 @@ impl Method {
     ) -> Method {
         let word = kind.word();
         let ident = sig.ident.clone();
-        if sig.asyncness.is_none() {
-            errors.at(sig.fn_token.span, format!("a {word} is an `async fn`: write `async fn {ident}`"));
-        }
         if let Safety::Unsafe(token) = &sig.safety {
             errors.at(token.span, format!("a {word} is called by clients and cannot be `unsafe`"));
         }
@@ -82,7 +80,8 @@ impl Method {
                 errors.over(param, format!("a {word} cannot be generic: its types make its schema"));
             }
         }
-        let mut method = Method { ident, receiver: false, cx: false, args: Args::Nothing, output: sig.output.clone() };
+        let (is_async, output) = (sig.asyncness.is_some(), sig.output.clone());
+        let mut method = Method { ident, is_async, receiver: false, cx: false, args: Args::Nothing, output };
         let mut params = Vec::new();
         for input in &mut sig.inputs {
             match input {
@@ -143,7 +142,7 @@ impl Method {
 
     /// Whether the builder cannot take the method as it is.
     fn adapted(&self) -> bool {
-        !matches!(self.args, Args::Struct(_)) || (self.cx && !self.receiver)
+        matches!(self.args, Args::Loose(_))
     }
 
     /// What to give to the builder, after `Self::`.
@@ -159,7 +158,7 @@ impl Method {
     pub(crate) fn loose(&self) -> Option<Vec<(Ident, bool)>> {
         match &self.args {
             Args::Nothing => Some(Vec::new()),
-            Args::Struct(_) => None,
+            Args::Struct => None,
             Args::Loose(loose) => Some(
                 loose.iter().map(|l| (l.ident.clone(), l.attrs.iter().any(|a| !a.path().is_ident("doc")))).collect(),
             ),
@@ -168,41 +167,34 @@ impl Method {
 
     /// The hidden struct of loose parameters, and the function that takes it apart.
     pub(crate) fn adapter(&self, cfgs: &[Attribute], krate: &Path) -> (TokenStream, TokenStream) {
-        if !self.adapted() {
-            return Default::default();
-        }
+        let Args::Loose(loose) = &self.args else { return Default::default() };
         let (ident, output, span) = (&self.ident, &self.output, self.ident.span());
-        let mut hidden = TokenStream::new();
-        let (ty, passed) = match &self.args {
-            Args::Nothing => (quote!(#krate::NoArgs), quote!()),
-            Args::Struct(ty) => (quote!(#ty), quote!(args)),
-            Args::Loose(loose) => {
-                let name = format_ident!("__{}Args", text::camel(&ident.to_string()), span = span);
-                let private = quote!(#krate::__private).to_string();
-                let (serde, schemars) = (format!("{private}::serde"), format!("{private}::schemars"));
-                let (idents, types): (Vec<_>, Vec<_>) = loose.iter().map(|l| (&l.ident, &l.ty)).unzip();
-                let attrs = loose.iter().map(|l| &l.attrs);
-                hidden = quote! {
-                    #(#cfgs)*
-                    #[derive(#krate::__private::serde::Deserialize, #krate::__private::schemars::JsonSchema)]
-                    #[serde(crate = #serde)]
-                    #[schemars(crate = #schemars)]
-                    struct #name { #( #(#attrs)* #idents: #types, )* }
-                };
-                (quote!(#name), quote!(#(args.#idents),*))
-            }
+        let name = format_ident!("__{}Args", text::camel(&ident.to_string()), span = span);
+        let private = quote!(#krate::__private).to_string();
+        let (serde, schemars) = (format!("{private}::serde"), format!("{private}::schemars"));
+        let (idents, types): (Vec<_>, Vec<_>) = loose.iter().map(|l| (&l.ident, &l.ty)).unzip();
+        let attrs = loose.iter().map(|l| &l.attrs);
+        let hidden = quote! {
+            #(#cfgs)*
+            #[derive(#krate::__private::serde::Deserialize, #krate::__private::schemars::JsonSchema)]
+            #[serde(crate = #serde)]
+            #[schemars(crate = #schemars)]
+            struct #name { #( #(#attrs)* #idents: #types, )* }
         };
+        let take_state = self.receiver.then(|| quote!(&self,));
+        let take_cx = self.cx.then(|| quote!(cx: &#krate::Cx,));
         let state = self.receiver.then(|| quote!(self,));
         let cx = self.cx.then(|| quote!(cx,));
-        let take_state = (self.receiver || self.cx).then(|| quote!(&self,));
-        let take_cx = self.cx.then(|| quote!(cx: &#krate::Cx,));
-        let taken = if passed.is_empty() { quote!(_) } else { quote!(args) };
-        let name = self.handler();
+        let (asynced, awaited) = match self.is_async {
+            true => (quote!(async), quote!(.await)),
+            false => Default::default(),
+        };
+        let adapted = self.handler();
         let adapter = quote_spanned! {span=>
             #(#cfgs)*
             #[doc(hidden)]
-            async fn #name(#take_state #take_cx #taken: #ty) #output {
-                Self::#ident(#state #cx #passed).await
+            #asynced fn #adapted(#take_state #take_cx args: #name) #output {
+                Self::#ident(#state #cx #(args.#idents),*) #awaited
             }
         };
         (hidden, adapter)
@@ -218,7 +210,7 @@ fn arguments(params: Vec<PatType>, generics: &[Ident], errors: &mut Errors) -> A
         && one.attrs.is_empty()
         && looks_like_struct(&one.ty)
     {
-        return Args::Struct(one.ty.clone());
+        return Args::Struct;
     }
     let mut loose = Vec::new();
     for param in params {
@@ -297,7 +289,7 @@ mod tests {
         let cases: Vec<(Signature, &str)> = vec![
             (parse_quote!(async fn f(&self)), "nothing"),
             (parse_quote!(async fn f(&self, cx: &Cx)), "nothing"),
-            (parse_quote!(async fn f()), "nothing"),
+            (parse_quote!(fn f()), "nothing"),
             (parse_quote!(async fn f(&self, q: Forecast)), "struct"),
             (parse_quote!(async fn f(&self, Forecast { city }: my::Forecast)), "struct"),
             (parse_quote!(async fn f(self: &Self, cx: &linchpin::Cx, q: Page<u8>)), "struct"),
@@ -316,7 +308,7 @@ mod tests {
             let shown = sig.to_token_stream().to_string();
             let got = match read(sig).args {
                 Args::Nothing => "nothing",
-                Args::Struct(_) => "struct",
+                Args::Struct => "struct",
                 Args::Loose(_) => "loose",
             };
             assert_eq!(got, want, "{shown}");
@@ -329,8 +321,10 @@ mod tests {
             (parse_quote!(async fn f(&self, q: Forecast)), "f"),
             (parse_quote!(async fn f(&self, cx: &Cx, q: Forecast)), "f"),
             (parse_quote!(async fn f(q: Forecast)), "f"),
-            (parse_quote!(async fn f(cx: &Cx, q: Forecast)), "__linchpin_f"),
-            (parse_quote!(async fn f(&self)), "__linchpin_f"),
+            (parse_quote!(async fn f(cx: &Cx, q: Forecast)), "f"),
+            (parse_quote!(async fn f(&self)), "f"),
+            (parse_quote!(fn f(cx: &Cx)), "f"),
+            (parse_quote!(fn f(&self, city: String)), "__linchpin_f"),
             (parse_quote!(async fn r#type(&self, a: u8)), "__linchpin_type"),
         ];
         for (sig, want) in cases {

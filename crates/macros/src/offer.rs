@@ -126,7 +126,7 @@ fn collect(item: &mut ItemImpl, krate: &Path, errors: &mut Errors) -> Vec<Item> 
             }
             ImplItem::Const(ImplItemConst { attrs, .. }) | ImplItem::Type(ImplItemType { attrs, .. }) => {
                 for (kind, mark) in take_marks(attrs) {
-                    errors.over(mark, format!("`#[{}]` stands on an `async fn`", kind.word()));
+                    errors.over(mark, format!("`#[{}]` stands on a method", kind.word()));
                 }
             }
             _ => {}

@@ -8,9 +8,10 @@ use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a client declared that it can do, as far as a server acts on it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -75,6 +76,27 @@ impl ClientCaps {
     }
 }
 
+/// Values that a service keeps for one session or connection, each under a key of the service's own. They are dropped with it.
+#[derive(Default)]
+pub struct Locals(Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>);
+
+impl Locals {
+    /// The value under `key`, made now if there is none yet. Nobody else gets at the values meanwhile, so `make` is short.
+    pub fn get_or_insert(
+        &self,
+        key: u64,
+        make: impl FnOnce() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, value)) = values.iter().find(|(known, _)| *known == key) {
+            return value.clone();
+        }
+        let value = make();
+        values.push((key, value.clone()));
+        value
+    }
+}
+
 /// What `initialize` agreed on. One lives as long as its pipe or HTTP session.
 pub struct Session {
     wire: &'static Wire,
@@ -84,6 +106,7 @@ pub struct Session {
     info_at: u32,
     log: AtomicU8,
     feed: OnceLock<FeedHandle>,
+    locals: Locals,
 }
 
 impl Session {
@@ -91,7 +114,15 @@ impl Session {
     pub fn new(wire: &'static Wire, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
         let declared = [capabilities, client_info].concat().into();
         let log = AtomicU8::new(LoggingLevel::Info as u8);
-        Session { wire, caps, declared, info_at: capabilities.len() as u32, log, feed: OnceLock::new() }
+        Session {
+            wire,
+            caps,
+            declared,
+            info_at: capabilities.len() as u32,
+            log,
+            feed: OnceLock::new(),
+            locals: Locals::default(),
+        }
     }
 
     /// What the session's revision has.
@@ -102,6 +133,11 @@ impl Session {
     /// Bytes kept of what the client declared.
     pub fn declared_bytes(&self) -> usize {
         self.declared.len()
+    }
+
+    /// What the service keeps for this session.
+    pub fn locals(&self) -> &Locals {
+        &self.locals
     }
 
     /// The least severe log level to send. `info` until the client sets another.

@@ -6,6 +6,7 @@
 
 use crate::Caller;
 use crate::budget::Budget;
+use crate::caller::Locals;
 use crate::feed::{FeedHandle, Hub};
 use crate::frame::{Name, Request};
 use crate::limits::Limits;
@@ -59,6 +60,8 @@ pub struct Door {
     pub extensions: http::Extensions,
     /// Who asks, as verified by the transport's authentication. `None` without authentication.
     pub principal: Option<Arc<str>>,
+    /// What the service keeps for the connection, on wires where each client has a connection of its own.
+    pub connection: Option<Arc<Locals>>,
 }
 
 /// The outcome of [`Service::start`].

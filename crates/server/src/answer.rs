@@ -1,13 +1,12 @@
 //! What a tool may answer with, and how it is written: once, straight into the response.
 
 use crate::error::{Error, Kind};
-use crate::schema;
+use crate::schema::{self, Described};
 use base64::Engine as _;
 use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
 use linchpin_types::content::ContentBlock;
 use linchpin_types::error::code;
 use linchpin_types::tool::CallToolResult;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::any::Any;
@@ -145,7 +144,7 @@ impl IntoReply for CallToolResult {
     }
 }
 
-impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
+impl<T: Serialize + Described> IntoReply for Json<T> {
     fn into_reply(self, out: ResultWriter) -> Reply {
         structured(out, &self.0, None)
     }
@@ -155,7 +154,7 @@ impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
     }
 }
 
-impl<T: Serialize + JsonSchema> IntoReply for Structured<T> {
+impl<T: Serialize + Described> IntoReply for Structured<T> {
     fn into_reply(self, out: ResultWriter) -> Reply {
         structured(out, &self.value, Some(&self.text))
     }

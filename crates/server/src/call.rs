@@ -3,26 +3,16 @@
 use crate::answer;
 use crate::core::Core;
 use crate::cx::Cx;
+use crate::explain::Checker;
 use crate::handler::{Args, Invocation, Run, Source};
 use crate::layer::{Call, Layer, Next};
 use crate::rounds::Rounds;
+use crate::state::Owner;
 use linchpin_proto::frame::Request;
 use linchpin_proto::service::{BoxFuture, Door};
 use linchpin_proto::{Reply, Span};
 use linchpin_types::error::code;
 use std::sync::Arc;
-
-/// Explains, from a schema, what is wrong with arguments.
-pub(crate) trait Explain: Send + Sync {
-    /// What is wrong with `json`, one problem an entry. Empty when the schema finds nothing.
-    fn problems(&self, json: &str, max: usize) -> Vec<String>;
-    /// The arguments with `1` where `1.0` stands and the schema wants an integer; `None` when nothing is to be changed.
-    fn with_whole_numbers(&self, json: &str) -> Option<String>;
-    /// The tool's name.
-    fn name(&self) -> &str;
-    /// How many problems to list.
-    fn problems_max(&self) -> usize;
-}
 
 /// Longest arguments that are read once more when they did not decode. Reading them as values takes up to forty times
 /// their size.
@@ -63,7 +53,9 @@ pub(crate) struct Target {
     pub(crate) run: Run,
     pub(crate) layers: Arc<[Layer]>,
     pub(crate) wants_cx: bool,
-    pub(crate) explain: Option<Arc<dyn Explain>>,
+    /// Whether its state is one for each session.
+    pub(crate) per_session: bool,
+    pub(crate) explain: Option<Arc<Checker>>,
 }
 
 /// A started handler.
@@ -84,18 +76,25 @@ pub(crate) fn start(
 ) -> Result<Started, Reply> {
     let out = core.writer(request);
     let layers = core.layers(&target.layers);
+    let owner = target.per_session.then(|| owner(request, &door)).flatten();
     let cx = if target.wants_cx || layers.is_some() {
         let rounds = Rounds::of(request, door.principal.as_deref(), core)?;
         Some(Cx::new(request.clone(), door, core.clone(), rounds))
     } else {
         None
     };
-    let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone() };
+    let invocation = Invocation { args, cx: cx.clone(), out, explain: target.explain.clone(), owner };
     let future = match (layers, &cx) {
         (Some(layers), Some(cx)) => Next::new(layers, target.run.clone()).run(Call::new(invocation, cx.clone())),
         _ => (target.run)(invocation),
     };
     Ok(Started { future, cx, name: Some(target.name.clone()) })
+}
+
+/// Who keeps the state of this call. Nobody where a request stands alone.
+fn owner(request: &Request, door: &Door) -> Option<Owner> {
+    let connection = door.connection.clone().map(Owner::Connection);
+    connection.or_else(|| request.caller.session().cloned().map(Owner::Session))
 }
 
 /// Arguments as they stand in the request.

@@ -10,10 +10,11 @@ use linchpin_proto::{Ask, Caller, Change, Method, Session, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use tokio::sync::Notify;
 
@@ -32,6 +33,8 @@ pub(crate) struct CallState {
     queue: Mutex<Queue>,
     cancelled: AtomicBool,
     over: Notify,
+    /// What is called, where JSON has escapes in it.
+    name: OnceLock<Box<str>>,
 }
 
 #[derive(Default)]
@@ -51,7 +54,8 @@ pub(crate) enum Out {
 impl Cx {
     pub(crate) fn new(request: Request, door: Door, core: Arc<Core>, rounds: Rounds) -> Cx {
         let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
-        Cx(Arc::new(CallState { request, door, core, rounds: Mutex::new(rounds), queue, cancelled, over }))
+        let (rounds, name) = (Mutex::new(rounds), OnceLock::new());
+        Cx(Arc::new(CallState { request, door, core, rounds, queue, cancelled, over, name }))
     }
 
     /// Reports progress: how much is done, and of how much if that is known, in any unit.
@@ -152,6 +156,21 @@ impl Cx {
     /// W3C trace context from `_meta`, for spans of one's own. Empty when the client sent none.
     pub fn trace(&self) -> TraceContext {
         serde_json::from_str(self.meta()).unwrap_or_default()
+    }
+
+    /// The URI that is read, as the client sent it. `None` outside of resources.
+    pub fn uri(&self) -> Option<&str> {
+        self.0.request.params.uri.map(|_| self.name())
+    }
+
+    /// What is called: the name of a tool or prompt, or the URI of a resource.
+    pub(crate) fn name(&self) -> &str {
+        let request = &self.0.request;
+        match request.string(request.params.name.or(request.params.uri)) {
+            Some(Cow::Borrowed(name)) => name,
+            Some(Cow::Owned(name)) => self.0.name.get_or_init(|| name.into()),
+            None => "",
+        }
     }
 
     /// What a `tower` layer at the HTTP edge left in the request's extensions.

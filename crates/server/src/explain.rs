@@ -1,6 +1,5 @@
 //! What is wrong with arguments, found by walking schema and value together, and said so that a model can fix it.
 
-use crate::call::Explain;
 use crate::whole;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -11,12 +10,7 @@ use std::sync::OnceLock;
 
 /// A checker for the arguments of tool `name`. A schema that somebody wrote by hand (`given`) is tried at once: the error
 /// says what is wrong with it.
-pub(crate) fn checker(
-    name: &str,
-    schema: &Value,
-    given: bool,
-    problems_max: usize,
-) -> Result<Arc<dyn Explain>, String> {
+pub(crate) fn checker(name: &str, schema: &Value, given: bool, problems_max: usize) -> Result<Arc<Checker>, String> {
     let checker = Checker {
         name: name.into(),
         schema: schema.clone(),
@@ -30,7 +24,8 @@ pub(crate) fn checker(
     Ok(Arc::new(checker))
 }
 
-struct Checker {
+/// Says, from a tool's schema, what is wrong with arguments.
+pub(crate) struct Checker {
     name: Box<str>,
     schema: Value,
     problems_max: usize,
@@ -55,8 +50,9 @@ impl Checker {
     }
 }
 
-impl Explain for Checker {
-    fn problems(&self, json: &str, max: usize) -> Vec<String> {
+impl Checker {
+    /// What is wrong with `json`, one problem an entry. Empty when the schema finds nothing.
+    pub(crate) fn problems(&self, json: &str, max: usize) -> Vec<String> {
         let value = match serde_json::from_str::<Strict>(json) {
             Ok(Strict(Value::Null)) => Value::Object(Map::new()),
             Ok(Strict(value)) => value,
@@ -78,16 +74,19 @@ impl Explain for Checker {
         found
     }
 
-    fn with_whole_numbers(&self, json: &str) -> Option<String> {
+    /// The arguments with `1` where `1.0` stands and the schema wants an integer; `None` when nothing is to be changed.
+    pub(crate) fn with_whole_numbers(&self, json: &str) -> Option<String> {
         let Strict(mut value) = serde_json::from_str(json).ok()?;
         whole::settle(&self.schema, &mut value).then(|| value.to_string())
     }
 
-    fn name(&self) -> &str {
+    /// The tool's name.
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    fn problems_max(&self) -> usize {
+    /// How many problems to list.
+    pub(crate) fn problems_max(&self) -> usize {
         self.problems_max
     }
 }

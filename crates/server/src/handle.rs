@@ -1,10 +1,11 @@
 //! Changing what a server offers while it runs.
 
 use crate::error::{Error, Result};
-use crate::handler::{PromptHandler, ResourceHandler, Shape, ToolHandler};
+use crate::handler::{self, Bound, PromptHandler, ResourceHandler, ToolHandler};
 use crate::prompt::{self, Prompt};
-use crate::registry::{Item, Registry};
+use crate::registry::{ChangeError, Item, Registry};
 use crate::resource::{self, Resource};
+use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_proto::{Change, Hub};
 use std::fmt;
@@ -70,15 +71,16 @@ impl Offers {
         }
     }
 
-    pub(crate) fn add_tool(&self, tool: tool::Registered) -> Result<(), String> {
+    /// Notes whether a tool has mirrored arguments, before anybody can call it.
+    pub(crate) fn mirrors(&self, tool: &tool::Registered) {
         if tool.headers.is_some() {
             self.mirrored.fetch_add(1, Ordering::Release);
         }
-        self.tools.insert(tool)
     }
 }
 
 impl Item for tool::Registered {
+    const KIND: &'static str = "tool";
     fn key(&self) -> &str {
         &self.def.name
     }
@@ -91,6 +93,7 @@ impl Item for tool::Registered {
 }
 
 impl Item for resource::Registered {
+    const KIND: &'static str = "resource";
     fn key(&self) -> &str {
         &self.def.uri
     }
@@ -100,6 +103,7 @@ impl Item for resource::Registered {
 }
 
 impl Item for prompt::Registered {
+    const KIND: &'static str = "prompt";
     fn key(&self) -> &str {
         &self.def.name
     }
@@ -158,27 +162,136 @@ impl fmt::Debug for Handle {
 }
 
 macro_rules! kind {
-    ($name:ident $field:ident $at:literal $what:literal) => {
-        #[doc = concat!("The ", $what, " of a server: readers see each change at once, listeners hear of it once.")]
+    ($name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal) => {
+        #[doc = concat!("The ", $what, "s of a server: readers see each change at once, listeners hear of it once.")]
+        ///
+        /// A name that nothing has is an error, [`ChangeError::Unknown`], so that a misspelt one does not go unnoticed.
         #[derive(Clone)]
         pub struct $name {
             offers: Arc<Offers>,
         }
 
         impl $name {
-            #[doc = concat!("Takes one of the ", $what, " away. Calls that run go on. `false` if there is none of that name.")]
-            pub fn remove(&self, name: &str) -> bool {
-                self.after(self.offers.$field.remove(name))
+            #[doc = concat!("Adds a ", $what, " without state of its own; closures capture what they need.")]
+            ///
+            /// # Errors
+            #[doc = concat!("The definition is wrong, or another ", $what, " has this ", $key, ".")]
+            #[track_caller]
+            pub fn insert<M, H>(&self, definition: impl Into<$builder>, handler: H) -> Result<()>
+            where
+                H: $trait<(), M>,
+            {
+                self.insert_with(Arc::new(()), definition, handler)
             }
 
-            /// Offers again what was disabled. `false` if nothing changed.
-            pub fn enable(&self, name: &str) -> bool {
-                self.after(self.offers.$field.enable(name, true))
+            #[doc = concat!("Adds a ", $what, " with its state.")]
+            ///
+            /// # Errors
+            #[doc = concat!("As for [`", stringify!($name), "::insert`].")]
+            #[track_caller]
+            pub fn insert_with<S, M, H>(
+                &self,
+                state: Arc<S>,
+                definition: impl Into<$builder>,
+                handler: H,
+            ) -> Result<()>
+            where
+                S: Send + Sync + 'static,
+                H: $trait<S, M>,
+            {
+                let mut definition = definition.into();
+                definition.place = std::panic::Location::caller();
+                let bound = handler::$bind(StateOf::shared(state), handler);
+                self.offers.$field.insert(self.register(definition, bound).map_err(Error::tool)?).map_err(Error::tool)?;
+                self.after();
+                Ok(())
             }
 
-            /// Hides it from lists and refuses calls, until it is enabled. `false` if nothing changed.
-            pub fn disable(&self, name: &str) -> bool {
-                self.after(self.offers.$field.enable(name, false))
+            #[doc = concat!("Puts a ", $what, " in the place of the one that has its ", $key, ": definition and handler.")]
+            /// No list is without it in between, and calls see the old one or the new one. It stays disabled if it was.
+            ///
+            /// A handler that names *itself* here does not compile (`E0283`: rustc cannot know yet that its future is `Send`).
+            /// The call of `replace` then goes into a plain `fn` beside it:
+            ///
+            /// ```
+            /// # use linchpin_server::{Cx, Resource, Server, Tool, Prompt, Tools};
+            /// fn upgrade(tools: &Tools) -> Result<(), linchpin_server::ChangeError> {
+            ///     tools.replace(("upgrade", "Asks for rights again."), rights)
+            /// }
+            ///
+            /// async fn rights(cx: &Cx) -> linchpin_server::Result<&'static str> {
+            ///     upgrade(&cx.server().tools())?;
+            ///     Ok("upgraded")
+            /// }
+            /// # let server = Server::new("s", "1").tool("upgrade", rights);
+            /// ```
+            ///
+            /// # Errors
+            #[doc = concat!("No ", $what, " has this ", $key, ", or the definition is wrong.")]
+            #[track_caller]
+            pub fn replace<M, H>(&self, definition: impl Into<$builder>, handler: H) -> Result<(), ChangeError>
+            where
+                H: $trait<(), M>,
+            {
+                self.replace_with(Arc::new(()), definition, handler)
+            }
+
+            #[doc = concat!("[`", stringify!($name), "::replace`] with state.")]
+            ///
+            /// # Errors
+            #[doc = concat!("As for [`", stringify!($name), "::replace`].")]
+            #[track_caller]
+            pub fn replace_with<S, M, H>(
+                &self,
+                state: Arc<S>,
+                definition: impl Into<$builder>,
+                handler: H,
+            ) -> Result<(), ChangeError>
+            where
+                S: Send + Sync + 'static,
+                H: $trait<S, M>,
+            {
+                let mut definition = definition.into();
+                definition.place = std::panic::Location::caller();
+                let bound = handler::$bind(StateOf::shared(state), handler);
+                let registered = self.register(definition, bound).map_err(ChangeError::Invalid)?;
+                self.offers.$field.replace(registered)?;
+                self.after();
+                Ok(())
+            }
+
+            #[doc = concat!("Takes a ", $what, " away. Calls that run go on.")]
+            ///
+            /// # Errors
+            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            pub fn remove(&self, name: &str) -> Result<(), ChangeError> {
+                self.offers.$field.remove(name)?;
+                self.after();
+                Ok(())
+            }
+
+            /// Offers again what was disabled. `false` if it was not.
+            ///
+            /// # Errors
+            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            pub fn enable(&self, name: &str) -> Result<bool, ChangeError> {
+                self.set(name, true)
+            }
+
+            /// Hides it from lists and refuses calls, until it is enabled. `false` if that is so already.
+            ///
+            /// # Errors
+            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            pub fn disable(&self, name: &str) -> Result<bool, ChangeError> {
+                self.set(name, false)
+            }
+
+            fn set(&self, name: &str, enabled: bool) -> Result<bool, ChangeError> {
+                let changed = self.offers.$field.enable(name, enabled)?;
+                if changed {
+                    self.after();
+                }
+                Ok(changed)
             }
 
             /// The names (for resources, the URIs) offered now, in list order.
@@ -186,11 +299,8 @@ macro_rules! kind {
                 self.offers.$field.snapshot().entries.iter().map(|e| e.item.key().to_owned()).collect()
             }
 
-            fn after(&self, changed: bool) -> bool {
-                if changed {
-                    self.offers.changed($at);
-                }
-                changed
+            fn after(&self) {
+                self.offers.changed($at);
             }
         }
 
@@ -202,131 +312,102 @@ macro_rules! kind {
     };
 }
 
-kind!(Tools tools 0 "tools");
-kind!(Resources resources 1 "resources");
-kind!(Prompts prompts 2 "prompts");
+kind!(Tools tools 0 Tool ToolHandler bind_tool "tool", "name");
+kind!(Resources resources 1 Resource ResourceHandler bind_resource "resource", "URI");
+kind!(Prompts prompts 2 Prompt PromptHandler bind_prompt "prompt", "name");
 
 impl Tools {
-    /// Adds a tool without state of its own; closures capture what they need.
-    #[track_caller]
-    pub fn insert<M, H>(&self, tool: impl Into<Tool>, handler: H) -> Result<()>
-    where
-        H: Shape<(), M> + ToolHandler<(), M>,
-    {
-        self.insert_with(Arc::new(()), tool, handler)
-    }
-
-    /// Adds a tool with its state.
-    #[track_caller]
-    pub fn insert_with<S, M, H>(&self, state: Arc<S>, tool: impl Into<Tool>, handler: H) -> Result<()>
-    where
-        S: Send + Sync + 'static,
-        H: Shape<S, M> + ToolHandler<S, M>,
-    {
-        let mut tool = tool.into();
-        tool.place = std::panic::Location::caller();
-        let problems_max = self.offers.problems_max.load(Ordering::Relaxed);
-        let tool = tool::register(tool, state, handler, problems_max).map_err(Error::tool)?;
-        self.offers.add_tool(tool).map_err(Error::tool)?;
-        self.after(true);
-        Ok(())
+    fn register(&self, tool: Tool, bound: Bound) -> Result<tool::Registered, String> {
+        let tool = tool::register(tool, bound, self.offers.problems_max.load(Ordering::Relaxed))?;
+        self.offers.mirrors(&tool);
+        Ok(tool)
     }
 
     /// Offers a tool under another name, which must be as names of tools are: 1 to 128 letters, digits, `_`, `-` or `.`. Its
-    /// own becomes one that calls may use but that is not listed ([`Tool::alias`]). `false` if there is none of that name, or
-    /// the new one is taken or no name.
-    pub fn rename(&self, name: &str, to: &str) -> bool {
+    /// own becomes one that calls may use but that is not listed ([`Tool::alias`]).
+    ///
+    /// # Errors
+    /// No tool has this name, or the new one is taken or not a name.
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), ChangeError> {
         if !tool::name_ok(to) {
-            return false;
+            let why = format!("`{to}` cannot be the name of a tool: 1 to 128 letters, digits, `_`, `-` or `.`");
+            return Err(ChangeError::Invalid(why));
         }
-        let changed = self.offers.tools.rename(name, |old| {
+        self.offers.tools.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
             next.hidden.push(name.into());
             next
-        });
-        self.after(changed)
+        })?;
+        self.after();
+        Ok(())
     }
 
-    /// Changes how a tool describes itself: title, description, annotations, icons, `_meta`. Its name, schemas and handler
-    /// stay. `false` if there is none of that name.
-    pub fn update(&self, name: &str, change: impl FnOnce(Tool) -> Tool) -> bool {
-        let changed = self.offers.tools.update(name, |old| {
-            let mut tool = Tool::new(old.def.name.clone(), "");
-            tool.def = old.def.clone();
-            let new = change(tool).def;
-            let mut next = old.clone();
-            next.def.title = new.title;
-            next.def.description = new.description;
-            next.def.annotations = new.annotations;
-            next.def.icons = new.icons;
-            next.def.meta = new.meta;
-            next
-        });
-        self.after(changed)
+    /// Changes a tool in place: what `change` makes of its definition, schemas included. Its name and handler stay, and so does
+    /// a schema that `change` does not give anew. No list is without the tool in between.
+    ///
+    /// A new [`Tool::input_schema`] is checked before the handler is called, whose type must be able to read what it allows.
+    ///
+    /// # Errors
+    /// No tool has this name, or the new definition is wrong.
+    pub fn update(&self, name: &str, change: impl FnOnce(Tool) -> Tool) -> Result<(), ChangeError> {
+        let problems_max = self.offers.problems_max.load(Ordering::Relaxed);
+        self.offers.tools.update(name, |old| {
+            let new = old.changed(change, problems_max)?;
+            self.offers.mirrors(&new);
+            Ok(new)
+        })?;
+        self.after();
+        Ok(())
     }
 }
 
 impl Resources {
-    /// Adds a resource or template without state of its own.
-    #[track_caller]
-    pub fn insert<M, H>(&self, resource: impl Into<Resource>, handler: H) -> Result<()>
-    where
-        H: Shape<(), M> + ResourceHandler<(), M>,
-    {
-        self.insert_with(Arc::new(()), resource, handler)
+    #[allow(clippy::unused_self, reason = "as for tools, which have a limit to keep")]
+    fn register(&self, resource: Resource, bound: Bound) -> Result<resource::Registered, String> {
+        resource::register(resource, bound)
     }
 
-    /// Adds a resource or template with its state.
-    #[track_caller]
-    pub fn insert_with<S, M, H>(&self, state: Arc<S>, resource: impl Into<Resource>, handler: H) -> Result<()>
-    where
-        S: Send + Sync + 'static,
-        H: Shape<S, M> + ResourceHandler<S, M>,
-    {
-        let mut resource = resource.into();
-        resource.place = std::panic::Location::caller();
-        let resource = resource::register(resource, state, handler).map_err(Error::tool)?;
-        self.offers.resources.insert(resource).map_err(Error::tool)?;
-        self.after(true);
+    /// Changes a resource or template in place: what `change` makes of its definition. Its URI and handler stay.
+    ///
+    /// # Errors
+    /// No resource has this URI, or the new definition is wrong.
+    pub fn update(&self, uri: &str, change: impl FnOnce(Resource) -> Resource) -> Result<(), ChangeError> {
+        self.offers.resources.update(uri, |old| old.changed(change))?;
+        self.after();
         Ok(())
     }
 }
 
 impl Prompts {
+    #[allow(clippy::unused_self, reason = "as for tools, which have a limit to keep")]
+    fn register(&self, prompt: Prompt, bound: Bound) -> Result<prompt::Registered, String> {
+        prompt::register(prompt, bound)
+    }
+
     /// Offers a prompt under another name. Its own becomes one that requests may use but that is not listed
-    /// ([`Prompt::alias`]). `false` if there is none of that name, or the new one is taken.
-    pub fn rename(&self, name: &str, to: &str) -> bool {
-        let changed = self.offers.prompts.rename(name, |old| {
+    /// ([`Prompt::alias`]).
+    ///
+    /// # Errors
+    /// No prompt has this name, or the new one is taken.
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), ChangeError> {
+        self.offers.prompts.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
             next.hidden.push(name.into());
             next
-        });
-        self.after(changed)
+        })?;
+        self.after();
+        Ok(())
     }
 
-    /// Adds a prompt without state of its own.
-    #[track_caller]
-    pub fn insert<M, H>(&self, prompt: impl Into<Prompt>, handler: H) -> Result<()>
-    where
-        H: Shape<(), M> + PromptHandler<(), M>,
-    {
-        self.insert_with(Arc::new(()), prompt, handler)
-    }
-
-    /// Adds a prompt with its state.
-    #[track_caller]
-    pub fn insert_with<S, M, H>(&self, state: Arc<S>, prompt: impl Into<Prompt>, handler: H) -> Result<()>
-    where
-        S: Send + Sync + 'static,
-        H: Shape<S, M> + PromptHandler<S, M>,
-    {
-        let mut prompt = prompt.into();
-        prompt.place = std::panic::Location::caller();
-        let prompt = prompt::register(prompt, state, handler).map_err(Error::tool)?;
-        self.offers.prompts.insert(prompt).map_err(Error::tool)?;
-        self.after(true);
+    /// Changes a prompt in place: what `change` makes of its definition. Its name and handler stay.
+    ///
+    /// # Errors
+    /// No prompt has this name, or the new definition is wrong.
+    pub fn update(&self, name: &str, change: impl FnOnce(Prompt) -> Prompt) -> Result<(), ChangeError> {
+        self.offers.prompts.update(name, |old| old.changed(change))?;
+        self.after();
         Ok(())
     }
 }

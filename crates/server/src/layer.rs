@@ -33,9 +33,8 @@ impl Call {
     }
 
     /// What is called: the name of a tool or prompt, or the URI of a resource.
-    pub fn name(&self) -> Cow<'_, str> {
-        let request = &self.cx.0.request;
-        request.string(request.params.name.or(request.params.uri)).unwrap_or_default()
+    pub fn name(&self) -> &str {
+        self.cx.name()
     }
 
     /// The request's method, for example `tools/call`.

@@ -1,4 +1,4 @@
-//! For people who write MCP servers: [`Server`], tools, resources and prompts as plain `async fn`s, [`Cx`] for
+//! For people who write MCP servers: [`Server`], tools, resources and prompts as `async fn`s or plain `fn`s, [`Cx`] for
 //! everything a call may want of its caller.
 //!
 //! This crate owns the API, the registry of what a server offers, and the members of results. It must never know HTTP
@@ -26,6 +26,8 @@ mod resource;
 mod rounds;
 mod schema;
 mod server;
+mod shape;
+mod state;
 mod text;
 mod tool;
 mod vars;
@@ -37,9 +39,10 @@ pub use complete::{Completion, IntoCompletion};
 pub use cx::{Cx, Peer, TraceContext};
 pub use error::{Error, Result};
 pub use handle::{Handle, Prompts, Resources, Tools};
-pub use handler::{Args, Invocation, PromptHandler, ResourceHandler, Shape, ToolHandler};
+pub use handler::{Args, Invocation, PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
 pub use prompt::{IntoMessages, Message, Prompt};
+pub use registry::ChangeError;
 pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
 pub use server::{Offer, Server};

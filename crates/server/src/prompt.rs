@@ -3,7 +3,7 @@
 use crate::call::Target;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::error::{Error, Kind};
-use crate::handler::{PromptHandler, Shape};
+use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
 use linchpin_types::content::Icon;
@@ -27,6 +27,7 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    declared: Vec<PromptArgument>,
 }
 
 impl Prompt {
@@ -42,7 +43,28 @@ impl Prompt {
             completers: Completers::default(),
             place: Location::caller(),
             hidden: Vec::new(),
+            declared: Vec::new(),
         }
+    }
+
+    /// Declares an argument that is known only at run time, for example of a prompt that was read from a file. The handler takes
+    /// a map of strings, in which every argument is that was given. An argument of the handler's own type is described anew.
+    ///
+    /// ```
+    /// # use linchpin_server::{Prompt, Server};
+    /// # use std::collections::BTreeMap;
+    /// let template = "Review this {language} code.".to_owned();
+    /// let prompt = Prompt::new("review", "Reviews code.").argument("language", "Which language it is in.", true);
+    /// let server = Server::new("prompts", "1.0").prompt(prompt, move |given: BTreeMap<String, String>| {
+    ///     template.replace("{language}", &given["language"])
+    /// });
+    /// ```
+    pub fn argument(mut self, name: impl Into<String>, description: impl Into<String>, required: bool) -> Prompt {
+        let (name, description) = (name.into(), description.into());
+        let description = (!description.is_empty()).then_some(description);
+        self.declared.retain(|argument| argument.name != name);
+        self.declared.push(PromptArgument { name, title: None, description, required: Some(required) });
+        self
     }
 
     /// A name for people (from 2025-06-18 on).
@@ -120,45 +142,80 @@ pub(crate) struct Registered {
     pub(crate) completers: Completers,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    declared: Vec<PromptArgument>,
+    bound: Bound,
+}
+
+impl Registered {
+    /// The prompt as `change` makes it.
+    pub(crate) fn changed(&self, change: impl FnOnce(Prompt) -> Prompt) -> Result<Registered, String> {
+        let before = Prompt {
+            def: self.def.clone(),
+            layers: self.target.layers.to_vec(),
+            completers: self.completers.clone(),
+            place: self.place,
+            hidden: self.hidden.clone(),
+            declared: self.declared.clone(),
+        };
+        let after = change(before);
+        if after.def.name != self.def.name {
+            let (name, other) = (&self.def.name, &after.def.name);
+            return Err(format!("prompt `{name}`: an update cannot change its name to `{other}`; `rename` does that"));
+        }
+        register(after, self.bound.clone())
+    }
 }
 
 /// Binds a definition to its handler.
-pub(crate) fn register<S, M, H>(prompt: Prompt, state: Arc<S>, handler: H) -> Result<Registered, String>
-where
-    S: Send + Sync + 'static,
-    H: Shape<S, M> + PromptHandler<S, M>,
-{
-    let Prompt { mut def, layers, completers, place, hidden } = prompt;
-    let input = H::input();
-    let Some(properties) = input["properties"].as_object() else {
-        return Err(format!("prompt `{}` ({place}): arguments must be a struct of named strings", def.name));
-    };
-    let required = |name: &str| input["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
-    def.arguments = properties
-        .iter()
-        .map(|(name, schema)| PromptArgument {
-            name: name.clone(),
-            title: schema["title"].as_str().map(Into::into),
-            description: schema["description"].as_str().map(Into::into),
-            required: Some(required(name)),
-        })
-        .collect();
+pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, String> {
+    let Prompt { mut def, layers, completers, place, hidden, declared } = prompt;
+    let name = def.name.clone();
+    let at = |why: String| format!("prompt `{name}` ({place}): {why}");
+    def.arguments = arguments(&(bound.input)(), &declared).map_err(at)?;
     for name in completers.names() {
-        if !properties.contains_key(name) {
-            return Err(format!(
-                "prompt `{}` ({place}): completes `{name}`, which is not one of its arguments",
-                def.name
-            ));
+        if !def.arguments.iter().any(|argument| argument.name == name) {
+            return Err(at(format!("completes `{name}`, which is not one of its arguments")));
         }
     }
     let description: Option<Arc<str>> = def.description.as_deref().map(Into::into);
+    let handler = bound.run.clone();
     let run = Arc::new(move |mut call: crate::handler::Invocation| {
         call.out.annotate(description.clone());
-        handler.run(&state, call)
+        handler(call)
     });
+    let Bound { wants_cx, per_session, .. } = bound;
     let name = def.name.as_str().into();
-    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
-    Ok(Registered { def, target, completers, place, hidden })
+    let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
+    Ok(Registered { def, target, completers, place, hidden, declared, bound })
+}
+
+/// The arguments of the handler's type, and those that were declared.
+fn arguments(input: &Value, declared: &[PromptArgument]) -> Result<Vec<PromptArgument>, String> {
+    let Some(properties) = input["properties"].as_object() else {
+        return Err("arguments must be a struct of named strings, or a map of strings".into());
+    };
+    let required = |name: &str| input["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
+    let derived = properties.iter().map(|(name, schema)| PromptArgument {
+        name: name.clone(),
+        title: schema["title"].as_str().map(Into::into),
+        description: schema["description"].as_str().map(Into::into),
+        required: Some(required(name)),
+    });
+    let mut arguments: Vec<_> = derived.collect();
+    let map = input.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+    for argument in declared {
+        match arguments.iter_mut().find(|known| known.name == argument.name) {
+            Some(known) => *known = argument.clone(),
+            None if map => arguments.push(argument.clone()),
+            None => {
+                let name = &argument.name;
+                return Err(format!(
+                    "declares the argument `{name}`, which its handler does not take; a map takes all: `|given: BTreeMap<String, String>| …`"
+                ));
+            }
+        }
+    }
+    Ok(arguments)
 }
 
 /// An answer of a prompt.

@@ -3,14 +3,18 @@
 //! An insert is cheap (the working copy is changed in place); the first reader after a burst of changes publishes one new
 //! snapshot. A snapshot never changes, so rendered lists are cached in it.
 
+use crate::explain::near_miss;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Something that can be registered under a name.
 pub(crate) trait Item: Send + Sync + 'static {
+    /// What it is, for error messages.
+    const KIND: &'static str;
     /// Its name; unique in the registry.
     fn key(&self) -> &str;
     /// Names it also answers to, unlisted, while no item has that name and no other item answers to it.
@@ -70,6 +74,56 @@ struct Working<T> {
     by_name: HashMap<Box<str>, u64>,
     next: u64,
 }
+
+impl<T: Item> Working<T> {
+    fn find(&self, name: &str) -> Result<u64, ChangeError> {
+        self.by_name.get(name).copied().ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> ChangeError {
+        let near = near_miss(name, self.by_name.keys().map(|known| &**known)).map(str::to_owned);
+        ChangeError::Unknown { kind: T::KIND, name: name.to_owned(), near }
+    }
+}
+
+/// Why a change of what a server offers was refused. Nothing was changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// Nothing has this name, enabled or not.
+    Unknown {
+        /// `tool`, `resource` or `prompt`.
+        kind: &'static str,
+        /// The name that was given.
+        name: String,
+        /// The name that was probably meant.
+        near: Option<String>,
+    },
+    /// Another one has the new name already.
+    Taken {
+        /// `tool`, `resource` or `prompt`.
+        kind: &'static str,
+        /// The new name.
+        name: String,
+    },
+    /// The new definition is wrong, and how.
+    Invalid(String),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeError::Unknown { kind, name, near: Some(near) } => {
+                write!(f, "unknown {kind} `{name}`; did you mean `{near}`?")
+            }
+            ChangeError::Unknown { kind, name, near: None } => write!(f, "unknown {kind} `{name}`"),
+            ChangeError::Taken { kind, name } => write!(f, "there is another {kind} `{name}` already"),
+            ChangeError::Invalid(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
 
 /// The registry of one kind.
 pub(crate) struct Registry<T> {
@@ -157,59 +211,69 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Takes an item away. `false` if there is none of that name.
-    pub(crate) fn remove(&self, name: &str) -> bool {
+    /// Puts an item in the place of the one that has its name; there is no moment without either.
+    pub(crate) fn replace(&self, item: T) -> Result<(), ChangeError> {
         let mut working = self.lock();
-        let Some(seq) = working.by_name.remove(name) else { return false };
+        let seq = working.find(item.key())?;
+        if let Some((entry, _)) = working.entries.get_mut(&seq) {
+            *entry = Arc::new(Entry { item, seq });
+        }
+        self.changed(working);
+        Ok(())
+    }
+
+    /// Takes an item away.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ChangeError> {
+        let mut working = self.lock();
+        let seq = working.find(name)?;
+        working.by_name.remove(name);
         working.entries.remove(&seq);
         self.changed(working);
-        true
+        Ok(())
     }
 
-    /// Shows or hides an item. `false` if there is none of that name, or it is so already.
-    pub(crate) fn enable(&self, name: &str, enabled: bool) -> bool {
+    /// Shows or hides an item. `false` if it is so already.
+    pub(crate) fn enable(&self, name: &str, enabled: bool) -> Result<bool, ChangeError> {
         let mut working = self.lock();
-        let Some(&seq) = working.by_name.get(name) else { return false };
-        let Some((_, now)) = working.entries.get_mut(&seq) else { return false };
-        if *now == enabled {
-            return false;
-        }
+        let seq = working.find(name)?;
+        let Some((_, now)) = working.entries.get_mut(&seq).filter(|(_, now)| *now != enabled) else {
+            return Ok(false);
+        };
         *now = enabled;
         self.changed(working);
-        true
+        Ok(true)
     }
 
-    /// Changes an item in place. `false` if there is none of that name; its name cannot change.
-    pub(crate) fn update(&self, name: &str, change: impl FnOnce(&T) -> T) -> bool {
+    /// Changes an item in place; its name stays.
+    pub(crate) fn update(&self, name: &str, change: impl FnOnce(&T) -> Result<T, String>) -> Result<(), ChangeError> {
         let mut working = self.lock();
-        let Some(&seq) = working.by_name.get(name) else { return false };
-        let Some((entry, _)) = working.entries.get_mut(&seq) else { return false };
-        let item = change(&entry.item);
-        if item.key() != name {
-            return false;
+        let seq = working.find(name)?;
+        if let Some((entry, _)) = working.entries.get_mut(&seq) {
+            let item = change(&entry.item).map_err(ChangeError::Invalid)?;
+            *entry = Arc::new(Entry { item, seq });
         }
-        *entry = Arc::new(Entry { item, seq });
         self.changed(working);
-        true
+        Ok(())
     }
 
-    /// Gives an item the name that `change` gives it; its place in the list stays. `false` if there is none of that name, or
-    /// the new one is taken.
-    pub(crate) fn rename(&self, name: &str, change: impl FnOnce(&T) -> T) -> bool {
+    /// Gives an item the name that `change` gives it; its place in the list stays.
+    pub(crate) fn rename(&self, name: &str, change: impl FnOnce(&T) -> T) -> Result<(), ChangeError> {
         let mut working = self.lock();
-        let Some(&seq) = working.by_name.get(name) else { return false };
-        let Some((entry, _)) = working.entries.get(&seq) else { return false };
+        let seq = working.find(name)?;
+        let Some((entry, _)) = working.entries.get(&seq) else { return Err(working.unknown(name)) };
         let entry = Arc::new(Entry { item: change(&entry.item), seq });
-        if working.by_name.contains_key(entry.item.key()) {
-            return false;
+        let new = entry.item.key();
+        if working.by_name.contains_key(new) {
+            return Err(ChangeError::Taken { kind: T::KIND, name: new.to_owned() });
         }
+        let new = Box::from(new);
         working.by_name.remove(name);
-        working.by_name.insert(entry.item.key().into(), seq);
+        working.by_name.insert(new, seq);
         if let Some((old, _)) = working.entries.get_mut(&seq) {
             *old = entry;
         }
         self.changed(working);
-        true
+        Ok(())
     }
 
     /// Whether anything was ever registered, enabled or not.
@@ -225,6 +289,7 @@ mod tests {
     #[derive(Clone)]
     struct Thing(&'static str, u8, Vec<Box<str>>);
     impl Item for Thing {
+        const KIND: &'static str = "thing";
         fn key(&self) -> &str {
             self.0
         }
@@ -247,13 +312,15 @@ mod tests {
         }
         let before = r.snapshot();
         assert_eq!(r.insert(Thing("a", 9, vec![])).unwrap_err(), "`a` is defined twice: at line 2 and at line 9");
-        assert!(r.enable("b", false) && !r.enable("b", false) && r.remove("c") && !r.remove("c"));
-        assert!(r.update("a", |t| Thing(t.0, 7, vec![])));
+        assert_eq!((r.enable("b", false), r.enable("b", false), r.remove("c")), (Ok(true), Ok(false), Ok(())));
+        assert_eq!(r.remove("c").unwrap_err().to_string(), "unknown thing `c`");
+        assert_eq!(r.update("a", |t| Ok(Thing(t.0, 7, vec![]))), Ok(()));
+        assert_eq!(r.update("a", |_| Err("no".into())), Err(ChangeError::Invalid("no".into())));
         assert_eq!(before.entries.len(), 3);
         assert_eq!(names(&r), ["a"]);
         assert_eq!(r.snapshot().get("a").unwrap().item.1, 7);
         assert!(r.snapshot().get("other").is_none() && before.get("other").is_some());
-        assert!(r.enable("b", true));
+        assert_eq!(r.enable("b", true), Ok(true));
         assert_eq!(names(&r), ["b", "a"], "order is that of the inserts");
     }
 
@@ -265,6 +332,7 @@ mod tests {
         /// Publishing asks it for its names, which takes until it is let go.
         struct Slow(Sender<()>, Mutex<Receiver<()>>);
         impl Item for Slow {
+            const KIND: &'static str = "slow thing";
             fn key(&self) -> &str {
                 "slow"
             }
@@ -300,11 +368,14 @@ mod tests {
         for (name, at) in [("a", 1), ("b", 2)] {
             r.insert(Thing(name, at, vec![])).unwrap();
         }
-        r.enable("a", false);
-        assert!(r.rename("a", |t| Thing("x_a", t.1, vec!["a".into()])));
-        assert!(!r.rename("a", |t| t.clone()) && !r.rename("b", |t| Thing("x_a", t.1, vec![])));
+        assert_eq!(r.enable("a", false), Ok(true));
+        assert_eq!(r.rename("a", |t| Thing("x_a", t.1, vec!["a".into()])), Ok(()));
+        assert!(matches!(r.rename("a", |t| t.clone()), Err(ChangeError::Unknown { .. })));
+        let taken = r.rename("b", |t| Thing("x_a", t.1, vec![])).unwrap_err();
+        assert_eq!(taken.to_string(), "there is another thing `x_a` already");
         assert_eq!(names(&r), ["b"], "what was disabled stays so");
-        assert!(r.enable("x_a", true) && !r.enable("a", true));
+        assert_eq!(r.enable("x_a", true), Ok(true));
+        assert!(matches!(r.enable("a", true), Err(ChangeError::Unknown { .. })));
         assert_eq!(names(&r), ["x_a", "b"]);
         assert_eq!(r.snapshot().get("a").unwrap().item.0, "x_a");
     }
@@ -317,9 +388,9 @@ mod tests {
         r.insert(Thing("pg_query", 2, vec!["query".into()])).unwrap();
         assert!(r.snapshot().get("query").is_none());
         assert_eq!(r.snapshot().contested("query").unwrap(), "`fs_query` or `pg_query`");
-        r.enable("fs_query", false);
+        r.enable("fs_query", false).unwrap();
         assert_eq!(r.snapshot().get("query").unwrap().item.0, "pg_query");
-        r.enable("fs_query", true);
+        r.enable("fs_query", true).unwrap();
         r.insert(Thing("query", 3, vec![])).unwrap();
         assert_eq!(r.snapshot().get("query").unwrap().item.0, "query");
         assert!(r.snapshot().contested("query").is_none());

@@ -4,7 +4,7 @@ use crate::answer::base64;
 use crate::call::Target;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::error::{Error, Kind};
-use crate::handler::{ResourceHandler, Shape};
+use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use linchpin_proto::uri_template::UriTemplate;
 use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
@@ -150,14 +150,29 @@ pub(crate) struct Registered {
     pub(crate) completers: Completers,
     pub(crate) cache: Option<(u64, CacheScope)>,
     pub(crate) place: &'static Location<'static>,
+    bound: Bound,
+}
+
+impl Registered {
+    /// The resource as `change` makes it.
+    pub(crate) fn changed(&self, change: impl FnOnce(Resource) -> Resource) -> Result<Registered, String> {
+        let before = Resource {
+            def: self.def.clone(),
+            layers: self.target.layers.to_vec(),
+            completers: self.completers.clone(),
+            cache: self.cache,
+            place: self.place,
+        };
+        let after = change(before);
+        if after.def.uri != self.def.uri {
+            return Err(format!("resource `{}`: an update cannot change its URI to `{}`", self.def.uri, after.def.uri));
+        }
+        register(after, self.bound.clone())
+    }
 }
 
 /// Binds a definition to its handler.
-pub(crate) fn register<S, M, H>(resource: Resource, state: Arc<S>, handler: H) -> Result<Registered, String>
-where
-    S: Send + Sync + 'static,
-    H: Shape<S, M> + ResourceHandler<S, M>,
-{
+pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, String> {
     let Resource { def, layers, completers, cache, place } = resource;
     let at = |why: &str| format!("resource `{}` ({place}): {why}", def.uri);
     let scheme = def.uri.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
@@ -172,7 +187,7 @@ where
         None
     };
     if let Some(template) = &template {
-        let wanted = H::input();
+        let wanted = (bound.input)();
         let known: Vec<String> = template.variables().map(|v| v.to_string()).collect();
         for name in wanted["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !known.iter().any(|k| k == name) {
@@ -181,13 +196,15 @@ where
         }
     }
     let mime: Option<Arc<str>> = def.mime_type.as_deref().map(Into::into);
+    let handler = bound.run.clone();
     let run = Arc::new(move |mut call: crate::handler::Invocation| {
         call.out.annotate(mime.clone());
-        handler.run(&state, call)
+        handler(call)
     });
+    let Bound { wants_cx, per_session, .. } = bound;
     let name = def.uri.as_str().into();
-    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: None };
-    Ok(Registered { def, template, target, completers, cache, place })
+    let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: None };
+    Ok(Registered { def, template, target, completers, cache, place, bound })
 }
 
 /// Text in Markdown.

@@ -11,6 +11,16 @@ use serde_json::{Map, Value};
 #[schemars(transform = undescribed)]
 pub struct NoArgs {}
 
+/// A type whose JSON Schema is known, which is one that derives `JsonSchema`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no JSON Schema: the trait bound `{Self}: JsonSchema` is not satisfied",
+    label = "`JsonSchema` is not implemented for `{Self}`",
+    note = "add `#[derive(JsonSchema)]` to `{Self}`"
+)]
+pub trait Described: JsonSchema {}
+#[diagnostic::do_not_recommend]
+impl<T: JsonSchema> Described for T {}
+
 /// What this crate says about the type is no news to clients.
 fn undescribed(schema: &mut Schema) {
     schema.remove("description");

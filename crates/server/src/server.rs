@@ -3,10 +3,11 @@
 use crate::core::{self, Core, Ender, Refresher};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, Offers};
-use crate::handler::{PromptHandler, ResourceHandler, Shape, ToolHandler};
+use crate::handler::{self, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
+use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_proto::seal::{Keyring, SealKey};
 use linchpin_proto::service::{Bind, IntoService, Service};
@@ -40,7 +41,7 @@ use tokio::task::{JoinError, JoinHandle};
 pub struct Server<S = ()> {
     offers: Arc<Offers>,
     settings: Box<Settings>,
-    state: Arc<S>,
+    state: StateOf<S>,
 }
 
 struct Settings {
@@ -58,6 +59,12 @@ struct Settings {
 }
 
 /// A type that offers tools, resources and prompts of its own. `#[offer]` writes this; by hand it is one function.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` offers no tools, resources or prompts",
+    label = "not an `Offer`",
+    note = "put `#[offer]` above the `impl {Self}` block whose methods have `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
+    note = "a state for handlers that are added with `.tool(…)` is set with `.state(…)`, not `.with(…)`"
+)]
 pub trait Offer: Sized + Send + Sync + 'static {
     /// Adds what it offers to a server whose state it is.
     fn offer(server: Server<Self>) -> Server<Self>;
@@ -82,66 +89,145 @@ impl Server {
             keys: Vec::new(),
             problems: Vec::new(),
         };
-        Server { offers, settings: Box::new(settings), state: Arc::new(()) }
+        Server { offers, settings: Box::new(settings), state: StateOf::shared(Arc::new(())) }
     }
 }
 
 impl<S: Send + Sync + 'static> Server<S> {
-    /// Handlers added from here on are methods of `state`.
+    /// Handlers added from here on take `&T`: `state`, which all calls share.
     pub fn state<T: Send + Sync + 'static>(self, state: T) -> Server<T> {
         self.shared_state(Arc::new(state))
     }
 
     /// [`Server::state`] for state that is shared with others.
     pub fn shared_state<T: Send + Sync + 'static>(self, state: Arc<T>) -> Server<T> {
-        Server { offers: self.offers, settings: self.settings, state }
+        Server { offers: self.offers, settings: self.settings, state: StateOf::shared(state) }
+    }
+
+    /// Handlers added from here on take `&T`: a state of their session's own, which `make` makes at its first call. What is
+    /// shared by all sessions `make` puts into it, as an `Arc`.
+    ///
+    /// ```
+    /// # use linchpin_server::Server; use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    /// struct Counter { own: AtomicU64, all: Arc<AtomicU64> }
+    ///
+    /// fn increment(counter: &Counter) -> String {
+    ///     let all = counter.all.fetch_add(1, Ordering::Relaxed) + 1;
+    ///     format!("{} here, {all} in all", counter.own.fetch_add(1, Ordering::Relaxed) + 1)
+    /// }
+    ///
+    /// let all = Arc::new(AtomicU64::new(0));
+    /// let server = Server::new("counter", "1.0")
+    ///     .session_state(move || Counter { own: AtomicU64::new(0), all: all.clone() })
+    ///     .tool(("increment", "Counts calls."), increment);
+    /// ```
+    ///
+    /// What a session is depends on the transport and the revision of the protocol:
+    ///
+    /// * stdio, unix sockets, `pipes`, memory: the connection, in every revision;
+    /// * Streamable HTTP up to 2025-11-25, HTTP+SSE: the session (`Mcp-Session-Id`), until the client ends it or it expires;
+    /// * Streamable HTTP of 2026-07-28, which has no sessions: the request. **Each call gets a new state**; what must outlive it
+    ///   belongs into shared state, under a key that the caller proves or passes as an argument.
+    ///
+    /// The state is dropped with its session, once no call uses it. Calls of one session run at the same time and share it.
+    /// `make` runs while other calls of the session wait for it, so it does nothing slow.
+    pub fn session_state<T: Send + Sync + 'static>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Server<T> {
+        Server { offers: self.offers, settings: self.settings, state: StateOf::session(make) }
     }
 
     /// Adds everything `offer` offers, with itself as the state. The state of this server stays what it was.
     pub fn with<T: Offer>(self, offer: T) -> Server<S> {
+        self.offered_by(StateOf::shared(Arc::new(offer)))
+    }
+
+    /// [`Server::with`] for a state of each session's own, as [`Server::session_state`] describes it.
+    pub fn with_session<T: Offer>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Server<S> {
+        self.offered_by(StateOf::session(make))
+    }
+
+    fn offered_by<T: Offer>(self, offer: StateOf<T>) -> Server<S> {
         let Server { offers, settings, state } = self;
-        let Server { offers, settings, .. } = T::offer(Server { offers, settings, state: Arc::new(offer) });
+        let Server { offers, settings, .. } = T::offer(Server { offers, settings, state: offer });
         Server { offers, settings, state }
     }
 
-    /// Adds a tool: an `async fn` of `(args)`, `(&S, args)` or `(&S, &Cx, args)`.
+    /// Adds a tool: an `async fn` or a plain `fn` of any of `&S`, `&Cx` and one struct of arguments, in this order.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Server, Result};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Greet { name: String }
+    /// # #[derive(Default)] struct App { greeting: String }
+    /// async fn greet(app: &App, cx: &Cx, q: Greet) -> Result<String> {
+    ///     cx.progress(1.0, None);
+    ///     Ok(format!("{}, {}!", app.greeting, q.name))
+    /// }
+    ///
+    /// fn version() -> &'static str {
+    ///     "1.0"
+    /// }
+    ///
+    /// let server = Server::new("greeter", "1.0")
+    ///     .tool("version", version)
+    ///     .tool("length", |q: Greet| q.name.len().to_string())
+    ///     .state(App::default())
+    ///     .tool("greet", greet)
+    ///     // A closure that takes a reference is `async |…|`, not `|…| async move`, whose future could not borrow it.
+    ///     .tool("shout", async |app: &App, q: Greet| format!("{}, {}!", app.greeting.to_uppercase(), q.name));
+    /// ```
+    ///
+    /// A plain `fn` runs on the task that reads requests: what takes long in it belongs into
+    /// `tokio::task::spawn_blocking`, from an `async fn`.
     ///
     /// `tool` is a name, a name and a description, or a [`Tool`]. Problems (a name taken, arguments that are no struct)
     /// are reported when the server starts, all at once.
     #[track_caller]
     pub fn tool<M, H>(self, tool: impl Into<Tool>, handler: H) -> Self
     where
-        H: Shape<S, M> + ToolHandler<S, M>,
+        H: ToolHandler<S, M>,
     {
         let mut tool = tool.into();
         tool.place = std::panic::Location::caller();
-        let added = tool::register(tool, self.state.clone(), handler, self.settings.limits.problems_max);
-        let added = added.and_then(|t| self.offers.add_tool(t).map_err(|why| format!("tool {why}")));
+        let bound = handler::bind_tool(self.state.clone(), handler);
+        let added = tool::register(tool, bound, self.settings.limits.problems_max).and_then(|tool| {
+            self.offers.mirrors(&tool);
+            self.offers.tools.insert(tool).map_err(|why| format!("tool {why}"))
+        });
         self.note(added)
     }
 
-    /// Adds a resource, or a template when the URI has `{variables}`, which are the handler's arguments.
+    /// Adds a resource, or a template when the URI has `{variables}`, which are the handler's arguments. [`Cx::uri`] is the URI
+    /// that was asked for.
+    ///
+    /// [`Cx::uri`]: crate::Cx::uri
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Server};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
+    /// let server = Server::new("weather", "1.0")
+    ///     .resource("weather://about", || "Weather by city.")
+    ///     .resource("weather://{city}", |cx: &Cx, page: Page| format!("{} is about {}", cx.uri().unwrap_or_default(), page.city));
+    /// ```
     #[track_caller]
     pub fn resource<M, H>(self, resource: impl Into<Resource>, handler: H) -> Self
     where
-        H: Shape<S, M> + ResourceHandler<S, M>,
+        H: ResourceHandler<S, M>,
     {
         let mut resource = resource.into();
         resource.place = std::panic::Location::caller();
-        let added = resource::register(resource, self.state.clone(), handler);
+        let added = resource::register(resource, handler::bind_resource(self.state.clone(), handler));
         let added = added.and_then(|r| self.offers.resources.insert(r).map_err(|why| format!("resource {why}")));
         self.note(added)
     }
 
-    /// Adds a prompt. Its arguments are the fields of the handler's type.
+    /// Adds a prompt. Its arguments are the fields of the handler's type, or those that [`Prompt::argument`] declares.
     #[track_caller]
     pub fn prompt<M, H>(self, prompt: impl Into<Prompt>, handler: H) -> Self
     where
-        H: Shape<S, M> + PromptHandler<S, M>,
+        H: PromptHandler<S, M>,
     {
         let mut prompt = prompt.into();
         prompt.place = std::panic::Location::caller();
-        let added = prompt::register(prompt, self.state.clone(), handler);
+        let added = prompt::register(prompt, handler::bind_prompt(self.state.clone(), handler));
         let added = added.and_then(|p| self.offers.prompts.insert(p).map_err(|why| format!("prompt {why}")));
         self.note(added)
     }
@@ -193,6 +279,23 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     /// Wraps every tool call, resource read and prompt in middleware; the last one added runs first.
+    ///
+    /// ```
+    /// # use linchpin_server::{Call, Next, Reply, Server};
+    /// async fn guarded(call: Call, next: Next) -> Reply {
+    ///     let name = call.name().to_owned();
+    ///     if name.starts_with("admin_") && call.cx().principal().is_none() {
+    ///         return call.refuse("log in first");
+    ///     }
+    ///     let mut reply = next.run(call).await;
+    ///     // No path of this machine leaves it.
+    ///     reply.map_text(|text| text.contains("/srv/").then(|| text.replace("/srv/", "")));
+    ///     println!("{name}: {:?}", reply.kind());
+    ///     reply
+    /// }
+    ///
+    /// let server = Server::new("files", "1.0").layer(guarded);
+    /// ```
     pub fn layer<F, Fut>(mut self, layer: F) -> Self
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,

@@ -1,8 +1,8 @@
 //! A tool's definition, as a person writes it.
 
-use crate::call::{Explain, Target};
-use crate::explain;
-use crate::handler::{Run, Shape, ToolHandler};
+use crate::call::Target;
+use crate::explain::{self, Checker};
+use crate::handler::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
 use linchpin_proto::Reply;
@@ -12,6 +12,7 @@ use linchpin_types::content::Icon;
 use linchpin_types::meta::Meta;
 use linchpin_types::tool::{Tool as Definition, ToolAnnotations};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -195,77 +196,125 @@ pub(crate) struct Registered {
     pub(crate) headers: Option<Arc<[HeaderParam]>>,
     pub(crate) place: &'static Location<'static>,
     pub(crate) hidden: Vec<Box<str>>,
+    bound: Bound,
 }
 
 /// Binds a definition to its handler. Problems are sentences for the person who wrote it.
-pub(crate) fn register<S, M, H>(
-    tool: Tool,
-    state: Arc<S>,
-    handler: H,
-    problems_max: usize,
-) -> Result<Registered, String>
-where
-    S: Send + Sync + 'static,
-    H: Shape<S, M> + ToolHandler<S, M>,
-{
+pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<Registered, String> {
     let Tool { mut def, input, output, layers, place, hidden, words } = tool;
-    let given = input.is_some();
-    let mut input = input.unwrap_or_else(H::input);
-    let checks = given || schema::beyond_serde(&input);
-    if !given {
+    let at = |why: String| format!("tool `{}` ({place}): {why}", def.name);
+    if !name_ok(&def.name) {
+        return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`".into()));
+    }
+    let Input { schema, headers, explain, run } = arguments(&def.name, input, &bound, problems_max).map_err(at)?;
+    let output = match output {
+        Some(output) => Some(given_output(&def.name, output, problems_max).map_err(at)?),
+        None => (bound.output)().map(|mut output| {
+            schema::portable(&mut output);
+            schema::raw(&output)
+        }),
+    };
+    (def.input_schema, def.output_schema) = (schema, output);
+    reword(&mut def, words);
+    let Bound { wants_cx, per_session, .. } = bound;
+    let name = def.name.as_str().into();
+    let target = Target { name, run, layers: layers.into(), wants_cx, per_session, explain: Some(explain) };
+    Ok(Registered { def, target, headers, place, hidden, bound })
+}
+
+impl Registered {
+    /// The tool as `change` makes it. A schema that is not given anew stays.
+    pub(crate) fn changed(&self, change: impl FnOnce(Tool) -> Tool, problems_max: usize) -> Result<Registered, String> {
+        let before = Tool {
+            def: self.def.clone(),
+            input: None,
+            output: None,
+            layers: self.target.layers.to_vec(),
+            place: self.place,
+            hidden: self.hidden.clone(),
+            words: None,
+        };
+        let Tool { mut def, input, output, layers, hidden, words, .. } = change(before);
+        let at = |why: String| format!("tool `{}`: {why}", self.def.name);
+        if def.name != self.def.name {
+            return Err(at(format!("an update cannot change its name to `{}`; `rename` does that", def.name)));
+        }
+        let mut next = self.clone();
+        (def.input_schema, def.output_schema) = (self.def.input_schema.clone(), self.def.output_schema.clone());
+        if input.is_some() {
+            let input = arguments(&def.name, input, &self.bound, problems_max).map_err(at)?;
+            def.input_schema = input.schema;
+            (next.headers, next.target.explain, next.target.run) = (input.headers, Some(input.explain), input.run);
+        }
+        if let Some(output) = output {
+            def.output_schema = Some(given_output(&def.name, output, problems_max).map_err(at)?);
+        }
+        reword(&mut def, words);
+        (next.target.layers, next.hidden, next.def) = (layers.into(), hidden, def);
+        Ok(next)
+    }
+}
+
+/// What becomes of the schema of a tool's arguments.
+struct Input {
+    schema: Box<RawValue>,
+    headers: Option<Arc<[HeaderParam]>>,
+    explain: Arc<Checker>,
+    /// The handler, behind a check of the schema where its own types do not check as much.
+    run: Run,
+}
+
+fn arguments(name: &str, given: Option<Value>, bound: &Bound, problems_max: usize) -> Result<Input, String> {
+    let derived = given.is_none();
+    let mut input = given.unwrap_or_else(bound.input);
+    let checks = !derived || schema::beyond_serde(&input);
+    if derived {
         schema::portable(&mut input);
     }
-    let at = |why: &str| format!("tool `{}` ({place}): {why}", def.name);
-    if !name_ok(&def.name) {
-        return Err(at("the name must be 1 to 128 letters, digits, `_`, `-` or `.`"));
-    }
     if input["type"] != "object" {
-        return Err(at("arguments must be a struct (a JSON object); wrap a single value in one"));
+        return Err("arguments must be a struct (a JSON object); wrap a single value in one".into());
     }
-    let headers = headers::header_params(&input.to_string()).map_err(|why| at(&why))?;
-    let explain: Arc<dyn Explain> = explain::checker(&def.name, &input, given, problems_max).map_err(|why| at(&why))?;
-    if !given {
+    let headers = headers::header_params(&input.to_string())?;
+    let explain = explain::checker(name, &input, !derived, problems_max)?;
+    if derived {
         // After the checker took it: a `null` for a member that may be absent is not listed, but taken.
         schema::without_nulls(&mut input);
     }
-    let run: Run = if checks {
-        let explain = explain.clone();
-        Arc::new(move |call| {
-            let problems = explain.problems(&call.args.json(), explain.problems_max());
-            match problems.is_empty() {
-                true => handler.run(&state, call),
-                false => {
-                    let text = crate::call::invalid(explain.name(), &problems, "");
-                    Box::pin(async move { crate::answer::failure(call.out, &text) })
-                }
+    let run = if checks { checked(bound.run.clone(), explain.clone()) } else { bound.run.clone() };
+    Ok(Input { schema: schema::raw(&input), headers: (!headers.is_empty()).then(|| headers.into()), explain, run })
+}
+
+/// The handler behind a check of its arguments.
+fn checked(run: Run, explain: Arc<Checker>) -> Run {
+    Arc::new(move |call| {
+        let problems = explain.problems(&call.args.json(), explain.problems_max());
+        match problems.is_empty() {
+            true => run(call),
+            false => {
+                let text = crate::call::invalid(explain.name(), &problems, "");
+                Box::pin(async move { crate::answer::failure(call.out, &text) })
             }
-        })
-    } else {
-        Arc::new(move |call| handler.run(&state, call))
-    };
-    if let Some(words) = &words {
-        schema::reword(&mut input, &**words);
-        if let Some(said) = def.description.as_deref().and_then(&**words) {
-            def.description = Some(said);
+        }
+    })
+}
+
+fn given_output(name: &str, output: Value, problems_max: usize) -> Result<Box<RawValue>, String> {
+    explain::checker(name, &output, true, problems_max).map_err(|why| format!("output schema: {why}"))?;
+    Ok(schema::raw(&output))
+}
+
+/// Puts other words into what a tool says about itself.
+fn reword(def: &mut Definition, words: Option<Words>) {
+    let Some(words) = words else { return };
+    if let Some(said) = def.description.as_deref().and_then(&*words) {
+        def.description = Some(said);
+    }
+    for schema in std::iter::once(&mut def.input_schema).chain(def.output_schema.as_mut()) {
+        if let Ok(mut value) = serde_json::from_str(schema.get()) {
+            schema::reword(&mut value, &*words);
+            *schema = schema::raw(&value);
         }
     }
-    def.input_schema = schema::raw(&input);
-    if let Some(output) = &output {
-        explain::checker(&def.name, output, true, problems_max).map_err(|why| at(&format!("output schema: {why}")))?;
-    }
-    let derived = || {
-        let mut output = H::output()?;
-        schema::portable(&mut output);
-        Some(output)
-    };
-    let mut output = output.or_else(derived);
-    if let (Some(output), Some(words)) = (&mut output, &words) {
-        schema::reword(output, &**words);
-    }
-    def.output_schema = output.as_ref().map(schema::raw);
-    let name = def.name.as_str().into();
-    let target = Target { name, run, layers: layers.into(), wants_cx: H::WANTS_CX, explain: Some(explain) };
-    Ok(Registered { def, target, headers: (!headers.is_empty()).then(|| headers.into()), place, hidden })
 }
 
 pub(crate) fn name_ok(name: &str) -> bool {

@@ -7,6 +7,7 @@
 use crate::lines::{Line, Lines};
 use crate::salvage::{self, Head};
 use bytes::Bytes;
+use linchpin_proto::caller::Locals;
 use linchpin_proto::frame::{self, Frame, Message};
 use linchpin_proto::service::{Door, Service, Started};
 use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Session, Step};
@@ -49,7 +50,15 @@ where
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = Engine::new(service.limits().clone());
     let limit = service.limits().frame_bytes_max;
-    let mut peer = Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), feed: None, long: None };
+    let mut peer = Peer {
+        service,
+        engine,
+        sender,
+        out: Vec::with_capacity(8 << 10),
+        feed: None,
+        long: None,
+        locals: Arc::default(),
+    };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
@@ -173,6 +182,8 @@ struct Peer {
     feed: Option<Arc<Session>>,
     /// How a line began that is too long and still to be answered: its id may stand at its end.
     long: Option<Head>,
+    /// What the service keeps for this connection.
+    locals: Arc<Locals>,
 }
 
 impl Peer {
@@ -250,8 +261,8 @@ impl Peer {
         let id = request.id.clone();
         self.open_feed();
         let mut request = Some(*request);
-        let started =
-            poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, Door::default(), cx)))).await;
+        let door = || Door { connection: Some(self.locals.clone()), ..Door::default() };
+        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, door(), cx)))).await;
         match started? {
             Started::Done(reply) => {
                 self.done(&id, &reply);

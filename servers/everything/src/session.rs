@@ -193,7 +193,7 @@ async fn simulate_updates(peer: Peer, options: Options) {
 
 fn toggle_extra(handle: &Handle, name: &str) -> Result<&'static str> {
     let tools = handle.tools();
-    if tools.remove(name) {
+    if tools.remove(name).is_ok() {
         return Ok("Taken away.");
     }
     tools.insert(EXTRA.listed(name), |_: NoArgs| async { "Here for now." })?;

@@ -2,7 +2,7 @@
 
 use crate::names::Names;
 use crate::{Fault, Service, ToolChoice, ToolPrefix, ToolSpec};
-use linchpin::server::{Call, Next, PromptHandler, ResourceHandler, Shape, ToolHandler};
+use linchpin::server::{Call, Next, PromptHandler, ResourceHandler, ToolHandler};
 use linchpin::{Prompt, Resource, Server, Tool};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
@@ -77,7 +77,7 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
     #[track_caller]
     pub fn tool<M, H>(self, spec: &ToolSpec, handler: H) -> Self
     where
-        H: Shape<S, M> + ToolHandler<S, M>,
+        H: ToolHandler<S, M>,
     {
         self.tool_as(spec, |tool| tool, handler)
     }
@@ -88,7 +88,7 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
     #[track_caller]
     pub fn tool_as<M, H>(mut self, spec: &ToolSpec, change: impl FnOnce(Tool) -> Tool, handler: H) -> Self
     where
-        H: Shape<S, M> + ToolHandler<S, M>,
+        H: ToolHandler<S, M>,
     {
         if let Some(name) = self.chosen.get(spec.name) {
             let tool = self.named(change(self.aliased(spec.listed(name), name, spec)));
@@ -145,7 +145,7 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
         handler: H,
     ) -> Self
     where
-        H: Shape<S, M> + PromptHandler<S, M>,
+        H: PromptHandler<S, M>,
     {
         let exposed = self.prefix.apply(self.service, name);
         Arc::make_mut(&mut self.names).add(name, &exposed);
@@ -167,7 +167,7 @@ impl<S: Send + Sync + 'static> Toolbox<S> {
     #[track_caller]
     pub fn resource<M, H>(mut self, mut resource: Resource, handler: H) -> Self
     where
-        H: Shape<S, M> + ResourceHandler<S, M>,
+        H: ResourceHandler<S, M>,
     {
         if !self.names.is_empty() {
             let names = self.names.clone();

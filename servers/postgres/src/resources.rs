@@ -181,7 +181,8 @@ impl Postgres {
         let is_gone = |(uri, of): (&String, &usize)| (*of == at && !now.contains_key(uri)).then(|| uri.clone());
         let gone: Vec<String> = listed.iter().filter_map(is_gone).collect();
         for uri in gone {
-            resources.remove(&uri);
+            // Somebody else may have taken it away already.
+            let _ = resources.remove(&uri);
             listed.remove(&uri);
         }
         for (uri, table) in now {

@@ -3,9 +3,9 @@
 use crate::common;
 
 use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text, until};
+use linchpin::Completion;
 use linchpin::prelude::*;
 use linchpin::types::prompt::GetPromptResult;
-use linchpin::{Call, Completion, Next, Reply, Structured};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -376,6 +376,181 @@ async fn templates_take_uris_apart_and_refuse_what_does_not_fit() {
     for bad in ["weather://Oslo/seven", "weather://Oslo/300", "weather://Oslo", "weather://a/b/c", "weather:///../3"] {
         assert_eq!(code(&read(bad).await), -32602, "{bad}");
     }
+}
+
+#[tokio::test]
+async fn a_handler_takes_any_of_state_context_and_arguments_async_or_not() {
+    struct App(&'static str);
+    #[derive(Deserialize, JsonSchema)]
+    struct Q {
+        n: i64,
+    }
+    impl App {
+        fn plain(&self, cx: &Cx, q: Q) -> String {
+            format!("{} {} {}", self.0, cx.is_cancelled(), q.n)
+        }
+        async fn later(&self, cx: &Cx, q: Q) -> String {
+            tokio::task::yield_now().await;
+            self.plain(cx, q)
+        }
+    }
+    async fn nothing() -> &'static str {
+        "nothing"
+    }
+    fn fails(q: Q) -> Result<String> {
+        Err(Error::tool(format!("not {}", q.n)))
+    }
+    fn panics() -> String {
+        panic!("in a plain function")
+    }
+    let server = Server::new("x", "1")
+        .state(App("app"))
+        .tool("nothing", nothing)
+        .tool("nothing_closure", || async { "nothing" })
+        .tool("nothing_plain", || "nothing")
+        .tool("args", |q: Q| async move { q.n.to_string() })
+        .tool("args_plain", |q: Q| q.n.to_string())
+        .tool("state", async |app: &App| app.0)
+        .tool("state_plain", |app: &App| app.0.to_owned())
+        .tool("cx", async |cx: &Cx| cx.is_cancelled().to_string())
+        .tool("cx_plain", |cx: &Cx| cx.is_cancelled().to_string())
+        .tool("state_cx", async |app: &App, cx: &Cx| format!("{} {}", app.0, cx.is_cancelled()))
+        .tool("state_cx_plain", |app: &App, cx: &Cx| format!("{} {}", app.0, cx.is_cancelled()))
+        .tool("state_args", async |app: &App, q: Q| format!("{} {}", app.0, q.n))
+        .tool("state_args_plain", |app: &App, q: Q| format!("{} {}", app.0, q.n))
+        .tool("cx_args", async |cx: &Cx, q: Q| format!("{} {}", cx.is_cancelled(), q.n))
+        .tool("cx_args_plain", |cx: &Cx, q: Q| format!("{} {}", cx.is_cancelled(), q.n))
+        .tool("state_cx_args", App::later)
+        .tool("state_cx_args_plain", App::plain)
+        .tool("fails", fails)
+        .tool("panics", panics)
+        .resource("app://name", |app: &App| app.0.to_owned())
+        .prompt("greet", |app: &App| Message::user(app.0))
+        .state(());
+    let mut peer = Peer::plain(server, MODERN).await;
+    let cases = [
+        ("nothing", "nothing"),
+        ("nothing_closure", "nothing"),
+        ("nothing_plain", "nothing"),
+        ("args", "7"),
+        ("args_plain", "7"),
+        ("state", "app"),
+        ("state_plain", "app"),
+        ("cx", "false"),
+        ("cx_plain", "false"),
+        ("state_cx", "app false"),
+        ("state_cx_plain", "app false"),
+        ("state_args", "app 7"),
+        ("state_args_plain", "app 7"),
+        ("cx_args", "false 7"),
+        ("cx_args_plain", "false 7"),
+        ("state_cx_args", "app false 7"),
+        ("state_cx_args_plain", "app false 7"),
+    ];
+    for (name, want) in cases {
+        assert_eq!(text(&peer.call(name, json!({ "n": 7 })).await), want, "{name}");
+        if name.contains("args") {
+            assert!(
+                refused(&peer.call(name, json!({ "n": "x" })).await, name).contains("expected an integer"),
+                "{name}"
+            );
+        }
+    }
+    assert_eq!(failed(&peer.call("fails", json!({ "n": 7 })).await), "not 7");
+    assert!(failed(&peer.call("panics", json!({})).await).contains("stopped unexpectedly"));
+    let listed = peer.ask("tools/list", json!({})).await["result"]["tools"].clone();
+    assert_eq!(listed[0]["inputSchema"], json!({ "type": "object", "properties": {} }));
+    assert_eq!(listed[16]["inputSchema"]["required"], json!(["n"]));
+    let read = peer.ask("resources/read", json!({ "uri": "app://name" })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "app");
+    let got = peer.ask("prompts/get", json!({ "name": "greet" })).await;
+    assert_eq!(got["result"]["messages"][0]["content"]["text"], "app");
+}
+
+#[tokio::test]
+async fn a_resource_knows_the_uri_that_was_asked_for() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Page {
+        name: String,
+    }
+    let server = Server::new("x", "1")
+        .tool("tool", |cx: &Cx| format!("{:?}", cx.uri()))
+        .resource("notes://all", |cx: &Cx| format!("{:?}", cx.uri()))
+        .resource("notes://{name}/page", |cx: &Cx, page: Page| format!("{:?} {}", cx.uri(), page.name));
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    for (uri, want) in
+        [("notes://all", r#"Some("notes://all")"#), ("notes://S%C3%A3o/page", r#"Some("notes://S%C3%A3o/page") São"#)]
+    {
+        let read = peer.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(read["result"]["contents"][0], json!({ "uri": uri, "text": want }), "{read}");
+    }
+    // A URI may be written with escapes of JSON.
+    let escaped = r#"{"jsonrpc":"2.0","id":"e","method":"resources/read","params":{"uri":"notes:\/\/all"}}"#;
+    peer.send_line(escaped.as_bytes()).await;
+    assert_eq!(peer.answer("e").await["result"]["contents"][0]["text"], r#"Some("notes://all")"#);
+    assert_eq!(text(&peer.call("tool", json!({})).await), "None");
+}
+
+#[tokio::test]
+async fn arguments_of_prompts_can_be_declared_at_run_time() {
+    use std::collections::BTreeMap;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Named {
+        /// As the type has it.
+        name: String,
+    }
+    let given = |given: BTreeMap<String, String>| format!("{given:?}");
+    let read = Prompt::new("read", "").argument("file", "Which file.", true).argument("line", "", false);
+    let server = Server::new("x", "1")
+        .prompt(read.complete("file", |asked: Completion| async move { asked.filter(["a.rs"]) }), given)
+        .prompt(Prompt::new("typed", "").argument("name", "Said anew.", true), |q: Named| q.name);
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    let listed = peer.ask("prompts/list", json!({})).await["result"]["prompts"].clone();
+    let file = json!({ "name": "file", "description": "Which file.", "required": true });
+    assert_eq!(listed[0]["arguments"], json!([file, { "name": "line", "required": false }]));
+    assert_eq!(listed[1]["arguments"], json!([{ "name": "name", "description": "Said anew.", "required": true }]));
+    let missing = peer.ask("prompts/get", json!({ "name": "read", "arguments": { "line": "3" } })).await;
+    assert_eq!(code(&missing), -32602);
+    let got = peer.ask("prompts/get", json!({ "name": "read", "arguments": { "file": "a.rs", "line": "3" } })).await;
+    assert_eq!(got["result"]["messages"][0]["content"]["text"], r#"{"file": "a.rs", "line": "3"}"#);
+
+    let wrong = Server::new("x", "1").prompt(Prompt::new("typed", "").argument("nmae", "", true), |q: Named| q.name);
+    let why = wrong.serve(memory().0).await.unwrap_err().to_string();
+    assert!(why.contains("declares the argument `nmae`, which its handler does not take"), "{why}");
+}
+
+#[tokio::test]
+async fn a_layer_changes_what_an_answer_says() {
+    async fn redacted(call: Call, next: Next) -> Reply {
+        let name = call.name().to_owned();
+        let mut reply = next.run(call).await;
+        reply.map_text(|text| text.contains("secret").then(|| text.replace("secret", &name)));
+        reply
+    }
+    #[derive(Serialize, JsonSchema)]
+    struct Found {
+        word: &'static str,
+    }
+    let server = Server::new("x", "1")
+        .layer(redacted)
+        .tool("text", || "the secret word")
+        .tool("json", || Json(Found { word: "secret" }))
+        .tool("fails", || Err::<String, _>("no secret"))
+        .resource("a:b", || "secret");
+    let mut peer = Peer::plain(server, MODERN).await;
+    assert_eq!(text(&peer.call("text", json!({})).await), "the text word");
+    let found = peer.call("json", json!({})).await;
+    assert_eq!(
+        (text(&found), &found["result"]["structuredContent"]),
+        (r#"{"word":"json"}"#, &json!({ "word": "json" }))
+    );
+    assert_eq!(failed(&peer.call("fails", json!({})).await), "no fails");
+    let read = peer.ask("resources/read", json!({ "uri": "a:b" })).await;
+    assert_eq!(
+        (&read["result"]["contents"][0]["text"], &read["result"]["resultType"]),
+        (&json!("a:b"), &json!("complete"))
+    );
 }
 
 #[derive(Default)]

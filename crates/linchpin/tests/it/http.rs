@@ -7,6 +7,8 @@ use crate::common;
 use linchpin::prelude::*;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -269,4 +271,55 @@ async fn a_mounted_server_runs_its_end_hooks_once_when_it_is_shut_down() {
     tokio::join!(service.shutdown(), service.shutdown());
     service.clone().shutdown().await;
     assert_eq!(ended.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn each_session_has_a_state_of_its_own_and_each_request_without_one() {
+    struct Counter(AtomicUsize, Arc<AtomicUsize>);
+    impl Drop for Counter {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    struct Count(Counter);
+    #[offer]
+    impl Count {
+        #[tool]
+        fn count(&self) -> String {
+            (self.0.0.fetch_add(1, Ordering::SeqCst) + 1).to_string()
+        }
+    }
+    let alive = Arc::new(AtomicUsize::new(0));
+    let counted = alive.clone();
+    let server = Server::new("counter", "1").with_session(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Count(Counter(AtomicUsize::new(0), counted.clone()))
+    });
+    let (ready, addr) = tokio::sync::oneshot::channel();
+    tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
+    let addr = addr.await.expect("it listens");
+    let session = async || {
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+        let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+        r.header("mcp-session-id").expect("a session").to_owned()
+    };
+    let count = async |session: &str| {
+        let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "count" } });
+        let r = post(addr, &[("mcp-session-id", session)], &call).await;
+        r.messages()[0]["result"]["content"][0]["text"].clone()
+    };
+    let (one, two) = (session().await, session().await);
+    assert_eq!((count(&one).await, count(&one).await, count(&two).await), (json!("1"), json!("2"), json!("1")));
+    for _ in 0..2 {
+        let r = alone(addr, json!({}), json!({ "name": "count" }), &[]).await;
+        assert_eq!(r.messages()[0]["result"]["content"][0]["text"], "1", "no session, no memory");
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 2);
+    let mut tcp = TcpStream::connect(addr).await.expect("it listens");
+    let end = format!("DELETE /mcp HTTP/1.1\r\nhost: {addr}\r\nmcp-session-id: {one}\r\nconnection: close\r\n\r\n");
+    tcp.write_all(end.as_bytes()).await.expect("it reads");
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).await.expect("it answers");
+    common::until("the state of the first is gone", || alive.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(count(&two).await, json!("2"));
 }

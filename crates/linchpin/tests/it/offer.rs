@@ -4,8 +4,8 @@
 // What is added to a person's code must not make the compiler complain about it.
 #![deny(unused, nonstandard_style, deprecated)]
 
+use linchpin::Completion;
 use linchpin::prelude::*;
-use linchpin::{Call, Completion, Next, Reply};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -135,13 +135,13 @@ impl Weather {
     }
 
     #[tool(writes)]
-    async fn scale(&self, cx: &Cx, #[schemars(range(max = 10))] factor: i64, mut tags: Vec<String>) -> Result<String> {
+    fn scale(&self, cx: &Cx, #[schemars(range(max = 10))] factor: i64, mut tags: Vec<String>) -> Result<String> {
         tags.sort();
         Ok(format!("{factor} {tags:?} {}", cx.client().is_some()))
     }
 
     #[tool]
-    async fn ping(&self) -> &'static str {
+    fn ping(&self) -> &'static str {
         "pong"
     }
 
@@ -159,7 +159,7 @@ impl Weather {
     }
 
     #[tool]
-    async fn free_cx(cx: &Cx, q: Forecast) -> String {
+    fn free_cx(cx: &Cx, q: Forecast) -> String {
         format!("{} {}", q.city, cx.client().is_some())
     }
 
@@ -204,7 +204,7 @@ impl Weather {
     }
 
     #[resource("hours://{city}/{hour}{?unit}", name = "hours", title = "By the hour")]
-    async fn hour(&self, city: String, hour: u8, unit: Option<String>) -> String {
+    fn hour(&self, city: String, hour: u8, unit: Option<String>) -> String {
         format!("{city} {} {unit:?}", hour + 1)
     }
 
@@ -225,7 +225,7 @@ impl Weather {
     }
 
     #[prompt]
-    async fn plain() -> Vec<Message> {
+    fn plain() -> Vec<Message> {
         vec![Message::user("hello")]
     }
 }

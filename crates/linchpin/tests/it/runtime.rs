@@ -2,10 +2,12 @@
 
 use crate::common;
 
-use common::{LEGACY, MODERN, Peer, code, service, text};
-use linchpin::CacheScope;
+use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text, until};
 use linchpin::prelude::*;
+use linchpin::{CacheScope, ChangeError, Tools};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,23 +51,225 @@ async fn tools_come_go_and_change_while_the_server_runs() {
     assert_eq!(text(&peer.call("two", json!({})).await), "2");
     let twice = tools.insert("two", |_: NoArgs| async { "x" }).unwrap_err().to_string();
     assert!(twice.contains("`two` is defined twice") && twice.matches("runtime.rs:").count() == 2, "{twice}");
-    assert!(tools.disable("one") && !tools.disable("one"));
+    assert_eq!((tools.disable("one"), tools.disable("one")), (Ok(true), Ok(false)));
     assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["two"]);
     assert_eq!(code(&peer.call("one", json!({})).await), -32602);
-    assert!(tools.enable("one") && !tools.enable("nope"));
+    assert_eq!(tools.enable("one"), Ok(true));
+    let unknown = tools.enable("twoo").unwrap_err();
+    assert_eq!(unknown.to_string(), "unknown tool `twoo`; did you mean `two`?");
     assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["one", "two"], "its place is what it was");
-    assert!(tools.update("two", |t| t.title("Zwei").description("Changed.")));
+    tools.update("two", |t| t.title("Zwei").description("Changed.")).unwrap();
     let listed = peer.ask("tools/list", json!({})).await;
     assert_eq!(
         (&listed["result"]["tools"][1]["title"], &listed["result"]["tools"][1]["description"]),
         (&json!("Zwei"), &json!("Changed."))
     );
-    assert!(tools.remove("one") && tools.remove("two") && !tools.remove("two"));
+    assert_eq!((tools.remove("one"), tools.remove("two")), (Ok(()), Ok(())));
+    assert!(tools.remove("two").is_err());
     assert_eq!(
         names(&mut peer, "tools/list", "tools", "name").await,
         Vec::<String>::new(),
         "an empty list, not a missing method"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_list_is_without_what_is_being_replaced() {
+    let server = one();
+    let (tools, resources, prompts) = (server.tools(), server.resources(), server.prompts());
+    let done = Arc::new(AtomicBool::new(false));
+    let mut peer = Peer::plain(server, MODERN).await;
+    let listing = tokio::spawn({
+        let done = done.clone();
+        async move {
+            let mut lists = 0;
+            while lists < 100 || !done.load(Ordering::Relaxed) {
+                assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["one"]);
+                assert_eq!(names(&mut peer, "resources/list", "resources", "uri").await, ["notes://one"]);
+                assert_eq!(names(&mut peer, "prompts/list", "prompts", "name").await, ["one"]);
+                lists += 1;
+            }
+            peer
+        }
+    });
+    for n in 0..500 {
+        tools.replace("one", move || n.to_string()).unwrap();
+        resources.replace("notes://one", move || n.to_string()).unwrap();
+        prompts.replace("one", move || n.to_string()).unwrap();
+        tokio::task::yield_now().await;
+    }
+    done.store(true, Ordering::Relaxed);
+    let mut peer = listing.await.unwrap();
+    assert_eq!(text(&peer.call("one", json!({})).await), "499");
+    let read = peer.ask("resources/read", json!({ "uri": "notes://one" })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "499");
+
+    let unknown = tools.replace("ones", || "x").unwrap_err();
+    assert_eq!(unknown.to_string(), "unknown tool `ones`; did you mean `one`?");
+    tools.disable("one").unwrap();
+    tools.replace("one", || "new").unwrap();
+    assert!(tools.names().is_empty(), "what was disabled stays so");
+    let blank = ChangeError::Invalid(tools.replace(Tool::new("a b", ""), || "x").unwrap_err().to_string());
+    assert!(blank.to_string().contains("`a b`"), "{blank}");
+}
+
+#[tokio::test]
+async fn an_update_changes_schemas_and_layers_too() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Pick {
+        word: String,
+    }
+    let server = Server::new("runtime", "1").tool("pick", |q: Pick| q.word).prompt("ask", |q: Named| q.name);
+    let (tools, prompts, resources) = (server.tools(), server.prompts(), server.resources());
+    resources.insert("notes://one", || "1").unwrap();
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(text(&peer.call("pick", json!({ "word": "read" })).await), "read");
+    let only = json!({ "type": "object", "properties": { "word": { "enum": ["admin"] } }, "required": ["word"] });
+    tools.update("pick", |tool| tool.input_schema(only.clone()).description("Narrower.")).unwrap();
+    let listed = peer.ask("tools/list", json!({})).await["result"]["tools"][0].clone();
+    assert_eq!((&listed["inputSchema"], &listed["description"]), (&only, &json!("Narrower.")));
+    assert!(failed(&peer.call("pick", json!({ "word": "read" })).await).contains("admin"));
+    assert_eq!(text(&peer.call("pick", json!({ "word": "admin" })).await), "admin");
+
+    async fn locked(call: Call, _: Next) -> Reply {
+        call.refuse("locked")
+    }
+    tools.update("pick", |tool| tool.layer(locked).alias("choose").output_schema(json!({ "type": "object" }))).unwrap();
+    assert_eq!(failed(&peer.call("choose", json!({ "word": "admin" })).await), "locked");
+    let listed = peer.ask("tools/list", json!({})).await["result"]["tools"][0].clone();
+    assert_eq!((&listed["inputSchema"], &listed["outputSchema"]), (&only, &json!({ "type": "object" })));
+
+    let wrong = tools.update("pick", |tool| tool.input_schema(json!({ "type": "string" }))).unwrap_err();
+    assert!(wrong.to_string().contains("arguments must be a struct"), "{wrong}");
+    let renamed = tools.update("pick", |_| Tool::new("pack", "")).unwrap_err().to_string();
+    assert!(renamed.contains("cannot change its name to `pack`"), "{renamed}");
+    assert!(matches!(tools.update("pack", |tool| tool), Err(ChangeError::Unknown { .. })));
+    assert_eq!(peer.ask("tools/list", json!({})).await["result"]["tools"][0], listed, "nothing of that was done");
+
+    prompts.update("ask", |prompt| prompt.argument("name", "Whom.", true).title("Ask")).unwrap();
+    let listed = peer.ask("prompts/list", json!({})).await["result"]["prompts"][0].clone();
+    assert_eq!((&listed["title"], &listed["arguments"][0]["description"]), (&json!("Ask"), &json!("Whom.")));
+    resources.update("notes://one", |resource| resource.mime_type("text/markdown")).unwrap();
+    let read = peer.ask("resources/read", json!({ "uri": "notes://one" })).await;
+    assert_eq!(read["result"]["contents"][0]["mimeType"], "text/markdown");
+}
+
+/// The dynamic server of the TypeScript SDK's README: a tool that changes, replaces and removes itself.
+#[tokio::test]
+async fn a_tool_replaces_itself() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Upgrade {
+        permission: String,
+    }
+
+    /// What names `upgrade_auth` is a function beside it: inside it rustc could not know yet that its future is `Send`.
+    fn offer_again(tools: &Tools) -> Result<(), ChangeError> {
+        let admin = json!({ "type": "object", "properties": { "permission": { "enum": ["admin"] } } });
+        tools.replace(Tool::new("upgrade_auth", "Only admin is left.").input_schema(admin), upgrade_auth)
+    }
+
+    async fn upgrade_auth(cx: &Cx, q: Upgrade) -> Result<String> {
+        let tools = cx.server().tools();
+        tools.enable("put_message")?;
+        match q.permission.as_str() {
+            "write" => offer_again(&tools)?,
+            _ => tools.remove("upgrade_auth")?,
+        }
+        Ok(q.permission)
+    }
+
+    let server = Server::new("runtime", "1").tool("put_message", || "put").tool("upgrade_auth", upgrade_auth);
+    server.tools().disable("put_message").unwrap();
+    let mut peer = Peer::plain(server, "2025-11-25").await;
+    assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["upgrade_auth"]);
+    assert_eq!(text(&peer.call("upgrade_auth", json!({ "permission": "write" })).await), "write");
+    assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["put_message", "upgrade_auth"]);
+    assert!(failed(&peer.call("upgrade_auth", json!({ "permission": "write" })).await).contains("admin"));
+    assert_eq!(text(&peer.call("upgrade_auth", json!({ "permission": "admin" })).await), "admin");
+    assert_eq!(names(&mut peer, "tools/list", "tools", "name").await, ["put_message"]);
+}
+
+struct Counter {
+    own: AtomicUsize,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Counter {
+    fn new(alive: &Arc<AtomicUsize>) -> Counter {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Counter { own: AtomicUsize::new(0), alive: alive.clone() }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn each_connection_has_a_state_of_its_own_that_ends_with_it() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let counted = alive.clone();
+    let server = Server::new("runtime", "1")
+        .state("shared")
+        .tool("shared", |word: &&'static str| *word)
+        .session_state(move || Counter::new(&counted))
+        .tool("count", |counter: &Counter| (counter.own.fetch_add(1, Ordering::SeqCst) + 1).to_string())
+        .resource("count:", async |counter: &Counter| counter.own.load(Ordering::SeqCst).to_string())
+        .state(());
+    let service = service(server);
+    for revision in ALL {
+        let mut one = Peer::of(service.clone(), revision, json!({})).await;
+        let mut two = Peer::of(service.clone(), revision, json!({})).await;
+        assert_eq!(alive.load(Ordering::SeqCst), 0, "nothing is made before it is wanted");
+        for want in ["1", "2", "3"] {
+            assert_eq!(text(&one.call("count", json!({})).await), want, "{revision}");
+        }
+        assert_eq!(text(&two.call("count", json!({})).await), "1", "{revision}");
+        assert_eq!(text(&two.call("shared", json!({})).await), "shared");
+        let read = one.ask("resources/read", json!({ "uri": "count:" })).await;
+        assert_eq!(read["result"]["contents"][0]["text"], "3", "tools and resources share it");
+        assert_eq!(alive.load(Ordering::SeqCst), 2);
+        drop(one);
+        until("the first is gone", || alive.load(Ordering::SeqCst) == 1).await;
+        drop(two);
+        until("both are gone", || alive.load(Ordering::SeqCst) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_served_over_any_pair_of_streams() {
+    use linchpin::proto::service::Bind;
+    use linchpin::transport::stdio::pipes;
+    use tokio::net::{TcpListener, TcpStream};
+
+    let service = service(one().tool("two", || "2"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (read, write) = listener.accept().await.unwrap().0.into_split();
+            tokio::spawn(pipes(read, write).serve(service.clone()));
+        }
+    });
+    let connect = async || {
+        let (read, write) = TcpStream::connect(addr).await.unwrap().into_split();
+        Client::new("host", "1").connect(pipes(read, write)).await.unwrap()
+    };
+    let (first, second) = (connect().await, connect().await);
+    assert_eq!(first.call("two", json!({})).await.unwrap().text(), "2");
+    drop(first);
+    assert_eq!(second.call("two", json!({})).await.unwrap().text(), "2", "the end of one is not that of the other");
+
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(ours);
+    let served = tokio::spawn(one().serve(pipes(read, write)));
+    let (read, write) = tokio::io::split(theirs);
+    let client = Client::new("host", "1").connect(pipes(read, write)).await.unwrap();
+    assert_eq!(client.call("one", json!({})).await.unwrap().text(), "1");
+    drop(client);
+    served.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -82,7 +286,12 @@ async fn resources_and_prompts_change_too() {
         ["notes://{name}/page"]
     );
     assert_eq!(names(&mut peer, "prompts/list", "prompts", "name").await, ["one", "two"]);
-    assert!(resources.remove("notes://one") && prompts.remove("one"));
+    assert_eq!((resources.remove("notes://one"), prompts.remove("one")), (Ok(()), Ok(())));
+    let unknown = [resources.remove("notes://tow"), prompts.update("twoo", |p| p)].map(|r| r.unwrap_err().to_string());
+    assert_eq!(
+        unknown,
+        ["unknown resource `notes://tow`; did you mean `notes://two`?", "unknown prompt `twoo`; did you mean `two`?"]
+    );
     assert_ne!(peer.ask("resources/read", json!({ "uri": "notes://one" })).await["error"], json!(null));
     assert_eq!(code(&peer.ask("prompts/get", json!({ "name": "one" })).await), -32602);
 }
@@ -133,7 +342,7 @@ async fn a_listen_stream_hears_what_it_asked_for_and_nothing_else() {
     peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": first } })).await;
     peer.alive().await;
     tokio::time::sleep(Duration::from_millis(60)).await;
-    tools.remove("two");
+    tools.remove("two").unwrap();
     peer.quiet().await;
     assert_eq!(handle.listeners(), 1);
 }
@@ -336,8 +545,8 @@ async fn pages_follow_opaque_cursors_that_stay_good_when_the_list_changes() {
     let null = peer.ask("tools/list", json!({ "cursor": null })).await["result"].clone();
     assert_eq!(page(&null), page(&first));
     // What goes and comes meanwhile neither repeats nor skips what stays.
-    tools.remove("t1");
-    tools.remove("t4");
+    tools.remove("t1").unwrap();
+    tools.remove("t4").unwrap();
     tools.insert("late", |_: NoArgs| async { "x" }).unwrap();
     let second = peer.ask("tools/list", json!({ "cursor": first["nextCursor"] })).await["result"].clone();
     assert_eq!(page(&second), ["t5", "t6", "t7", "t8"]);

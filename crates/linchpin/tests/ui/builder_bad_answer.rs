@@ -5,6 +5,8 @@
 //@ names: return `String`, `Vec<u8>`, `Markdown`
 //@ names: `i64` cannot be the answer of a prompt
 //@ names: return `String` (one message of the user)
+//@ names: `i64` cannot be the answer of a handler
+//@ names: a tool returns `String`, `Json<T>`
 
 use linchpin::prelude::*;
 
@@ -21,7 +23,12 @@ impl App {
     }
 }
 
+fn plain(q: Add) -> i64 {
+    q.a
+}
+
 fn main() {
+    let _ = Server::new("app", "1").tool("f", plain);
     let _ = Server::new("app", "1").state(App).tool("f", App::f);
     let _ = Server::new("app", "1").state(App).resource("app://{a}", App::f);
     let _ = Server::new("app", "1").state(App).prompt("f", App::f);

@@ -1,7 +1,8 @@
 //! Structured answers whose types cannot be written, or cannot be described.
 //@ names: `NoSerialize: serde::Serialize` is not satisfied
 //@ names: consider adding `#[derive(serde::Serialize)]` to your `NoSerialize` type
-//@ names: `NoSchema: schemars::JsonSchema` is not satisfied
+//@ names: `NoSchema: JsonSchema` is not satisfied
+//@ names: add `#[derive(JsonSchema)]` to `NoSchema`
 
 use linchpin::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The arguments derive no `JsonSchema`.
 //@ names: `NoSchema: JsonSchema` is not satisfied
-//@ names: help: the trait `JsonSchema` is not implemented for `NoSchema`
+//@ names: add `#[derive(JsonSchema)]` to `NoSchema`
 
 use linchpin::prelude::*;
 

@@ -1,7 +1,6 @@
-//! The context comes last.
-//@ names: this function cannot be a handler of `App`
-//@ names: a handler is an `async fn` of `(args)`, `(&App, args)` or `(&App, &Cx, args)`
-//@ names: is `&Cx` after the arguments
+//! The context comes last, or there are two arguments.
+//@ names: a handler here takes `&App`, `&Cx` and one struct of arguments, in this order; this one does not
+//@ names: any of the three may be left out
 
 use linchpin::prelude::*;
 
@@ -19,6 +18,11 @@ impl App {
     }
 }
 
+fn loose(a: String, b: String) -> String {
+    a + &b
+}
+
 fn main() {
     let _ = Server::new("app", "1").state(App).tool("f", App::f);
+    let _ = Server::new("app", "1").tool("f", loose);
 }

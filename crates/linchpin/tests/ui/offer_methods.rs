@@ -1,5 +1,4 @@
 //! Methods that cannot be offered. All mistakes are reported at once, each where it is.
-//@ names: a tool is an `async fn`: write `async fn not_async`
 //@ names: a tool cannot own or borrow its state alone
 //@ names: `&Cx` comes before the arguments
 //@ names: take the context as `&Cx`
@@ -20,11 +19,6 @@ struct Add {
 
 #[offer]
 impl App {
-    #[tool]
-    fn not_async(&self, q: Add) -> String {
-        q.a.to_string()
-    }
-
     #[tool]
     async fn by_value(self, q: Add) -> String {
         q.a.to_string()

@@ -5,7 +5,8 @@
 //@ names: nothing is offered: mark methods with
 //@ names: a loose argument cannot use `T`; put the arguments into a struct of your own
 //@ names: `#[offer]` knows one option: `crate = path`
-//@ names: `#[tool]` stands on an `async fn`
+//@ names: `#[tool]` stands on a method
+//@ names: `#[tool]` has no effect here: put `#[offer]` above the `impl` block
 
 use linchpin::prelude::*;
 
@@ -48,6 +49,15 @@ impl<T> Holds<T> {
     #[tool]
     async fn put(&self, more: Vec<T>) -> String {
         more.len().to_string()
+    }
+}
+
+struct Forgotten;
+
+impl Forgotten {
+    #[tool]
+    async fn text(&self) -> String {
+        String::new()
     }
 }
 

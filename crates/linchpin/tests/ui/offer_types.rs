@@ -1,7 +1,7 @@
 //! The builder's own complaints point at the method that is offered, not at `#[offer]`.
 //@ names: --> tests/ui/offer_types.rs:32:14
 //@ names: `i64` cannot be the answer of a tool
-//@ names: `NoSchema: schemars::JsonSchema` is not satisfied
+//@ names: `NoSchema: JsonSchema` is not satisfied
 //@ names: --> tests/ui/offer_types.rs:42:38
 //@ names: `Shape: schemars::JsonSchema` is not satisfied
 //@ names: has type `Rc<i64>` which is not `Send`

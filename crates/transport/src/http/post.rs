@@ -39,7 +39,7 @@ impl Head {
 
     pub(crate) fn door(self) -> Door {
         let principal = self.principal().cloned();
-        Door { headers: self.headers, extensions: self.extensions, principal }
+        Door { headers: self.headers, extensions: self.extensions, principal, connection: None }
     }
 }
 

@@ -1,0 +1,66 @@
+//! The state that handlers are given: one for all, or one for each session.
+
+use linchpin_proto::Session;
+use linchpin_proto::caller::Locals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where the state of a handler comes from.
+pub struct StateOf<S>(Source<S>);
+
+enum Source<S> {
+    Shared(Arc<S>),
+    Session(Arc<Factory<S>>),
+}
+
+struct Factory<S> {
+    key: u64,
+    make: Box<dyn Fn() -> S + Send + Sync>,
+}
+
+/// What a state that is not shared by all belongs to. It is dropped with it.
+pub(crate) enum Owner {
+    Connection(Arc<Locals>),
+    Session(Arc<Session>),
+}
+
+impl<S> Clone for StateOf<S> {
+    fn clone(&self) -> Self {
+        StateOf(match &self.0 {
+            Source::Shared(state) => Source::Shared(state.clone()),
+            Source::Session(factory) => Source::Session(factory.clone()),
+        })
+    }
+}
+
+impl<S: Send + Sync + 'static> StateOf<S> {
+    pub(crate) fn shared(state: Arc<S>) -> Self {
+        StateOf(Source::Shared(state))
+    }
+
+    pub(crate) fn session(make: impl Fn() -> S + Send + Sync + 'static) -> Self {
+        static KEYS: AtomicU64 = AtomicU64::new(0);
+        let key = KEYS.fetch_add(1, Ordering::Relaxed);
+        StateOf(Source::Session(Arc::new(Factory { key, make: Box::new(make) })))
+    }
+
+    /// Whether it is one for each session.
+    pub(crate) fn per_session(&self) -> bool {
+        matches!(self.0, Source::Session(_))
+    }
+
+    /// The state for a call of this owner. Without one, a state of its own.
+    pub(crate) fn of(&self, owner: Option<&Owner>) -> Arc<S> {
+        let factory = match &self.0 {
+            Source::Shared(state) => return state.clone(),
+            Source::Session(factory) => factory,
+        };
+        let locals = match owner {
+            Some(Owner::Connection(locals)) => locals,
+            Some(Owner::Session(session)) => session.locals(),
+            None => return Arc::new((factory.make)()),
+        };
+        let kept = locals.get_or_insert(factory.key, || Arc::new((factory.make)()));
+        kept.downcast().unwrap_or_else(|_| Arc::new((factory.make)()))
+    }
+}
