@@ -81,7 +81,7 @@ fn say(text: &str) {
 
 fn notes() -> Server<std::sync::Mutex<Vec<String>>> {
     type Notes = std::sync::Mutex<Vec<String>>;
-    async fn list(notes: &Notes, _: NoArgs) -> String {
+    async fn list(notes: &Notes) -> String {
         notes.lock().map(|notes| notes.join("\n")).unwrap_or_default()
     }
     async fn add(notes: &Notes, note: Note) -> String {

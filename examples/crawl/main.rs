@@ -33,7 +33,7 @@ async fn main() -> std::io::Result<()> {
     }
     if places.is_empty() {
         places.push(("one".into(), Arc::new(in_process(Server::new("one", "1.0")))));
-        let two = Server::new("two", "1.0").tool(Tool::new("hello", "Says hello."), |_: NoArgs| async { "hello" });
+        let two = Server::new("two", "1.0").tool(Tool::new("hello", "Says hello."), || "hello");
         places.push(("two".into(), Arc::new(in_process(two))));
     }
     let free = Arc::new(Semaphore::new(AT_ONCE));

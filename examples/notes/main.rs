@@ -42,7 +42,7 @@ impl Notes {
         Ok(Json(Written { bytes, replaced }))
     }
 
-    async fn clear(&self, cx: &Cx, _: NoArgs) -> Result<String> {
+    async fn clear(&self, cx: &Cx) -> Result<String> {
         let names: Vec<String> = self.all()?.keys().cloned().collect();
         let sure: Sure = cx.ask("sure", &format!("Delete {} notes?", names.len())).await?;
         if !sure.yes {
