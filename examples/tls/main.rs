@@ -29,9 +29,8 @@ async fn main() -> linchpin::Result<()> {
 
     let mut options = HttpOptions::default();
     options.allowed_hosts.get_or_insert_default().push(name.clone());
-    let service = Server::new("tls", "1.0")
-        .tool(("hello", "Says hello."), || "Hello over TLS!")
-        .into_service_with(options)?;
+    let service =
+        Server::new("tls", "1.0").tool(("hello", "Says hello."), || "Hello over TLS!").into_service_with(options)?;
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8443").await?;
     eprintln!("https://{name}:8443/mcp");

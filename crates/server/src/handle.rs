@@ -173,6 +173,7 @@ macro_rules! kind {
 
         impl $name {
             #[doc = concat!("Adds a ", $what, " without state of its own; closures capture what they need.")]
+            #[doc = concat!("A handler cannot name itself here, see [`", stringify!($name), "::replace`].")]
             ///
             /// # Errors
             #[doc = concat!("The definition is wrong, or another ", $what, " has this ", $key, ".")]
