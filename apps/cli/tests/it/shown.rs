@@ -103,6 +103,10 @@ fn steady(text: &str, program: &Path, folder: &Path, url: &str) -> String {
         .replace(&format!("linchpin-everything {}", env!("CARGO_PKG_VERSION")), "linchpin-everything VERSION");
     let mut out = String::new();
     for line in text.lines() {
+        // Only builds with the feature `keyring` have it.
+        if line.trim_start().starts_with("--keyring ") {
+            continue;
+        }
         let mut line = line.to_owned();
         for (before, after) in [
             (" in ", " ms"),
