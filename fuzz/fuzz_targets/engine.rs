@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/proto/tests/common/peer.rs"]
+#[path = "../../crates/proto/tests/it/common/peer.rs"]
 mod peer;
 
 fuzz_target!(|data: &[u8]| {
