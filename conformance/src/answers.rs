@@ -22,23 +22,23 @@ fn content(server: Server) -> Server {
             "This is a simple text response for testing."
         })
         .tool(fixture("test_image_content", "Image", "Answers with one image."), |_: NoArgs| async {
-            Content::image(PNG, "image/png")
+            ContentBlock::image_base64(PNG, "image/png")
         })
         .tool(fixture("test_audio_content", "Audio", "Answers with one piece of audio."), |_: NoArgs| async {
-            Content::audio(WAV, "audio/wav")
+            ContentBlock::audio_base64(WAV, "audio/wav")
         })
         .tool(fixture("test_embedded_resource", "Embedded resource", "Answers with one resource."), |_: NoArgs| async {
             let text = ResourceContents::text("test://embedded-resource", "This is an embedded resource content.");
-            Content::resource(text.with_mime_type("text/plain"))
+            ContentBlock::resource(text.with_mime_type("text/plain"))
         })
         .tool(
             fixture("test_multiple_content_types", "Several kinds", "Answers with text, an image and a resource."),
             |_: NoArgs| async {
                 let data = ResourceContents::text("test://mixed-content-resource", r#"{"test":"data","value":123}"#);
                 vec![
-                    Content::text("Multiple content types test:"),
-                    Content::image(PNG, "image/png"),
-                    Content::resource(data.with_mime_type("application/json")),
+                    ContentBlock::text("Multiple content types test:"),
+                    ContentBlock::image_base64(PNG, "image/png"),
+                    ContentBlock::resource(data.with_mime_type("application/json")),
                 ]
             },
         )
@@ -88,7 +88,7 @@ async fn progress(_: &(), cx: &Cx, _: NoArgs) -> &'static str {
 
 async fn reconnection(_: &(), cx: &Cx, _: NoArgs) -> &'static str {
     const RETRY_MS: u64 = 500;
-    cx.release_stream(RETRY_MS);
+    cx.close_sse_stream(RETRY_MS);
     tokio::time::sleep(Duration::from_millis(RETRY_MS + 300)).await;
     "Answered after the stream was closed."
 }

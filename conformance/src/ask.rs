@@ -1,6 +1,6 @@
 //! Tools that send requests to the client in the middle of a call: sessions only.
 //!
-//! Where requests stand alone these answer with an error at once. The suite tests the questions of that era with tools of
+//! Where requests are stateless these answer with an error at once. The suite tests the questions of that era with tools of
 //! their own, see `rounds`.
 
 use linchpin::prelude::*;
@@ -30,7 +30,7 @@ fn session_only(cx: &Cx) -> Result<()> {
     match cx.peer() {
         Some(_) => Ok(()),
         None => Err(Error::tool(
-            "This tool sends a request to the client, which needs a session; this request stands alone.",
+            "This tool sends a request to the client, which needs a session; this request is stateless.",
         )),
     }
 }
@@ -43,7 +43,7 @@ struct Prompt {
 
 /// A request of one user message.
 pub(crate) fn ask_model(prompt: &str, max_tokens: u64) -> CreateMessageRequestParams {
-    CreateMessageRequestParams { messages: vec![SamplingMessage::user(prompt)], max_tokens, ..Default::default() }
+    CreateMessageRequestParams::new([SamplingMessage::user(prompt)], max_tokens)
 }
 
 /// The text of a model's answer.
@@ -58,7 +58,7 @@ async fn sampling(_: &(), cx: &Cx, q: Prompt) -> Result<String> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Message {
+struct PromptMessage {
     /// What to say to the user.
     message: String,
 }
@@ -71,7 +71,7 @@ fn action(result: &ElicitResult) -> String {
     as_json(result.action).trim_matches('"').to_owned()
 }
 
-async fn elicitation(_: &(), cx: &Cx, q: Message) -> Result<String> {
+async fn elicitation(_: &(), cx: &Cx, q: PromptMessage) -> Result<String> {
     session_only(cx)?;
     let schema = json!({
         "type": "object",
@@ -81,14 +81,14 @@ async fn elicitation(_: &(), cx: &Cx, q: Message) -> Result<String> {
         },
         "required": ["username", "email"]
     });
-    let result = cx.form_raw("user", &q.message, schema).await?;
+    let result = cx.elicit_raw("user", &q.message, schema).await?;
     Ok(format!("User response: action={}, content={}", action(&result), as_json(&result.content)))
 }
 
 async fn complete(cx: &Cx, message: &str, properties: Value) -> Result<String> {
     session_only(cx)?;
     let schema = json!({ "type": "object", "properties": properties, "required": [] });
-    let result = cx.form_raw("form", message, schema).await?;
+    let result = cx.elicit_raw("form", message, schema).await?;
     Ok(format!("Elicitation completed: action={}, content={}", action(&result), as_json(&result.content)))
 }
 

@@ -34,7 +34,7 @@ fn resources(server: Server) -> Server {
             "This is the content of the static text resource."
         })
         .resource(binary.mime_type("image/png"), |_: NoArgs| async {
-            ResourceContents::blob("test://static-binary", PNG)
+            ResourceContents::blob_base64("test://static-binary", PNG)
         })
         .resource(watched.mime_type("text/plain"), |_: NoArgs| async { "Nothing happened yet." })
         .resource(
@@ -80,13 +80,16 @@ fn prompts(server: Server) -> Server {
             |q: WithResource| async move {
                 let resource = ResourceContents::text(q.resource_uri, "Embedded resource content for testing.");
                 vec![
-                    Message::user(Content::resource(resource.with_mime_type("text/plain"))),
-                    Message::user("Please process the embedded resource above."),
+                    PromptMessage::user(ContentBlock::resource(resource.with_mime_type("text/plain"))),
+                    PromptMessage::user("Please process the embedded resource above."),
                 ]
             },
         )
         .prompt(prompt("test_prompt_with_image", "Image", "A prompt with an image."), |_: NoArgs| async {
-            vec![Message::user(Content::image(PNG, "image/png")), Message::user("Please analyze the image above.")]
+            vec![
+                PromptMessage::user(ContentBlock::image_base64(PNG, "image/png")),
+                PromptMessage::user("Please analyze the image above."),
+            ]
         })
         .prompt(
             prompt("test_changing_prompt", "Changing", "Comes and goes; see test_trigger_prompt_change."),

@@ -44,7 +44,7 @@ struct Name {
 }
 
 async fn name(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let user: Name = cx.ask("user_name", "What is your name?").await?;
+    let user: Name = cx.elicit("user_name", "What is your name?").await?;
     Ok(format!("Hello, {}!", user.name))
 }
 
@@ -69,14 +69,14 @@ struct Confirm {
 
 async fn state(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
     // Computed in the first round, carried in the sealed state, and not repeated in the second.
-    let ticket = cx.once("ticket", async { Ok("state-ok".to_owned()) }).await?;
-    let confirmed: Confirm = cx.ask("confirm", "Please confirm").await?;
+    let ticket = cx.memoize("ticket", async { Ok("state-ok".to_owned()) }).await?;
+    let confirmed: Confirm = cx.elicit("confirm", "Please confirm").await?;
     Ok(format!("{ticket}: confirmed={}", confirmed.ok))
 }
 
 async fn several(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
     let (user, greeting, roots) = tokio::join!(
-        cx.ask::<Name>("user_name", "What is your name?"),
+        cx.elicit::<Name>("user_name", "What is your name?"),
         cx.sample("greeting", ask_model("Generate a greeting", 50)),
         cx.roots("client_roots"),
     );
@@ -90,8 +90,8 @@ struct Color {
 }
 
 async fn two_rounds(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let user: Name = cx.ask("step1", "Step 1: What is your name?").await?;
-    let favorite: Color = cx.ask("step2", "Step 2: What is your favorite color?").await?;
+    let user: Name = cx.elicit("step1", "Step 1: What is your name?").await?;
+    let favorite: Color = cx.elicit("step2", "Step 2: What is your favorite color?").await?;
     Ok(format!("{} likes {}.", user.name, favorite.color))
 }
 
@@ -99,7 +99,7 @@ async fn capabilities(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
     let caps = cx.caps();
     let name = async {
         match caps.elicitation_form {
-            true => cx.ask::<Name>("user_name", "What is your name?").await.map(|user| user.name),
+            true => cx.elicit::<Name>("user_name", "What is your name?").await.map(|user| user.name),
             false => Ok("nobody".into()),
         }
     };
@@ -138,7 +138,7 @@ struct Sure {
 }
 
 async fn confirm_delete(_: &(), cx: &Cx, q: Delete) -> Result<String> {
-    let sure: Sure = cx.ask("confirm", &format!("Delete {}?", q.filename)).await?;
+    let sure: Sure = cx.elicit("confirm", &format!("Delete {}?", q.filename)).await?;
     Ok(if sure.confirm { format!("Deleted {} (not really).", q.filename) } else { format!("Kept {}.", q.filename) })
 }
 
@@ -148,6 +148,6 @@ struct Context {
 }
 
 async fn prompt(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let user: Context = cx.ask("user_context", "What context should the prompt use?").await?;
+    let user: Context = cx.elicit("user_context", "What context should the prompt use?").await?;
     Ok(format!("Use this context: {}", user.context))
 }

@@ -15,7 +15,7 @@ async fn add(q: Add) -> String {
 }
 
 #[tokio::main]
-async fn main() -> linchpin::Result<()> {
+async fn main() -> Result<(), ServeError> {
     // Without `with_graceful_shutdown` Ctrl-C and SIGTERM end the process at once.
     Server::new("adder", "1.0")
         .tool(Tool::new("add", "Adds two numbers.").read_only(), add)

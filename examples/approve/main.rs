@@ -1,7 +1,7 @@
 //! A host that asks before every call of a tool that is not read-only, as hosts should.
 //!
 //!     cargo run -p linchpin-examples --example approve                       # a small server inside this program
-//!     cargo run -p linchpin-examples --example approve -- npx -y some-server # any other
+//!     cargo run -p linchpin-examples --example approve -- npx -y some-server # any other server
 //!
 //! Type a tool's name and its arguments as JSON; an empty line ends.
 
@@ -19,8 +19,8 @@ struct Note {
 
 #[tokio::main]
 async fn main() -> Result<(), ClientError> {
-    // What servers ask in the middle of a call, they ask the person.
-    let client = Client::new("approve", "1.0").on_ask(|form| async move {
+    // Elicitations during a call are shown to the user.
+    let client = Client::new("approve", "1.0").on_elicitation(|form| async move {
         match yes(&format!("{} asks: {} Use its defaults?", form.server, form.message)) {
             true => form.accept_defaults(),
             false => ElicitResult::decline(),
@@ -53,7 +53,7 @@ async fn main() -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Only what a server says of itself: trust it as far as you trust the server.
+/// The server's own annotations: trust them as far as you trust the server.
 fn harmless(tool: &Definition) -> bool {
     tool.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true))
 }
@@ -66,7 +66,7 @@ fn yes(question: &str) -> bool {
     line(&format!("{question} [y/N] ")).is_some_and(|answer| answer.eq_ignore_ascii_case("y"))
 }
 
-/// A line of the person; `None` for an empty one or the end.
+/// Reads a line from the user; `None` for an empty one or at the end.
 fn line(prompt: &str) -> Option<String> {
     let mut out = std::io::stdout();
     let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());

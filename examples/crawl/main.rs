@@ -1,18 +1,18 @@
-//! Looks at many servers at once and says what each offers.
+//! Connects to many servers concurrently and lists what each offers.
 //!
 //!     cargo run -p linchpin-examples --example crawl -- https://a.example/mcp "npx -y some-server" …
 //!
-//! Words that begin with `http` are addresses, all others command lines. One that hangs, lies or dies costs the others
-//! nothing: each has its own deadline and limits. Without words it looks at two servers inside this program.
+//! Arguments that begin with `http` are URLs, all others command lines. A server that hangs, misbehaves or exits does not affect
+//! the others: each has its own deadline and limits. Without arguments it uses two servers inside this program.
 
-use linchpin::client::{ClientLimits, Dial};
+use linchpin::client::{ClientLimits, Connector};
 use linchpin::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Servers looked at at the same time.
+/// Concurrent connections.
 const AT_ONCE: usize = 16;
 
 #[tokio::main]
@@ -25,9 +25,9 @@ async fn main() -> std::io::Result<()> {
         ..ClientLimits::default()
     };
     let client = Client::new("crawl", "1.0").limits(limits);
-    let mut places: Vec<(String, Arc<dyn Dial>)> = Vec::new();
+    let mut places: Vec<(String, Arc<dyn Connector>)> = Vec::new();
     for word in std::env::args().skip(1) {
-        let place: Arc<dyn Dial> =
+        let place: Arc<dyn Connector> =
             if word.starts_with("http") { Arc::new(remote(&word)?) } else { Arc::new(child(&word)?) };
         places.push((word, place));
     }
@@ -57,7 +57,7 @@ async fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-async fn look(client: &Client, place: Arc<dyn Dial>) -> Result<String, linchpin::client::Error> {
+async fn look(client: &Client, place: Arc<dyn Connector>) -> Result<String, linchpin::client::Error> {
     let server = client.connect_to(place).await?;
     let tools = server.tools().await?;
     let mut found = format!(

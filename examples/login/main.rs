@@ -1,9 +1,9 @@
-//! A client that logs in where a server wants it.
+//! A client that logs in if a server requires it.
 //!
 //!     cargo run -p linchpin-examples --example login -- https://mcp.example.com/mcp
 //!
-//! The first request is refused, the browser opens, and the call goes on when the person has agreed. Tokens are kept in a
-//! file that only its owner can read, so the next run asks nobody. Without an address it only says how it is used.
+//! The first request gets status 401, the browser opens, and the call continues when the user has agreed. Tokens are kept in a
+//! file that only its owner can read, so the next run needs no login. Without a URL it prints its usage.
 
 use linchpin::auth::OAuth;
 use linchpin::auth::login::Browser;

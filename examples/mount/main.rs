@@ -1,5 +1,5 @@
-//! A server mounted beside other routes of an axum program: MCP at `/mcp`, a page at `/`. Ctrl-C and SIGTERM end it
-//! gracefully, subscriptions and sessions included.
+//! A server mounted beside other routes of an axum application: MCP at `/mcp`, a page at `/`. Ctrl-C and SIGTERM shut it
+//! down gracefully, subscriptions and sessions included.
 
 use axum::Router;
 use axum::routing::get;
@@ -12,13 +12,13 @@ struct Greet {
 }
 
 #[tokio::main]
-async fn main() -> linchpin::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mcp = Server::new("greeter", "1.0")
         .tool(
             Tool::new("greet", "Greets somebody.").read_only(),
             |q: Greet| async move { format!("Hello, {}!", q.name) },
         )
-        .at_end(|| async { eprintln!("the server has ended") })
+        .on_shutdown(|| async { eprintln!("the server has ended") })
         .into_service()?;
     let app = Router::new().route("/", get(|| async { "MCP is at /mcp" })).route_service("/mcp", mcp.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8931").await?;

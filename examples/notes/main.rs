@@ -1,5 +1,5 @@
-//! State, several tools, a resource template, a prompt, a question to the user in the middle of a call, and progress. The
-//! same functions answer clients of every revision. `cargo run … --example notes -- http` serves HTTP.
+//! State, several tools, a resource template, a prompt, an elicitation during a call, and progress. The
+//! same functions serve clients of every revision. `cargo run … --example notes -- http` serves HTTP.
 
 use linchpin::prelude::*;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Notes {
 
     async fn clear(&self, cx: &Cx) -> Result<String> {
         let names: Vec<String> = self.all()?.keys().cloned().collect();
-        let sure: Sure = cx.ask("sure", &format!("Delete {} notes?", names.len())).await?;
+        let sure: Sure = cx.elicit("sure", &format!("Delete {} notes?", names.len())).await?;
         if !sure.yes {
             return Err(Error::tool("nothing was deleted: the user said no"));
         }
@@ -70,7 +70,7 @@ impl Notes {
 }
 
 #[tokio::main]
-async fn main() -> linchpin::Result<()> {
+async fn main() -> Result<(), ServeError> {
     let server = Server::new("notes", "1.0")
         .state(Notes::default())
         .tool(Tool::new("write_note", "Writes a note.").writes().idempotent(), Notes::write)

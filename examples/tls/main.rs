@@ -2,10 +2,11 @@
 //!
 //! `cargo run -p linchpin-examples --example tls -- cert.pem key.pem mcp.example`
 //!
-//! The name is the one clients use; without it every request would be refused, because the service only answers to
-//! loopback names unless it is told otherwise.
+//! The name is the one that clients use; without it every request would be rejected, because by default the service accepts
+//! only loopback names.
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use linchpin::BoxError;
 use linchpin::prelude::*;
 use linchpin::transport::http::HttpOptions;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 #[tokio::main]
-async fn main() -> linchpin::Result<()> {
+async fn main() -> Result<(), BoxError> {
     let mut args = std::env::args().skip(1);
     let (Some(cert), Some(key), Some(name)) = (args.next(), args.next(), args.next()) else {
-        return Err(Error::tool("usage: tls CERT.pem KEY.pem NAME"));
+        return Err("usage: tls CERT.pem KEY.pem NAME".into());
     };
     let certs = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
     let mut config =
@@ -38,11 +39,11 @@ async fn main() -> linchpin::Result<()> {
         let (tcp, _) = listener.accept().await?;
         let (acceptor, service) = (acceptor.clone(), service.clone());
         tokio::spawn(async move {
-            // A client that never finishes its handshake must not hold the task forever.
+            // A client that never finishes its handshake must not occupy the task forever.
             let Ok(Ok(tls)) = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(tcp)).await else { return };
             let answer = hyper::service::service_fn(move |request| service.handle(request));
             let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-            // A connection that breaks is its client's affair.
+            // A broken connection affects only its client.
             let _ = connection.serve_connection(TokioIo::new(tls), answer).await;
         });
     }

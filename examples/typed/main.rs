@@ -1,11 +1,11 @@
-//! A client with types: one struct for a server, its tools as methods.
+//! A typed client: a struct for a server, with its tools as methods.
 //!
 //!     cargo run -p linchpin-examples --example typed
 //!
-//! The server runs inside this program; with `child("weather-server")?` or `remote("https://…")?` in its place it is
-//! anybody's.
+//! The server runs inside this program; with `child("weather-server")?` or `remote("https://…")?` in its place it can be
+//! any server.
 
-use linchpin::client::{Error as ClientError, Step};
+use linchpin::client::{BoxError, Error as ClientError, Step};
 use linchpin::prelude::*;
 use std::io::Write;
 use std::time::Duration;
@@ -34,8 +34,8 @@ impl Weather {
         self.0.call("forecast", Ask { city, days }).await?.json()
     }
 
-    /// Tells how far it is while it works.
-    async fn collect(&self, mut tell: impl FnMut(f64)) -> Result<String, ClientError> {
+    /// Calls `tell` with the progress while the tool runs.
+    async fn collect(&self, mut tell: impl FnMut(f64)) -> Result<String, BoxError> {
         let mut steps = self.0.call("collect", ()).steps();
         while let Some(step) = steps.next().await {
             match step {
@@ -43,19 +43,19 @@ impl Weather {
                 Step::Done(result) => return Ok(result?.ok()?.text()),
             }
         }
-        Err(ClientError::Closed)
+        Err("the call ended without a result".into())
     }
 }
 
 #[tokio::main]
-async fn main() -> Result<(), ClientError> {
+async fn main() -> Result<(), BoxError> {
     let mut out = std::io::stdout();
     let weather = Weather::connect().await?;
     let forecast = weather.forecast("Oslo", 3).await?;
     let _ = writeln!(out, "{}: {:?}", forecast.city, forecast.highs);
     let collected = weather.collect(|done| drop(writeln!(std::io::stdout(), "{:.0} %", done * 100.0))).await?;
     let _ = writeln!(out, "{collected}");
-    // What a tool says when it fails is an error like any other.
+    // The error of a failed tool is an error like any other.
     if let Err(why) = weather.forecast("", 3).await {
         let _ = writeln!(out, "{why}");
     }

@@ -5,7 +5,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
-use linchpin_proto::http::rules::{self, Admit, admit};
+use linchpin_proto::http::rules::{self, PostKind, classify};
 use linchpin_proto::service::HeaderParam;
 use linchpin_proto::{Limits, Method, frame};
 use serde_json::Value;
@@ -48,12 +48,12 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Ok(message) = frame::message(body.to_vec().into(), &Limits::default()) else { return };
-    match admit(&message, &headers, &|tool| (tool != "plain").then(|| params.clone())) {
-        Ok(Admit::Request(request)) => {
+    match classify(&message, &headers, &|tool| (tool != "plain").then(|| params.clone())) {
+        Ok(PostKind::Request(request)) => {
             let says =
                 |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
-            assert!(request.caller.wire().stateless);
-            assert!(says(rules::PROTOCOL_VERSION, request.caller.wire().revision.as_str()));
+            assert!(request.caller.features().stateless);
+            assert!(says(rules::PROTOCOL_VERSION, request.caller.features().revision.as_str()));
             assert!(says(rules::METHOD, request.method.as_str()));
             let Ok(body) = serde_json::from_slice::<Value>(body) else { return };
             let about = match request.method {

@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use linchpin_proto::frame::{self, Kind};
-use linchpin_proto::opening::{Opening, Outcome, Verdict};
+use linchpin_proto::negotiation::{Negotiation, Outcome, Verdict};
 use linchpin_proto::{ClientLimits, Span, era};
 
 fuzz_target!(|data: &[u8]| {
     let limits = ClientLimits { depth_max: 40, ..ClientLimits::default() };
-    let mut opening = Opening::new(era::all().collect(), None);
+    let mut opening = Negotiation::new(era::all().collect(), None);
     let mut open = true;
     let heard = frame::hear(data.to_vec().into(), &limits, &mut |message| {
         let json = |span: Span| serde_json::from_str::<&serde_json::value::RawValue>(message.text(span)).is_ok();

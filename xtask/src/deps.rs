@@ -21,6 +21,7 @@ struct Budget {
 /// The budgets, in one place.
 const BUDGETS: &[Budget] = &[
     Budget { what: "the words", package: "linchpin-types", features: None, crates_max: 15 },
+    Budget { what: "the defaults", package: "linchpin", features: None, crates_max: 55 },
     Budget {
         what: "a stdio server",
         package: "linchpin",

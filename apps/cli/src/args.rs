@@ -1,21 +1,22 @@
-//! Words like `key=value` as the arguments of a tool, each of the type that the tool's schema says.
+//! Converts `key=value` words to the arguments of a tool, typed by its input schema.
 
+use crate::exact;
 use crate::fail::Failure;
 use crate::shown::{near, note};
 use serde_json::{Map, Number, Value};
 use std::io::Read;
 
-/// Largest file or input read as an argument, in bytes.
+/// Maximum size of a file or input read as an argument, in bytes.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// What stands on the command line after a tool's name.
+/// Parses the words after a tool's name.
 pub(crate) fn arguments(words: &[String], schema: Option<&Value>) -> Result<Map<String, Value>, Failure> {
     let mut all = Map::new();
     for word in words {
         if word == "-" {
             all.extend(object(&input("-")?, "standard input")?);
         } else if word.starts_with('{') {
-            all.extend(object(word, "the word that begins with `{`")?);
+            all.extend(object(word, "the argument that begins with `{`")?);
         } else if let Some(file) = word.strip_prefix('@') {
             all.extend(object(&input(file)?, file)?);
         } else {
@@ -25,16 +26,16 @@ pub(crate) fn arguments(words: &[String], schema: Option<&Value>) -> Result<Map<
     Ok(all)
 }
 
-/// Text as a JSON object.
+/// Parses text as a JSON object.
 pub(crate) fn object(text: &str, place: &str) -> Result<Map<String, Value>, Failure> {
-    match serde_json::from_str(text) {
+    match exact::read(text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Failure::usage(format!("{place} is no JSON object"))),
-        Err(e) => Err(Failure::usage(format!("{place} is no JSON: {e}"))),
+        Ok(_) => Err(Failure::usage(format!("{place} is not a JSON object"))),
+        Err(e) => Err(Failure::usage(format!("{place} is not valid JSON: {e}"))),
     }
 }
 
-/// A file's text; `-` is standard input.
+/// Reads a file's text; `-` is standard input.
 pub(crate) fn input(file: &str) -> Result<String, Failure> {
     let wrong = |e: std::io::Error| Failure::usage(format!("{file}: {e}"));
     let mut text = String::new();
@@ -48,7 +49,7 @@ pub(crate) fn input(file: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A key, how it is bound, and the text after that.
+/// Splits a word into its key, whether the value is JSON, and the value.
 fn split(word: &str) -> Option<(&str, bool, &str)> {
     let equals = word.find('=')?;
     match word[..equals].strip_suffix(':') {
@@ -59,8 +60,8 @@ fn split(word: &str) -> Option<(&str, bool, &str)> {
 
 fn one(all: &mut Map<String, Value>, word: &str, schema: Option<&Value>) -> Result<(), Failure> {
     let (key, json, text) = split(word).filter(|(key, ..)| !key.is_empty()).ok_or_else(|| {
-        Failure::usage(format!("`{word}` is no argument"))
-            .hint("write key=value, key:=JSON, key=@FILE, or a whole object as '{…}', @FILE or -")
+        Failure::usage(format!("unexpected argument `{word}`"))
+            .hint("expected key=value, key:=JSON, key=@FILE, or an object as '{…}', @FILE or -")
     })?;
     let text = match text.strip_prefix('@') {
         Some(literal) if literal.starts_with('@') => literal.to_owned(),
@@ -74,14 +75,14 @@ fn one(all: &mut Map<String, Value>, word: &str, schema: Option<&Value>) -> Resu
         unknown(key, root)?;
     }
     let value = match json {
-        true => serde_json::from_str(&text).map_err(|e| Failure::usage(format!("`{key}` is no JSON: {e}")))?,
+        true => exact::read(&text).map_err(|e| Failure::usage(format!("`{key}` is not valid JSON: {e}")))?,
         false => typed(&text, here, root).map_err(|why| Failure::usage(format!("`{key}` {why}")))?,
     };
     put(all, &path, value, json, here.is_some_and(|s| kinds(s, root).contains(&"array")))
         .map_err(|why| Failure::usage(format!("`{key}` {why}")))
 }
 
-/// `a.b` is `b` inside of `a`, unless there is an argument of that very name.
+/// `a.b` is the member `b` of `a`, unless an argument has exactly this name.
 fn path_of<'a>(key: &'a str, root: &Value) -> Vec<&'a str> {
     match property(root, root, key) {
         Some(_) => vec![key],
@@ -89,14 +90,14 @@ fn path_of<'a>(key: &'a str, root: &Value) -> Vec<&'a str> {
     }
 }
 
-/// An argument that the tool does not have is refused where the schema says so, and otherwise pointed out.
+/// Rejects an unknown argument where the schema forbids it; otherwise prints a warning.
 fn unknown(key: &str, root: &Value) -> Result<(), Failure> {
     let Some(known) = root.get("properties").and_then(Value::as_object).filter(|p| !p.is_empty()) else {
         return Ok(());
     };
     let names = known.keys().map(String::as_str);
     let meant = near(key, names.clone()).map(|n| format!("did you mean `{n}`?"));
-    let hint = meant.unwrap_or_else(|| format!("it has: {}", names.collect::<Vec<_>>().join(", ")));
+    let hint = meant.unwrap_or_else(|| format!("its arguments: {}", names.collect::<Vec<_>>().join(", ")));
     let message = format!("the tool has no argument `{key}`");
     if root.get("additionalProperties") == Some(&Value::Bool(false)) {
         return Err(Failure::usage(message).hint(hint));
@@ -110,7 +111,7 @@ fn put(all: &mut Map<String, Value>, path: &[&str], value: Value, whole: bool, a
     let mut at = all;
     for step in outer {
         let inner = at.entry((*step).to_owned()).or_insert_with(|| Value::Object(Map::new()));
-        at = inner.as_object_mut().ok_or_else(|| format!("goes on inside of `{step}`, which is no object"))?;
+        at = inner.as_object_mut().ok_or_else(|| format!("cannot be set: `{step}` is not an object"))?;
     }
     match at.get_mut(*last) {
         Some(Value::Array(items)) if array && !whole => match value {
@@ -125,10 +126,10 @@ fn put(all: &mut Map<String, Value>, path: &[&str], value: Value, whole: bool, a
     Ok(())
 }
 
-/// How deep references are followed.
+/// Maximum number of references followed.
 const REFERENCES_MAX: usize = 16;
 
-/// A schema behind its local references.
+/// Resolves a schema's local references.
 pub(crate) fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..REFERENCES_MAX {
         let Some(to) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#')) else { break };
@@ -152,7 +153,7 @@ fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Va
         .find_map(|part| resolved(root, part).get("properties")?.get(name))
 }
 
-/// The types that a schema allows; none when it does not say.
+/// Returns the types that a schema allows; empty when it names none.
 pub(crate) fn kinds<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
     let schema = resolved(root, schema);
     let mut kinds: Vec<&str> = match schema.get("type") {
@@ -178,19 +179,20 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Bool(_) => "boolean",
         Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
         Value::Number(_) => "number",
+        Value::String(_) if exact::number(value).is_some() => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
 }
 
-/// Text as a value of the type that is wanted.
+/// Converts text to a value of the schema's type.
 pub(crate) fn typed(text: &str, schema: Option<&Value>, root: &Value) -> Result<Value, String> {
     let kinds = schema.map(|schema| kinds(schema, root)).unwrap_or_default();
     if kinds.is_empty() {
-        // Nobody says what it is: what reads as JSON is JSON, but for texts in quotes.
-        return Ok(match serde_json::from_str::<Value>(text) {
-            Ok(value) if !value.is_string() => value,
+        // Without a type, text that parses as JSON is JSON, except for quoted strings.
+        return Ok(match exact::read(text) {
+            Ok(value) if !value.is_string() || exact::number(&value).is_some() => value,
             _ => Value::String(text.to_owned()),
         });
     }
@@ -200,7 +202,7 @@ pub(crate) fn typed(text: &str, schema: Option<&Value>, root: &Value) -> Result<
             continue;
         }
         match as_kind(text, kind, schema.unwrap_or(&Value::Null), root) {
-            // Where text is welcome too, only what can hardly be meant as text is something else.
+            // Where the schema allows strings too, only unambiguous values are converted.
             Ok(value) if !kinds.contains(&"string") => return Ok(value),
             Ok(value)
                 if !matches!(kind, "null" | "array") && (kind != "boolean" || matches!(text, "true" | "false")) =>
@@ -214,24 +216,29 @@ pub(crate) fn typed(text: &str, schema: Option<&Value>, root: &Value) -> Result<
     if kinds.contains(&"string") {
         return Ok(Value::String(text.to_owned()));
     }
-    Err(first.unwrap_or_else(|| format!("is of the type {}, which cannot be written here", kinds.join(" or "))))
+    Err(first.unwrap_or_else(|| format!("has the unsupported type {}", kinds.join(" or "))))
 }
 
 fn as_kind(text: &str, kind: &str, schema: &Value, root: &Value) -> Result<Value, String> {
-    let json = || serde_json::from_str::<Value>(text);
+    let json = || exact::read(text);
     let must = |what: &str| format!("must be {what}, not `{}`", crate::shown::shorten(text, 60));
     match kind {
         "null" if text == "null" => Ok(Value::Null),
         "null" => Err(must("null")),
         "integer" => match json() {
             Ok(Value::Number(n)) if n.is_i64() || n.is_u64() => Ok(Value::Number(n)),
-            Ok(Value::Number(n)) if n.as_f64().is_some_and(|n| n.fract() == 0.0 && n.abs() < 9e15) => {
-                Ok(Value::from(n.as_f64().unwrap_or_default() as i64))
+            // More digits than a machine integer holds.
+            Ok(value) if exact::number(&value).is_some_and(is_whole) => Ok(value),
+            Ok(value) => {
+                let number = value.as_f64().or_else(|| exact::number(&value)?.parse().ok());
+                let whole = number.filter(|n| n.fract() == 0.0 && n.abs() < 9e15);
+                whole.map(|n| Value::from(n as i64)).ok_or_else(|| must("an integer"))
             }
-            _ => Err(must("a whole number")),
+            Err(_) => Err(must("an integer")),
         },
         "number" => match json() {
             Ok(Value::Number(n)) => Ok(Value::Number(n)),
+            Ok(value) if exact::number(&value).is_some() => Ok(value),
             _ => text.parse().ok().and_then(Number::from_f64).map(Value::Number).ok_or_else(|| must("a number")),
         },
         "boolean" => match text.to_ascii_lowercase().as_str() {
@@ -243,9 +250,7 @@ fn as_kind(text: &str, kind: &str, schema: &Value, root: &Value) -> Result<Value
             Ok(Value::Array(items)) => Ok(Value::Array(items)),
             _ => {
                 let items = resolved(root, schema).get("items");
-                typed(text, items, root)
-                    .map(|item| Value::Array(vec![item]))
-                    .map_err(|why| format!("has an item that {why}"))
+                typed(text, items, root).map(|item| Value::Array(vec![item])).map_err(|why| format!("item {why}"))
             }
         },
         _ => match json() {
@@ -253,6 +258,11 @@ fn as_kind(text: &str, kind: &str, schema: &Value, root: &Value) -> Result<Value
             _ => Err(must("a JSON object")),
         },
     }
+}
+
+/// Whether a number consists of digits only.
+fn is_whole(number: &str) -> bool {
+    number.strip_prefix('-').unwrap_or(number).bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -281,9 +291,8 @@ mod tests {
             (&["n=5"], Ok(json!({ "n": 5 }))),
             (&["n=-5"], Ok(json!({ "n": -5 }))),
             (&["n=5.0"], Ok(json!({ "n": 5 }))),
-            (&["n=5.5"], Err("must be a whole number")),
+            (&["n=5.5"], Err("must be an integer")),
             (&["n=five"], Err("not `five`")),
-            (&["x=1e3"], Ok(json!({ "x": 1e3 }))),
             (&["x=.5"], Ok(json!({ "x": 0.5 }))),
             (&["x=NaN"], Err("must be a number")),
             (&["on=yes"], Ok(json!({ "on": true }))),
@@ -293,7 +302,7 @@ mod tests {
             (&[r#"tags=["a","b"]"#], Ok(json!({ "tags": ["a", "b"] }))),
             (&["tags=5"], Ok(json!({ "tags": ["5"] }))),
             (&["ints=1", "ints=2"], Ok(json!({ "ints": [1, 2] }))),
-            (&["ints=x"], Err("has an item that must be a whole number")),
+            (&["ints=x"], Err("item must be an integer")),
             (&["any=5"], Ok(json!({ "any": 5 }))),
             (&["any=word"], Ok(json!({ "any": "word" }))),
             (&["maybe=null"], Ok(json!({ "maybe": null }))),
@@ -310,12 +319,12 @@ mod tests {
             (&[r#"map={"k":1}"#], Ok(json!({ "map": { "k": 1 } }))),
             (&["map=x"], Err("must be a JSON object")),
             (&["n:=\"text\""], Ok(json!({ "n": "text" }))),
-            (&["n:={"], Err("is no JSON")),
+            (&["n:={"], Err("is not valid JSON")),
             (&[r#"{"n":1}"#, "text=t"], Ok(json!({ "n": 1, "text": "t" }))),
-            (&["[1]"], Err("is no argument")),
-            (&["word"], Err("is no argument")),
+            (&["[1]"], Err("unexpected argument")),
+            (&["word"], Err("unexpected argument")),
             (&["n=1", "n=2"], Err("given twice")),
-            (&["n=1", "n.m=2"], Err("no object")),
+            (&["n=1", "n.m=2"], Err("is not an object")),
         ];
         for (words, want) in rows {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
@@ -324,6 +333,24 @@ mod tests {
                 (Err(got), Err(want)) => assert!(got.message().contains(want), "{words:?}: {got:?}"),
                 (got, want) => panic!("{words:?}: {got:?} instead of {want:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        for (word, want) in [
+            ("x=1e3", r#"{"x":1e3}"#),
+            ("x=1.10", r#"{"x":1.10}"#),
+            ("x:=1e400", r#"{"x":1e400}"#),
+            ("n=12345678901234567890123", r#"{"n":12345678901234567890123}"#),
+            ("n=5e0", r#"{"n":5}"#),
+            ("any=-0.0010", r#"{"any":-0.0010}"#),
+            ("either=7.50", r#"{"either":7.50}"#),
+            ("text=1.10", r#"{"text":"1.10"}"#),
+            (r#"{"deep":[1.10]}"#, r#"{"deep":[1.10]}"#),
+        ] {
+            let got = arguments(&[word.to_owned()], Some(&schema())).unwrap_or_else(|e| panic!("{word}: {e:?}"));
+            assert_eq!(exact::text(&Value::Object(got)), want, "{word}");
         }
     }
 

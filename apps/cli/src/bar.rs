@@ -1,12 +1,12 @@
-//! A line on the terminal that says how far a call is.
+//! The progress bar of a call.
 
 use crate::shown::{shorten, stderr_is_terminal, tell_over};
 use linchpin::client::Progress;
 
-/// How wide the bar itself is, in characters.
+/// Width of the bar, in characters.
 const WIDTH: usize = 24;
 
-/// Draws on standard error, when that is a terminal, and wipes itself away in the end.
+/// A progress bar on standard error, if that is a terminal; erased when dropped.
 pub(crate) struct Bar {
     on: bool,
     drawn: bool,

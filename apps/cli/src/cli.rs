@@ -1,13 +1,13 @@
-//! What can be typed.
+//! The command line.
 
 #[cfg(feature = "client")]
 use crate::commands::client::{
     Plain, auth, call, complete, diff, inspect, load, ping, prompt, prompts, read, replay, resources, tools, watch,
 };
-use crate::commands::{install_names, serve};
+use crate::commands::{completions, install_names, serve};
+use crate::deferred::{Deferred, shorten_help};
 use crate::exit;
 use crate::fail::Failure;
-use crate::later::Later;
 use crate::servers;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -17,46 +17,58 @@ const EXAMPLES: &str = if cfg!(feature = "client") { EXAMPLES_ALL } else { EXAMP
 
 const EXAMPLES_ALL: &str = "\
 Examples:
-  linchpin serve filesystem ~/notes            a file server on stdio, for a host's configuration
-  linchpin serve filesystem --read-only . --http 127.0.0.1:8931
-                                               the same over HTTP; prints what to paste where
-  linchpin serve filesystem:. git:. memory     several servers in one process
-  linchpin serve everything                    every feature of the protocol, for trying out clients
-  linchpin inspect -- npx -y some-server       what a server is and has, and what is wrong with it
-  linchpin call echo message=hi -- npx -y some-server
-  linchpin tools https://example.com/mcp       any server: an address, a socket, or by name out of a file:
-  linchpin tools --config mcp.json --server NAME
+  Serve files on standard input and output, for a host's configuration:
+    linchpin serve filesystem ~/notes
+  The same over HTTP; prints the configuration for hosts:
+    linchpin serve filesystem --read-only . --http 127.0.0.1:8931
+  Several servers in one process:
+    linchpin serve filesystem:. git:. memory
+  Every feature of the protocol, for testing clients:
+    linchpin serve everything
+  Inspect a server and check it for problems:
+    linchpin inspect -- npx -y some-server
+  Call a tool:
+    linchpin call echo message=hi -- npx -y some-server
+  Any server: a command, a URL, a socket, or a name in a configuration file:
+    linchpin tools https://example.com/mcp
+    linchpin tools --config mcp.json --server NAME
 ";
 
 const EXAMPLES_SERVE: &str = "\
 Examples:
-  linchpin serve filesystem ~/notes            a file server on stdio, for a host's configuration
-  linchpin serve filesystem --read-only . --http 127.0.0.1:8931
-                                               the same over HTTP; prints what to paste where
-  linchpin serve filesystem:. git:. memory     several servers in one process
-  linchpin serve notes=sqlite:a.db 'git --repository . --allow-remote' --read-only
-                                               a name, flags for one of them, a flag for all
-  linchpin serve everything                    every feature of the protocol, for trying out clients
+  Serve files on standard input and output, for a host's configuration:
+    linchpin serve filesystem ~/notes
+  The same over HTTP; prints the configuration for hosts:
+    linchpin serve filesystem --read-only . --http 127.0.0.1:8931
+  Several servers in one process:
+    linchpin serve filesystem:. git:. memory
+  With a name, flags for one server, and a flag for all:
+    linchpin serve notes=sqlite:a.db 'git . --allow-remote' --read-only
+  Every feature of the protocol, for testing clients:
+    linchpin serve everything
 ";
 
 const SEVERAL: &str = "\
 Several servers:
-  Each server is one word: NAME, NAME:VALUE (its directory, repository, file, address or zone),
-  postgres://…, or its name and flags in quotes. OTHER=… before it gives it another name.
-  Options after the words are for all of them.
+  Each server is one argument: NAME, NAME:VALUE (its directory, repository,
+  file, URL or time zone), postgres://…, or its name and flags in quotes.
+  OTHER=… before it renames it. Options after the servers apply to all of them.
 
-  Tools are listed with their server's name before them: fs_read_file, git_status. Their own
-  names work too, as long as only one of the servers has a tool of that name.
+  Tool names are prefixed with the server's name: fs_read_file, git_status.
+  A name without the prefix also works while only one server has such a tool.
 
-  After the bare name of a server that takes words, everything is its own: `serve filesystem git`
-  serves the directory git. Write `serve filesystem:. git:.` for both.
+  Arguments after the bare name of a server that takes a path belong to that
+  server: `serve filesystem git` serves the directory git. Write
+  `serve filesystem:. git:.` for both. After git and memory, arguments that are
+  all server names are servers.
 ";
 
-/// MCP servers from one binary, and a look into any other: every revision of the protocol, every transport.
+/// Serve MCP servers, and inspect any other: every protocol revision, every transport.
 #[derive(Debug, Parser)]
-#[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, disable_help_subcommand = true, max_term_width = 110)]
+#[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Say more on standard error; twice for everything but payloads. RUST_LOG=LEVEL works too.
+    /// Show more on standard error, including the server's standard error; -vv: debug (payloads are never logged).
+    /// RUST_LOG=LEVEL works too.
     #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 998)]
     pub(crate) verbose: u8,
 
@@ -66,32 +78,45 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve a server: on standard input and output, or over HTTP.
+    /// Serve one or several servers on standard input and output, or over HTTP.
     #[command(before_help = EXAMPLES_SERVE, after_help = SEVERAL)]
     Serve(Box<serve::Serve>),
-    /// Make links under which this program answers as mcp-server-git, mcp-server-time, …
+    /// Install drop-in commands (mcp-server-git, mcp-server-time, …) as symlinks.
     #[command(
         before_help = "\
 Examples:
-  linchpin install-names ~/.local/bin           every name; a host's configuration goes on as it is
-  linchpin install-names ~/.local/bin git time  only mcp-server-git and mcp-server-time
-  linchpin install-names ~/.local/bin --list    what is there now
+  All commands; host configurations need no change:
+    linchpin install-names ~/.local/bin
+  Only mcp-server-git and mcp-server-time:
+    linchpin install-names ~/.local/bin git time
+  List what is installed:
+    linchpin install-names ~/.local/bin --list
 ",
         after_help = "\
-The links lead to this program, which looks at the name it was called by. A file or link that is not ours is
-never replaced without --force.
+The symlinks point to this program, which selects the server by the name it is \
+invoked as. Other files and symlinks are never replaced without --force.
 "
     )]
-    InstallNames(Later<install_names::InstallArgs>),
-    /// Show what a server is and has, and what is wrong with it.
+    InstallNames(Deferred<install_names::InstallArgs>),
+    /// Generate a shell completion script.
+    #[command(before_help = "\
+Examples:
+  eval \"$(linchpin completions bash)\"
+  linchpin completions zsh > ~/.zfunc/_linchpin
+  linchpin completions fish > ~/.config/fish/completions/linchpin.fish
+")]
+    Completions(Deferred<completions::CompletionsArgs>),
+    /// Show a server's capabilities and features, and check it for problems.
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin inspect -- npx -y some-server --flag
   linchpin inspect https://example.com/mcp --json
-  linchpin inspect --method tools/list -- node server.js      (flags of the MCP Inspector's command line)
+  linchpin inspect --method tools/list -- node server.js
+
+The last example uses the flags of the MCP Inspector's command line.
 ")]
-    Inspect(Later<inspect::InspectArgs>),
+    Inspect(Deferred<inspect::InspectArgs>),
     /// List tools.
     #[cfg(feature = "client")]
     #[command(before_help = "\
@@ -99,28 +124,28 @@ Examples:
   linchpin tools -- npx -y some-server
   linchpin tools --long https://example.com/mcp
 ")]
-    Tools(Later<tools::ToolsArgs>),
+    Tools(Deferred<tools::ToolsArgs>),
     /// Call a tool.
     #[cfg(feature = "client")]
     #[command(override_usage = "linchpin call [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]", after_help = exit::TABLE, before_help = "\
 Examples:
   linchpin call get-sum a=2 b=40 -- npx -y some-server
-  linchpin call https://example.com/mcp search query='two words' tags=a tags=b filter.year:=2026
-  linchpin call write --json '{\"path\": \"a.txt\"}' --config mcp.json --server files
+  linchpin call https://example.com/mcp search query='two words' tags=a tags=b
+  linchpin call write --json '{\"path\": \"a.txt\"}' --server files
   echo '{\"a\": 1}' | linchpin call add - -- ./server
 
-Words become what the tool's schema wants: numbers, true and false, lists by repeating the word, members of
-objects with a dot. key:=JSON takes JSON as it is, key=@FILE the text of a file (@- is standard input; @@
-begins a text with @).
+Values are converted to the types of the tool's input schema: numbers, booleans, \
+arrays by repeating the key, object members with a dot. key:=JSON passes JSON \
+unchanged, key=@FILE the text of a file (@- is standard input; @@ escapes a leading @).
 ")]
-    Call(Later<call::CallArgs>),
+    Call(Deferred<call::CallArgs>),
     /// List resources and resource templates.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin resources -- npx -y some-server
 ")]
-    Resources(Later<Plain>),
+    Resources(Deferred<Plain>),
     /// Read a resource.
     #[cfg(feature = "client")]
     #[command(
@@ -131,14 +156,14 @@ Examples:
   linchpin read https://example.com/mcp demo://image > image.png
 "
     )]
-    Read(Later<read::ReadArgs>),
+    Read(Deferred<read::ReadArgs>),
     /// List prompts.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin prompts -- npx -y some-server
 ")]
-    Prompts(Later<Plain>),
+    Prompts(Deferred<Plain>),
     /// Render a prompt.
     #[cfg(feature = "client")]
     #[command(
@@ -148,53 +173,53 @@ Examples:
   linchpin prompt brief city=Oslo -- npx -y some-server
 "
     )]
-    Prompt(Later<prompt::PromptArgs>),
-    /// Show suggestions for an argument of a prompt or resource template.
+    Prompt(Deferred<prompt::PromptArgs>),
+    /// Complete an argument of a prompt or resource template.
     #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin complete [OPTIONS] [TARGET] PROMPT|TEMPLATE ARGUMENT=BEGINNING [KEY=VALUE]... [-- COMMAND...]",
         before_help = "\
 Examples:
   linchpin complete brief city=Os -- npx -y some-server
-  linchpin complete 'weather://{city}/{day}' day= city=Oslo -- npx -y some-server
+  linchpin complete 'w://{city}/{day}' day= city=Oslo -- npx -y some-server
 "
     )]
-    Complete(Later<complete::CompleteArgs>),
-    /// Print notifications as they come, until Ctrl-C.
+    Complete(Deferred<complete::CompleteArgs>),
+    /// Print notifications as they arrive, until Ctrl-C.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin watch -- npx -y some-server
   linchpin watch --uri file:///a.txt --json https://example.com/mcp
 ")]
-    Watch(Later<watch::WatchArgs>),
-    /// Ask whether a server is alive.
+    Watch(Deferred<watch::WatchArgs>),
+    /// Check that a server responds.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin ping https://example.com/mcp
 ")]
-    Ping(Later<ping::PingArgs>),
-    /// Call one tool over and over, and say how fast that is.
+    Ping(Deferred<ping::PingArgs>),
+    /// Call a tool repeatedly and report throughput and latency.
     #[cfg(feature = "client")]
     #[command(
         override_usage = "linchpin load [OPTIONS] [TARGET] NAME [KEY=VALUE]... [-- COMMAND...]",
         before_help = "\
 Examples:
-  linchpin load echo message=hi --concurrency 64 --duration 10 https://example.com/mcp
+  linchpin load echo message=hi --concurrency 64 https://example.com/mcp
   linchpin load get-sum a=1 b=2 --requests 1000 --json -- ./server
 "
     )]
-    Load(Later<load::LoadArgs>),
-    /// Log in to servers that want it.
+    Load(Deferred<load::LoadArgs>),
+    /// Log in to servers that require it.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
   linchpin auth login https://example.com/mcp
   linchpin auth status
 ")]
-    Auth(Later<auth::AuthArgs>),
-    /// Serve what --record wrote, as a server of its own.
+    Auth(Deferred<auth::AuthArgs>),
+    /// Serve a transcript written by --record.
     #[cfg(feature = "client")]
     #[command(before_help = "\
 Examples:
@@ -202,9 +227,10 @@ Examples:
   linchpin replay talk.jsonl
   linchpin replay talk.jsonl --http 127.0.0.1:8931
 
-A request that was recorded is answered as it was then; one that was not is answered with an error that says so.
+A recorded request gets its recorded response; any other request returns an \
+error.
 ")]
-    Replay(Later<replay::ReplayArgs>),
+    Replay(Deferred<replay::ReplayArgs>),
     /// Compare two servers or transcripts.
     #[cfg(feature = "client")]
     #[command(after_help = exit::TABLE, before_help = "\
@@ -212,15 +238,15 @@ Examples:
   linchpin diff before.jsonl -- npx -y some-server
   linchpin diff 'npx -y some-server@1' 'npx -y some-server@2'
 ")]
-    Diff(Later<diff::DiffArgs>),
+    Diff(Deferred<diff::DiffArgs>),
 }
 
 impl Command {
-    /// Whether it serves until somebody ends it.
+    /// Whether the command serves until it is stopped.
     pub(crate) fn serves(&self) -> bool {
         match self {
             Command::Serve(_) => true,
-            Command::InstallNames(_) => false,
+            Command::InstallNames(_) | Command::Completions(_) => false,
             #[cfg(feature = "client")]
             Command::Replay(_) => true,
             #[cfg(feature = "client")]
@@ -232,6 +258,7 @@ impl Command {
         match self {
             Command::Serve(args) => serve::run(*args),
             Command::InstallNames(args) => install_names::run(args.into_inner()),
+            Command::Completions(args) => completions::run(args.into_inner()),
             #[cfg(feature = "client")]
             other => other.run_client(),
         }
@@ -240,7 +267,7 @@ impl Command {
     #[cfg(feature = "client")]
     fn run_client(self) -> Result<(), Failure> {
         match self {
-            Command::Serve(_) | Command::InstallNames(_) => self.run(),
+            Command::Serve(_) | Command::InstallNames(_) | Command::Completions(_) => self.run(),
             Command::Inspect(args) => inspect::run(args.into_inner()),
             Command::Tools(args) => tools::run(args.into_inner()),
             Command::Call(args) => call::run(args.into_inner()),
@@ -259,10 +286,13 @@ impl Command {
     }
 }
 
-/// The words as they are parsed: after `call` and `load`, `--json` followed by an object is the tool's arguments, and
-/// without one a wish for JSON. What means several servers is marked so.
+/// Prepares the arguments for parsing: after `call` and `load`, `--json` followed by an object passes the tool's arguments;
+/// otherwise it selects JSON output. Arguments that name several servers are marked.
 pub(crate) fn words(given: Vec<OsString>) -> Vec<OsString> {
     let given = servers::marked(given);
+    if given.iter().take_while(|word| *word != "--").any(|word| word == "-h") {
+        shorten_help();
+    }
     let calls = given.iter().skip(1).any(|word| word == "call" || word == "load");
     let is_object = |word: &OsString| word.to_string_lossy().trim_start().starts_with('{');
     let end = given.iter().position(|word| word == "--").unwrap_or(given.len());
@@ -279,13 +309,46 @@ pub(crate) fn words(given: Vec<OsString>) -> Vec<OsString> {
     given.iter().enumerate().map(renamed).collect()
 }
 
-/// Help goes to standard output with status 0, a mistake to standard error with status 2. The one line of a terminal that
-/// a host shows must be the one that helps, so it comes first.
+/// Prints help to standard output with status 0, or a usage error to standard error with status 2. Hosts may show only one
+/// line, so the most useful one comes first.
 pub(crate) fn usage(e: &clap::Error, several: bool) -> ExitCode {
-    // Nobody can be told when the stream is closed.
+    // A closed stream cannot be reported.
     let _ = e.print();
     if several && e.kind() == clap::error::ErrorKind::UnknownArgument {
-        crate::shown::note("hint: flags of one of several servers stand in its word: 'git --repository .'");
+        crate::shown::note(
+            "hint: to pass flags to one of several servers, quote them with its name: 'git . --allow-remote'",
+        );
     }
     ExitCode::from(if e.use_stderr() { 2 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    /// Lines of 80 characters are those that no terminal breaks twice.
+    fn wraps_once(command: &clap::Command, wrong: &mut Vec<String>) {
+        for text in [command.get_before_help(), command.get_after_help()].into_iter().flatten() {
+            let text = text.to_string();
+            let lines: Vec<&str> = text.lines().collect();
+            for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.chars().count() >= 80) {
+                let alone = |at: Option<usize>| at.and_then(|at| lines.get(at)).is_none_or(|line| line.is_empty());
+                // A paragraph on one line is the parser's to wrap.
+                if line.starts_with(' ') || !alone(at.checked_sub(1)) || !alone(Some(at + 1)) {
+                    wrong.push(format!("{}: {line}", command.get_name()));
+                }
+            }
+        }
+        command.get_subcommands().for_each(|command| wraps_once(command, wrong));
+    }
+
+    #[test]
+    fn help_is_wrapped_once() {
+        let mut command = Cli::command();
+        command.build();
+        let mut wrong = Vec::new();
+        wraps_once(&command, &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
 }

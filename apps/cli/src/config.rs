@@ -1,4 +1,4 @@
-//! Files that name servers: `mcpServers` as hosts have them, VS Code's `servers`, `.mcp.json`.
+//! Configuration files with servers: `mcpServers` as hosts have them, VS Code's `servers`, `.mcp.json`.
 
 use crate::fail::Failure;
 use crate::shown::near;
@@ -8,41 +8,73 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Largest file read, in bytes.
+/// Maximum file size, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Where a server is looked for when only its name is given.
-const PLACES: [&str; 2] = [".mcp.json", ".vscode/mcp.json"];
+/// Files searched for a server given by name only: in the project, then those of hosts.
+const PLACES: [&str; 3] = [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"];
 
-/// One server as a file describes it, with its variables filled in.
+/// Returns the existing files of [`PLACES`], and those of Cursor and Claude Desktop.
+fn places(env: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let variable = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = variable("HOME").or_else(|| variable("USERPROFILE"));
+    let settings = match std::env::consts::OS {
+        "macos" => home.as_ref().map(|home| home.join("Library/Application Support")),
+        "windows" => variable("APPDATA"),
+        _ => variable("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config"))),
+    };
+    let cursor = home.map(|home| home.join(".cursor/mcp.json"));
+    let desktop = settings.map(|folder| folder.join("Claude").join("claude_desktop_config.json"));
+    PLACES.iter().map(PathBuf::from).chain(cursor).chain(desktop).filter(|file| file.is_file()).collect()
+}
+
+/// Whether one of these files has a server of this name.
+pub(crate) fn has(name: &str) -> bool {
+    let env = |variable: &str| std::env::var(variable).ok();
+    let named =
+        |file: &PathBuf| read(file).is_ok_and(|value| servers(&value).is_some_and(|all| all.contains_key(name)));
+    places(&env).iter().any(named)
+}
+
+/// Returns the member of a file that holds servers.
+fn servers(value: &Value) -> Option<&Map<String, Value>> {
+    let servers = ["mcpServers", "servers", "context_servers"].iter().find_map(|member| value.get(member)?.as_object());
+    // VS Code workspace files nest them.
+    let servers = servers.or_else(|| value.pointer("/mcp/servers")?.as_object());
+    servers.or_else(|| value.pointer("/settings/mcp/servers")?.as_object())
+}
+
+/// A server of a configuration file, with its variables expanded.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Entry {
     /// A program to start.
     Program { command: String, args: Vec<String>, env: BTreeMap<String, String>, cwd: Option<PathBuf> },
-    /// An address.
+    /// A URL to connect to.
     Address { url: String, headers: BTreeMap<String, String>, sse: bool },
 }
 
-/// A server in a file: its name, what it is, and the values of those of its variables that are called like secrets.
+/// A server in a file: its name, its entry, and the values of its variables with secret-like names.
 pub(crate) type Found = (String, Entry, Vec<String>);
 
-/// Finds a server in a file; without a file, in the places where projects keep theirs.
+/// Finds a server in a file; without a file, in the default locations.
 pub(crate) fn find(file: Option<&Path>, name: Option<&str>) -> Result<Found, Failure> {
     let env = |variable: &str| std::env::var(variable).ok();
     match file {
         Some(file) => pick(file, &read(file)?, name, &env),
         None => {
-            let there: Vec<&Path> = PLACES.iter().map(Path::new).filter(|p| p.is_file()).collect();
-            let mut last = None;
-            for file in &there {
-                match pick(file, &read(file)?, name, &env) {
+            let mut first = None;
+            for file in places(&env) {
+                match read(&file).and_then(|value| pick(&file, &value, name, &env)) {
                     Ok(found) => return Ok(found),
-                    Err(e) => last = Some(e),
+                    Err(e) => first = first.or(Some(e)),
                 }
             }
-            Err(last.unwrap_or_else(|| {
-                Failure::usage(format!("there is neither {} nor {} here", PLACES[0], PLACES[1]))
-                    .hint("name the file with --config FILE")
+            Err(first.unwrap_or_else(|| {
+                let here = PLACES.join(", ");
+                Failure::usage(format!(
+                    "no {here} in this directory, and no configuration file of Cursor or Claude Desktop"
+                ))
+                .hint("pass the file with --config FILE")
             }))
         }
     }
@@ -52,13 +84,13 @@ fn read(file: &Path) -> Result<Value, Failure> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
     let size = std::fs::metadata(file).map_err(|e| wrong(e.to_string()))?.len();
     if size > FILE_BYTES_MAX {
-        return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
+        return Err(wrong(format!("larger than {FILE_BYTES_MAX} bytes")));
     }
     let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-    serde_json::from_str(&plain(&text)).map_err(|e| wrong(format!("is no JSON: {e}")))
+    serde_json::from_str(&plain(&text)).map_err(|e| wrong(format!("invalid JSON: {e}")))
 }
 
-/// The one server of this name.
+/// Picks the server of this name.
 fn pick(
     file: &Path,
     value: &Value,
@@ -66,11 +98,8 @@ fn pick(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Failure> {
     let shown = file.display();
-    let servers = ["mcpServers", "servers", "context_servers"].iter().find_map(|member| value.get(member)?.as_object());
-    // Workspace files of VS Code keep them deeper.
-    let servers = servers.or_else(|| value.pointer("/mcp/servers")?.as_object());
-    let servers = servers.or_else(|| value.pointer("/settings/mcp/servers")?.as_object()).ok_or_else(|| {
-        Failure::usage(format!("{shown} names no servers")).hint("it needs a member `mcpServers` or `servers`")
+    let servers = servers(value).ok_or_else(|| {
+        Failure::usage(format!("{shown} has no servers")).hint("expected a member `mcpServers` or `servers`")
     })?;
     let names = || servers.keys().map(String::as_str).collect::<Vec<_>>();
     let (name, entry) = match name {
@@ -78,7 +107,7 @@ fn pick(
             let failure = Failure::usage(format!("{shown} has no server `{name}`"));
             match near(name, names()) {
                 Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-                None => failure.hint(format!("it has: {}", names().join(", "))),
+                None => failure.hint(format!("known servers: {}", names().join(", "))),
             }
         })?,
         None => match servers.iter().next() {
@@ -99,11 +128,11 @@ fn pick(
     };
     let fill = |text: &str| expand(text, &noticed, &folder);
     let entry = entry.as_object().ok_or_else(|| "is not an object".to_owned()).and_then(|entry| of(entry, &fill));
-    let entry = entry.map_err(|why| Failure::usage(format!("{shown}: the server `{name}` {why}")))?;
+    let entry = entry.map_err(|why| Failure::usage(format!("{shown}: server `{name}` {why}")))?;
     Ok((name.clone(), entry, secrets.take()))
 }
 
-/// The project a file belongs to: its folder, or the one above `.vscode`.
+/// Returns the project directory of a file: its parent, or that of `.vscode` or `.cursor`.
 fn folder_of(file: &Path) -> PathBuf {
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let parent = file.parent().unwrap_or(Path::new("."));
@@ -117,7 +146,7 @@ fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>)
     let text = |member: &str| match entry.get(member) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => fill(text).map(Some),
-        Some(_) => Err(format!("has a `{member}` that is no text")),
+        Some(_) => Err(format!("has a `{member}` that is not a string")),
     };
     let texts = |member: &str| match entry.get(member) {
         None | Some(Value::Null) => Ok(BTreeMap::new()),
@@ -126,7 +155,7 @@ fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>)
             .filter(|(_, value)| !value.is_null())
             .map(|(name, value)| Ok((name.clone(), fill(&plain_text(value, member)?)?)))
             .collect(),
-        Some(_) => Err(format!("has `{member}` that are no object")),
+        Some(_) => Err(format!("has a `{member}` that is not an object")),
     };
     let kind = text("type")?.or(text("transport")?).unwrap_or_default();
     let address = [text("url")?, text("serverUrl")?, text("httpUrl")?].into_iter().flatten().next();
@@ -137,7 +166,7 @@ fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>)
                 Some(Value::Array(args)) => {
                     args.iter().map(|arg| fill(&plain_text(arg, "args")?)).collect::<Result<_, String>>()?
                 }
-                Some(_) => return Err("has `args` that are no list".to_owned()),
+                Some(_) => return Err("has an `args` that is not an array".to_owned()),
             };
             Ok(Entry::Program { command, args, env: texts("env")?, cwd: text("cwd")?.map(PathBuf::from) })
         }
@@ -147,7 +176,7 @@ fn of(entry: &Map<String, Value>, fill: &dyn Fn(&str) -> Result<String, String>)
         ("stdio", _, None) => Err("has no `command`".to_owned()),
         ("http" | "streamable-http" | "streamablehttp" | "sse", None, _) => Err("has no `url`".to_owned()),
         ("", None, None) => Err("has neither `command` nor `url`".to_owned()),
-        (kind, _, _) => Err(format!("is of type `{kind}`; known are stdio, http and sse")),
+        (kind, _, _) => Err(format!("has the unknown type `{kind}`; expected stdio, http or sse")),
     }
 }
 
@@ -155,11 +184,11 @@ fn plain_text(value: &Value, member: &str) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => Err(format!("has something in `{member}` that is no text")),
+        _ => Err(format!("has a value in `{member}` that is not a string")),
     }
 }
 
-/// Fills in `${VAR}`, `${env:VAR}`, `${VAR:-default}`, and the folders VS Code knows.
+/// Expands `${VAR}`, `${env:VAR}`, `${VAR:-default}`, and VS Code's predefined variables.
 fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -170,7 +199,7 @@ fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Re
         rest = &rest[at + end + 1..];
         if let Some(input) = inner.strip_prefix("input:") {
             return Err(format!(
-                "asks the editor for `{input}`, which cannot be done here; write ${{{}}} in its place and set that variable",
+                "uses the editor input `{input}`, which is not supported; use ${{{}}} instead and set that variable",
                 input.to_ascii_uppercase().replace('-', "_")
             ));
         }
@@ -185,16 +214,16 @@ fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Re
                     None => (inner, None),
                 };
                 if name.is_empty() || name.contains(|c: char| !c.is_alphanumeric() && !"_-.()".contains(c)) {
-                    return Err(format!("has {whole}, which is no variable"));
+                    return Err(format!("has the invalid variable {whole}"));
                 }
-                // As in shells: with `:-`, an empty value counts as none.
+                // As in shells: with `:-`, an empty value counts as unset.
                 match (env(name), default) {
                     (Some(value), None) => out.push_str(&value),
                     (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
                     (_, Some(default)) => out.push_str(default),
                     (None, None) => {
                         return Err(format!(
-                            "needs the environment variable {name}, which is not set; set it, or write ${{{name}:-default}}"
+                            "requires the environment variable {name}, which is not set; set it, or write ${{{name}:-default}}"
                         ));
                     }
                 }
@@ -205,12 +234,12 @@ fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>, folder: &Path) -> Re
     Ok(out)
 }
 
-/// JSON without the comments and trailing commas that editors allow. Line numbers stay.
+/// Strips the comments and trailing commas that editors allow. Line numbers are preserved.
 fn plain(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
-    // The place of a comma that nothing has followed yet.
+    // The position of a possibly trailing comma.
     let mut comma = None;
     while let Some(c) = chars.next() {
         match (c, chars.peek()) {
@@ -290,8 +319,8 @@ mod tests {
             ("$KEY ${ open", Ok("$KEY ${ open")),
             ("${NONE}", Err("NONE, which is not set")),
             ("${env:NONE}", Err("NONE, which is not set")),
-            ("Bearer ${input:api-key}", Err("asks the editor for `api-key`")),
-            ("${a b}", Err("no variable")),
+            ("Bearer ${input:api-key}", Err("uses the editor input `api-key`")),
+            ("${a b}", Err("has the invalid variable")),
         ];
         for (text, want) in rows {
             match (expand(text, &env, Path::new("/w")), want) {
@@ -329,10 +358,10 @@ mod tests {
             (r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#, None, Err("has 2 servers")),
             (r#"{"mcpServers":{"alpha":{"command":"x"}}}"#, Some("alhpa"), Err("no server `alhpa`")),
             (r#"{"mcpServers":{"a":{}}}"#, None, Err("neither `command` nor `url`")),
-            (r#"{"mcpServers":{"a":{"type":"ws","url":"ws://x"}}}"#, None, Err("of type `ws`")),
+            (r#"{"mcpServers":{"a":{"type":"ws","url":"ws://x"}}}"#, None, Err("the unknown type `ws`")),
             (r#"{"mcpServers":{"a":{"url":"http://x","headers":{"Authorization":"${NONE}"}}}}"#, None, Err("NONE")),
-            (r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, None, Err("no list")),
-            ("{}", None, Err("names no servers")),
+            (r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#, None, Err("that is not an array")),
+            ("{}", None, Err("has no servers")),
         ];
         for (text, name, want) in rows {
             let value: Value = serde_json::from_str(&plain(text)).unwrap_or_else(|e| panic!("{text}: {e}"));

@@ -1,4 +1,4 @@
-//! Content of servers: text as it is, everything else described or saved.
+//! Shows content: text unchanged, everything else described or saved.
 
 use crate::fail::Failure;
 use crate::shown::Out;
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use linchpin::types::content::{ContentBlock, ResourceContents};
 use std::path::{Path, PathBuf};
 
-/// Where content goes.
+/// Shows content, and saves non-text content.
 pub(crate) struct Keeper<'a> {
     folder: Option<&'a Path>,
     stem: String,
@@ -15,12 +15,12 @@ pub(crate) struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Saves what is no text to `folder`, if there is one, under names that begin like `about`.
+    /// Saves non-text content to `folder`, if given, under names that begin like `about`.
     pub(crate) fn new(folder: Option<&'a Path>, about: &str) -> Result<Keeper<'a>, Failure> {
         if let Some(folder) = folder {
             std::fs::create_dir_all(folder).map_err(|e| Failure::usage(format!("--save {}: {e}", folder.display())))?;
         }
-        // Names of servers never lead out of the folder.
+        // Names from the server must not escape the directory.
         let stem: String =
             about.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
         Ok(Keeper {
@@ -40,11 +40,13 @@ impl<'a> Keeper<'a> {
                 let more = link.mime_type.as_deref().map_or(String::new(), |m| format!(", {m}"));
                 out.line(format!("-> {}  ({}{more})", link.uri, link.name))?;
             }
+            // An unknown kind is shown as JSON.
+            other => out.text(&serde_json::to_string(other).unwrap_or_default())?,
         }
         Ok(())
     }
 
-    /// A resource's contents.
+    /// Shows a resource's contents.
     pub(crate) fn contents(&mut self, out: &mut Out, contents: &ResourceContents) -> Result<(), Failure> {
         match contents {
             ResourceContents::Text(text) => out.text(&text.text)?,
@@ -56,11 +58,12 @@ impl<'a> Keeper<'a> {
     fn binary(&mut self, out: &mut Out, what: &str, base64: &str, mime: Option<&str>) -> Result<(), Failure> {
         let kind = mime.map_or(String::new(), |mime| format!(" {mime}"));
         let Some(folder) = self.folder else {
-            out.line(format!("[{what}{kind}, {} bytes; --save DIR keeps it]", length(base64)))?;
+            out.line(format!("[{what}{kind}, {} bytes; use --save DIR to save it]", length(base64)))?;
             return Ok(());
         };
         let bytes = STANDARD.decode(base64.trim()).map_err(|e| {
-            Failure::new(format!("the server's {what}{kind} is no base64: {e}")).exit(crate::exit::Exit::Protocol)
+            Failure::new(format!("the server's {what}{kind} is not valid base64: {e}"))
+                .exit(crate::exit::Exit::Protocol)
         })?;
         let path = self.free(folder, ending(mime.unwrap_or_default()));
         std::fs::write(&path, bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
@@ -79,7 +82,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// How files of a media type end.
+/// Returns the file extension of a media type.
 fn ending(mime: &str) -> &'static str {
     const KNOWN: [(&str, &str); 16] = [
         ("image/png", "png"),
@@ -103,12 +106,12 @@ fn ending(mime: &str) -> &'static str {
     KNOWN.iter().find(|(name, _)| mime.eq_ignore_ascii_case(name)).map_or("bin", |(_, ending)| ending)
 }
 
-/// The bytes of a blob.
+/// Decodes a blob.
 pub(crate) fn bytes(base64: &str) -> Option<Vec<u8>> {
     STANDARD.decode(base64.trim()).ok()
 }
 
-/// How many bytes there are, without decoding them; of what is no base64, about.
+/// Returns the decoded length without decoding; approximate for invalid base64.
 fn length(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|b| *b == b'=').count().min(2);
     (base64.len() / 4 * 3).saturating_sub(padding)

@@ -1,12 +1,13 @@
-//! What servers offer, in words for people.
+//! Describes tools, prompts and resources for display.
 
 use crate::args;
+use crate::exact;
 use crate::shown::{Style, indent, summary};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::tool::Tool;
 use serde_json::{Map, Value};
 
-/// The arguments that a schema names, in its order, and which of them are needed.
+/// Returns the arguments of a schema, in its order, and whether each is required.
 fn arguments(schema: &Value) -> Vec<(&str, &Value, bool)> {
     let needed: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -14,12 +15,12 @@ fn arguments(schema: &Value) -> Vec<(&str, &Value, bool)> {
     all.map(|(name, schema)| (name.as_str(), schema, needed.contains(&name.as_str()))).collect()
 }
 
-/// The schema of a tool's arguments.
+/// Returns a tool's input schema.
 pub(crate) fn input(tool: &Tool) -> Value {
-    serde_json::from_str(tool.input_schema.get()).unwrap_or_default()
+    exact::read(tool.input_schema.get()).unwrap_or_default()
 }
 
-/// `name a=INTEGER [b=STRING]`, as it is typed after `call`.
+/// Returns the usage line `name a=INTEGER [b=STRING]`, as typed after `call`.
 pub(crate) fn usage(tool: &Tool) -> String {
     let schema = input(tool);
     let mut out = tool.name.clone();
@@ -31,7 +32,7 @@ pub(crate) fn usage(tool: &Tool) -> String {
     out
 }
 
-/// A type in a word.
+/// Returns the name of a type.
 fn kind(schema: &Value, root: &Value) -> String {
     let kinds = args::kinds(schema, root);
     match args::resolved(root, schema).get("enum").and_then(Value::as_array) {
@@ -43,7 +44,7 @@ fn kind(schema: &Value, root: &Value) -> String {
     }
 }
 
-/// A tool on one line.
+/// Formats a tool on one line.
 pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
     let schema = input(tool);
     let names: Vec<String> = arguments(&schema)
@@ -58,7 +59,7 @@ pub(crate) fn tool_line(tool: &Tool, style: Style) -> String {
     about.map_or(head.clone(), |about| format!("{head}\n{}", indent(&about, 4)))
 }
 
-/// A tool with its arguments.
+/// Formats a tool with its arguments.
 pub(crate) fn tool(tool: &Tool, style: Style) -> String {
     let schema = input(tool);
     let mut out = style.bold(&tool.name);
@@ -74,13 +75,13 @@ pub(crate) fn tool(tool: &Tool, style: Style) -> String {
     for (name, argument, needed) in arguments(&schema) {
         let about = argument.get("description").and_then(Value::as_str).map(|d| format!("  {}", summary(d, 160)));
         let kind = kind(argument, &schema);
-        let default = argument.get("default").map_or(String::new(), |d| format!(", default {d}"));
+        let default = argument.get("default").map_or(String::new(), |d| format!(", default {}", exact::text(d)));
         let needed = if needed { "" } else { ", optional" };
         let note = style.dim(&format!("<{kind}{needed}{default}>"));
         out.push_str(&format!("\n    {name} {note}{}", about.unwrap_or_default()));
     }
     if let Some(output) = &tool.output_schema {
-        let schema: Value = serde_json::from_str(output.get()).unwrap_or_default();
+        let schema = exact::read(output.get()).unwrap_or_default();
         let members: Vec<&str> = arguments(&schema).into_iter().map(|(name, ..)| name).collect();
         out.push_str(&format!("\n    {} {}", style.dim("returns"), members.join(", ")));
     }
@@ -90,17 +91,17 @@ pub(crate) fn tool(tool: &Tool, style: Style) -> String {
 fn hints(tool: &Tool) -> Vec<&'static str> {
     let Some(hints) = &tool.annotations else { return Vec::new() };
     [
-        (hints.read_only_hint == Some(true), "changes nothing"),
-        (hints.read_only_hint != Some(true) && hints.destructive_hint == Some(true), "may destroy"),
+        (hints.read_only_hint == Some(true), "read-only"),
+        (hints.read_only_hint != Some(true) && hints.destructive_hint == Some(true), "destructive"),
         (hints.idempotent_hint == Some(true) && hints.read_only_hint != Some(true), "idempotent"),
-        (hints.open_world_hint == Some(true), "reaches out"),
+        (hints.open_world_hint == Some(true), "open world"),
     ]
     .into_iter()
     .filter_map(|(on, word)| on.then_some(word))
     .collect()
 }
 
-/// A prompt with its arguments.
+/// Formats a prompt with its arguments.
 pub(crate) fn prompt(prompt: &Prompt, style: Style) -> String {
     let mut out = style.bold(&prompt.name);
     for argument in &prompt.arguments {
@@ -113,7 +114,7 @@ pub(crate) fn prompt(prompt: &Prompt, style: Style) -> String {
     out
 }
 
-/// A resource or template: where it is, what it is called, what it is.
+/// Formats a resource or resource template: URI, name, media type and description.
 pub(crate) fn resource(
     uri: &str,
     name: &str,

@@ -1,22 +1,23 @@
-//! What two servers offer, held against each other.
+//! Compares the features of two servers.
 
+use crate::exact;
 use crate::fail::Failure;
 use crate::session::Session;
 use crate::shown::{Style, shorten};
 use linchpin::client::{Error, Listed, Listing};
-use linchpin::types::error::code;
+use linchpin::types::error::{ErrorObject, code};
 use linchpin::types::prompt::Prompt;
 use linchpin::types::resource::{Resource, ResourceTemplate};
 use linchpin::types::tool::Tool;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// What a server offers.
+/// The features of a server.
 pub(crate) struct Picture {
     pub(crate) name: String,
     /// By kind, then by name.
     offers: Vec<(&'static str, Option<Map<String, Value>>)>,
-    /// What could not be found out, and why.
+    /// What could not be listed, and why.
     pub(crate) unknown: Vec<String>,
 }
 
@@ -68,16 +69,17 @@ impl Picture {
     ) -> Result<(), Failure> {
         let listing = match listed {
             Ok(listing) => listing,
-            Err(Error::Refused(why)) if matches!(why.code, code::METHOD_NOT_FOUND | code::INVALID_PARAMS) => {
-                self.unknown.push(format!("{kind} of {}: {}", self.name, why.message));
+            Err(e) => {
+                let refused = |rpc: &&ErrorObject| matches!(rpc.code, code::METHOD_NOT_FOUND | code::INVALID_PARAMS);
+                let Some(rpc) = e.rpc().filter(refused) else { return Err(session.told(&e)) };
+                self.unknown.push(format!("{kind} of {}: {}", self.name, rpc.message));
                 self.offers.push((kind, None));
                 return Ok(());
             }
-            Err(e) => return Err(session.told(&e)),
         };
         let mut all = Map::new();
         for item in &listing.items {
-            let Ok(Value::Object(mut item)) = serde_json::to_value(item) else { continue };
+            let Value::Object(mut item) = exact::of(item) else { continue };
             item.remove("_meta");
             let Some(Value::String(name)) = item.remove(by) else { continue };
             all.insert(name, Value::Object(item));
@@ -90,7 +92,7 @@ impl Picture {
     }
 }
 
-/// Everything in which two pictures differ, in the order of kinds and names.
+/// Returns all differences, ordered by kind and name.
 pub(crate) fn compare(a: &Picture, b: &Picture) -> Vec<Difference> {
     let mut found = Vec::new();
     for ((kind, left), (_, right)) in a.offers.iter().zip(&b.offers) {
@@ -115,10 +117,10 @@ pub(crate) fn compare(a: &Picture, b: &Picture) -> Vec<Difference> {
     found
 }
 
-/// Lists whose order says nothing.
+/// Arrays whose order is irrelevant.
 const SETS: [&str; 3] = ["required", "enum", "type"];
 
-/// Takes a difference: what happened, where, and what stands on either side.
+/// Receives a difference: the kind of change, the path, and both values.
 type Take<'a> = dyn FnMut(Change, &str, Option<&Value>, Option<&Value>) + 'a;
 
 fn walk(a: &Value, b: &Value, path: String, one: &mut Take<'_>) {
@@ -147,13 +149,13 @@ fn walk(a: &Value, b: &Value, path: String, one: &mut Take<'_>) {
             }
         }
         _ if a == b => {}
-        // 1 and 1.0 are one number.
+        // 1 and 1.0 are equal.
         (Value::Number(x), Value::Number(y)) if x.as_f64() == y.as_f64() => {}
         _ => one(Change::Changed, &path, Some(a), Some(b)),
     }
 }
 
-/// For people.
+/// Formats differences for display.
 pub(crate) fn lines(found: &[Difference], style: Style) -> Vec<String> {
     let mut out = Vec::new();
     let (mut kind, mut name) = ("", "");
@@ -162,7 +164,7 @@ pub(crate) fn lines(found: &[Difference], style: Style) -> Vec<String> {
             out.push(style.bold(one.kind));
             (kind, name) = (one.kind, "");
         }
-        let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&v.to_string(), 100));
+        let shown = |value: &Option<Value>| value.as_ref().map_or(String::new(), |v| shorten(&exact::text(v), 100));
         if one.path.is_empty() && one.change != Change::Changed {
             let line = format!("{} {}", if one.change == Change::Added { "+" } else { "-" }, one.name);
             out.push(format!("  {}", if one.change == Change::Added { style.good(&line) } else { style.bad(&line) }));

@@ -2,24 +2,24 @@
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what it was asked for.
+    /// Success.
     Ok = 0,
-    /// It worked, and the answer is no: a tool said that it failed, two servers differ, a server cannot be started.
+    /// The command ran with a negative result: a tool returned an error, two servers differ, a server cannot be started.
     Failed = 1,
-    /// The command line or a file it names is wrong. Nothing was sent, or the server knows no such thing.
+    /// The command line or a file it names is invalid: nothing was sent, or the server does not have what was named.
     Usage = 2,
-    /// The server cannot be reached, or there was no agreement on a protocol version.
+    /// The server cannot be reached, or there is no common protocol version.
     Unreachable = 3,
-    /// The server answered with an error, or with something that is not the protocol, or went away.
+    /// The server returned an error or an invalid message, or closed the connection.
     Protocol = 4,
-    /// No answer in time.
+    /// The request timed out.
     Timeout = 5,
-    /// The server wants a login.
+    /// The server requires login.
     Unauthorized = 6,
-    /// Stopped with Ctrl-C.
+    /// Interrupted with Ctrl-C.
     Interrupted = 130,
 }
 
@@ -29,15 +29,16 @@ impl Exit {
     }
 }
 
-/// For the end of help texts.
+/// The table at the end of help texts.
 pub(crate) const TABLE: &str = "\
 Exit codes:
-  0    done
-  1    the tool said that it failed; the two sides of a diff differ; the server cannot be started
-  2    the command line is wrong, or names a tool, prompt or file that is not there
-  3    the server cannot be reached, or speaks no common protocol version
-  4    the server answered with an error, or went away
-  5    no answer in time
-  6    the server wants a login
-  130  stopped with Ctrl-C
+  0    success
+  1    the tool returned an error; the two sides of a diff differ; the server
+       cannot be started
+  2    invalid command line, or an unknown tool, prompt or file
+  3    cannot connect to the server, or no common protocol version
+  4    the server returned an error, or closed the connection
+  5    timeout
+  6    the server requires login
+  130  interrupted with Ctrl-C
 ";

@@ -1,12 +1,12 @@
-//! Failures, told to a person: what happened, and what to do next.
+//! Failures for the user: what happened, and what to do next.
 
 use crate::exit::Exit;
-use crate::shown::note;
+use crate::shown::{Style, note};
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// Why a command did not work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -19,12 +19,12 @@ impl Failure {
         Failure { message: message.to_string(), hints: Vec::new(), exit: Exit::Failed }
     }
 
-    /// A mistake in what was typed or in a file.
+    /// An error in the command line or in a file.
     pub(crate) fn usage(message: impl fmt::Display) -> Failure {
         Failure::new(message).exit(Exit::Usage)
     }
 
-    /// Nothing to say: the exit code says it all.
+    /// A failure without a message, only an exit code.
     pub(crate) fn silent(exit: Exit) -> Failure {
         Failure::new("").exit(exit)
     }
@@ -39,7 +39,7 @@ impl Failure {
         self
     }
 
-    /// Whether its message has these words.
+    /// Whether the message contains these words.
     pub(crate) fn says(&self, words: &str) -> bool {
         self.message.contains(words)
     }
@@ -51,11 +51,12 @@ impl Failure {
 
     /// Prints it and gives the exit code. Readable without colour.
     pub(crate) fn report(&self) -> ExitCode {
+        let style = Style::of_stderr();
         if !self.message.is_empty() {
-            note(format!("error: {}", self.message));
+            note(format!("{} {}", style.bad("error:"), self.message));
         }
         for hint in &self.hints {
-            note(format!("hint: {hint}"));
+            note(format!("{} {hint}", style.bold("hint:")));
         }
         self.exit.code()
     }

@@ -1,9 +1,10 @@
-//! The flags of the MCP Inspector's command line, for scripts that used that: the result of one request as JSON.
+//! The flags of the MCP Inspector's command line, for existing scripts: prints the result of one request as JSON.
 
 use crate::commands::client::Plain;
 use crate::commands::client::call::{given, level};
 use crate::commands::client::prompt::texts;
 use crate::describe;
+use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, Session};
@@ -12,15 +13,15 @@ use clap::Args;
 use linchpin::types::logging::LoggingLevel;
 use serde_json::{Map, Value, json};
 
-/// One request, its result as JSON.
+/// Options for one request.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "As the MCP Inspector's command line")]
+#[command(next_help_heading = "MCP Inspector compatibility")]
 pub(crate) struct InspectorArgs {
-    /// Does nothing: there is only a command line here.
+    /// Accepted for compatibility; has no effect.
     #[arg(long, hide = true)]
     cli: bool,
 
-    /// Make this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
+    /// Send this request and print its result as JSON: initialize, tools/list, tools/call, resources/list,
     /// resources/read, resources/templates/list, prompts/list, prompts/get, logging/setLevel, or any other without
     /// params.
     #[arg(long, value_name = "METHOD")]
@@ -58,22 +59,22 @@ pub(crate) struct InspectorArgs {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., alias = "tool-metadata")]
     metadata: Vec<String>,
 
-    /// text is JSON over several lines; json is {"result":…} on one.
+    /// text: indented JSON; json: {"result":…} on one line.
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
     format: String,
 
-    /// Say nothing but the result.
+    /// Print only the result.
     #[arg(short, long, hide = true)]
     quiet: bool,
 }
 
 impl InspectorArgs {
-    /// Whether a request is asked for, and not the overview.
+    /// Whether a request is selected, and not the overview.
     pub(crate) fn is_asked(&self) -> bool {
         self.method.is_some()
     }
 
-    /// Flags that take several words take those of the target too, when it follows. Gives them back.
+    /// Options with several values also consume a target that follows; returns its words.
     pub(crate) fn spilled(&mut self) -> Vec<String> {
         let mut spilled = Vec::new();
         for pairs in [&mut self.tool_arg, &mut self.prompt_args, &mut self.metadata] {
@@ -107,18 +108,20 @@ impl InspectorArgs {
         })
     }
 
-    /// A request of its own.
+    /// Sends a single request.
     async fn ask(&self, session: &Session, method: &str) -> Result<Value, Failure> {
         let want = |value: &Option<String>, flag: &str| {
-            value.clone().ok_or_else(|| Failure::usage(format!("{method} needs {flag}")))
+            value.clone().ok_or_else(|| Failure::usage(format!("{method} requires {flag}")))
         };
         if method == "logging/setLevel" {
-            let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel needs --log-level"))?;
+            let level = self.log_level.ok_or_else(|| Failure::usage("logging/setLevel requires --log-level"))?;
             if session.connection.stateless() {
                 let revision = session.connection.revision();
-                return Err(Failure::new(format!("{revision} has no logging/setLevel: each call says its level"))
-                    .exit(Exit::Protocol)
-                    .hint("--era legacy speaks a revision that has it"));
+                return Err(Failure::new(format!(
+                    "{revision} has no logging/setLevel: each request sets its own level"
+                ))
+                .exit(Exit::Protocol)
+                .hint("--era legacy selects a revision that has it"));
             }
             session.connection.set_log_level(level).await.map_err(|e| session.told(&e))?;
             return Ok(json!({}));
@@ -127,7 +130,7 @@ impl InspectorArgs {
             "tools/call" => {
                 let name = want(&self.tool_name, "--tool-name")?;
                 let arguments = given(session, &name, &self.tool_arg, self.tool_args_json.as_deref()).await?;
-                let mut call = session.connection.call(&name, arguments);
+                let mut call = session.connection.call(&name, exact::raw(&Value::Object(arguments)));
                 for (key, value) in self.meta()? {
                     call = call.meta(key, value);
                 }
@@ -155,22 +158,22 @@ impl InspectorArgs {
         Ok(texts(&self.metadata)?.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
     }
 
-    /// Adds how the tool is called, if it is there.
+    /// Adds the tool's usage as a hint, if the tool exists.
     async fn near(&self, session: &Session, name: &str, failure: Failure) -> Failure {
         match session.connection.tools().await.ok().and_then(|tools| tools.into_iter().find(|t| t.name == name)) {
-            Some(tool) => failure.hint(format!("it is called like this: {}", describe::usage(&tool))),
-            None => failure.hint("--method tools/list shows what there is"),
+            Some(tool) => failure.hint(format!("usage: {}", describe::usage(&tool))),
+            None => failure.hint("--method tools/list lists the tools"),
         }
     }
 }
 
-/// The opening in the shape of `initialize`, whatever era it was in.
+/// Returns the handshake in the shape of `initialize`, in both eras.
 fn opening(session: &Session) -> Value {
     let connection = &session.connection;
     let mut out = json!({
-        "serverInfo": connection.server(),
+        "serverInfo": exact::of(&connection.server()),
         "protocolVersion": connection.revision().as_str(),
-        "capabilities": connection.capabilities(),
+        "capabilities": exact::of(&connection.capabilities()),
     });
     if let Some(instructions) = connection.instructions() {
         out["instructions"] = instructions.into();
@@ -178,10 +181,10 @@ fn opening(session: &Session) -> Value {
     out
 }
 
-/// Pages followed.
+/// Maximum number of pages.
 const PAGES_MAX: usize = 1_000;
 
-/// A whole list as it is on the wire, page after page.
+/// Returns a whole list as sent by the server, from all pages.
 async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Failure> {
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
@@ -200,9 +203,9 @@ async fn all(session: &Session, method: &str, member: &str) -> Result<Value, Fai
     Ok(json!({ member: items }))
 }
 
-/// A result without what only the wire needs.
+/// Parses a result and removes protocol-only members.
 fn read(json: &str) -> Value {
-    let mut result: Value = serde_json::from_str(json).unwrap_or_default();
+    let mut result = exact::read(json).unwrap_or_default();
     if let Some(members) = result.as_object_mut() {
         members.remove("resultType");
     }

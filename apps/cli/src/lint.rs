@@ -1,6 +1,6 @@
-//! What servers do wrong, or in a way that some hosts cannot use: the warnings of `inspect`.
+//! The warnings of `inspect`: protocol violations and portability problems of servers.
 //!
-//! Each warning has a code that stays, so that scripts can ignore some.
+//! Each warning has a stable code, so that scripts can ignore some.
 
 use crate::describe;
 use linchpin::client::Refusal;
@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Warning {
-    /// What kind of thing: these words stay.
+    /// The stable code of the kind of problem.
     pub(crate) code: &'static str,
-    /// What it is about: a tool's name, or the server itself when empty.
+    /// The subject: a tool's name, or empty for the server itself.
     pub(crate) about: String,
-    /// What is wrong, for a person.
+    /// The description of the problem.
     pub(crate) message: String,
 }
 
@@ -28,18 +28,18 @@ fn warning(code: &'static str, about: &str, message: impl Into<String>) -> Warni
 /// How the token cost is estimated.
 pub(crate) const TOKENS_METHOD: &str = "bytes of name, description and inputSchema as compact JSON, divided by 4";
 
-/// A list of tools that costs more than this is worth a warning.
+/// Token cost of a tool list above which there is a warning.
 const TOKENS_LIST_MAX: usize = 10_000;
-/// And a single tool.
+/// The same for a single tool.
 const TOKENS_TOOL_MAX: usize = 1_500;
 
-/// What a tool's definition costs a model, by [`TOKENS_METHOD`].
+/// Estimates the token cost of a tool's definition, by [`TOKENS_METHOD`].
 pub(crate) fn tokens(tool: &Tool) -> usize {
     let schema = describe::input(tool).to_string();
     (tool.name.len() + tool.description.as_deref().unwrap_or_default().len() + schema.len() + 40).div_ceil(4)
 }
 
-/// Looks at all tools.
+/// Checks all tools.
 pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
     let mut out = Vec::new();
     for refusal in refused {
@@ -50,7 +50,7 @@ pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
         name(&mut out, &tool.name);
         let described = tool.description.as_deref().is_some_and(|d| !d.trim().is_empty());
         if !described {
-            out.push(warning("no-description", &tool.name, "has no description: models have to guess what it does"));
+            out.push(warning("no-description", &tool.name, "has no description: models must guess what it does"));
         }
         annotations(&mut out, tool);
         schema(&mut out, &tool.name, "inputSchema", &describe::input(tool), true);
@@ -60,13 +60,14 @@ pub(crate) fn tools(tools: &[Tool], refused: &[Refusal]) -> Vec<Warning> {
         }
         let cost = tokens(tool);
         if cost > TOKENS_TOOL_MAX {
-            out.push(warning("token-cost", &tool.name, format!("costs every conversation about {cost} tokens")));
+            out.push(warning("token-cost", &tool.name, format!("costs about {cost} tokens in every conversation")));
         }
     }
     let cost: usize = tools.iter().map(tokens).sum();
     if cost > TOKENS_LIST_MAX {
-        let message =
-            format!("the list of tools costs every conversation about {cost} tokens; offer fewer, or say less");
+        let message = format!(
+            "the tool list costs about {cost} tokens in every conversation; offer fewer tools or shorten their descriptions"
+        );
         out.push(warning("token-cost", "", message));
     }
     out
@@ -78,37 +79,33 @@ fn doubles<'a>(out: &mut Vec<Warning>, kind: &str, names: impl Iterator<Item = &
         let times = seen.entry(name).or_default();
         *times += 1;
         if *times == 2 {
-            out.push(warning(
-                "duplicate",
-                name,
-                format!("there are several {kind}s of this name; one hides the others"),
-            ));
+            out.push(warning("duplicate", name, format!("is the name of several {kind}s; one hides the others")));
         }
     }
 }
 
-/// Looks at prompts and resources.
+/// Checks prompts and resources.
 pub(crate) fn others(prompts: &[Prompt], uris: &[&str]) -> Vec<Warning> {
     let mut out = Vec::new();
     doubles(&mut out, "prompt", prompts.iter().map(|p| p.name.as_str()));
     doubles(&mut out, "resource", uris.iter().copied());
     for prompt in prompts.iter().filter(|p| p.description.as_deref().is_none_or(|d| d.trim().is_empty())) {
-        out.push(warning("no-description", &prompt.name, "has no description: people have to guess what it is for"));
+        out.push(warning("no-description", &prompt.name, "has no description: users must guess its purpose"));
     }
     out
 }
 
-/// Names must be what the specification allows, and what the hosts' models take.
+/// Checks names against the specification and the limits of model APIs.
 fn name(out: &mut Vec<Warning>, name: &str) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !(1..=128).contains(&name.chars().count()) || name.contains(|c: char| !plain(c) && c != '.') {
-        let message = "is not a name that the specification allows: 1 to 128 of A-Z a-z 0-9 _ - .";
+        let message = "is not a valid name: the specification allows 1 to 128 of A-Z a-z 0-9 _ - .";
         out.push(warning("name", name, message));
     } else if name.len() > 64 || name.contains('.') {
         out.push(warning(
             "name-not-portable",
             name,
-            "models of OpenAI and Anthropic take 1 to 64 of A-Z a-z 0-9 _ - only",
+            "is not portable: OpenAI and Anthropic models accept only 1 to 64 of A-Z a-z 0-9 _ -",
         ));
     }
 }
@@ -116,21 +113,21 @@ fn name(out: &mut Vec<Warning>, name: &str) {
 fn annotations(out: &mut Vec<Warning>, tool: &Tool) {
     match &tool.annotations {
         None => {
-            let message = "has no annotations: hosts must take it for one that destroys and reaches out";
+            let message = "has no annotations: hosts must assume that it is destructive and open world";
             out.push(warning("no-annotations", &tool.name, message));
         }
         Some(hints) if hints.read_only_hint.is_none() => {
-            out.push(warning("no-annotations", &tool.name, "does not say whether it changes anything (readOnlyHint)"));
+            out.push(warning("no-annotations", &tool.name, "does not set readOnlyHint"));
         }
         Some(hints) if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) => {
-            let message = "says that it changes nothing and that it destroys; that cannot both be";
+            let message = "sets both readOnlyHint and destructiveHint, which contradict each other";
             out.push(warning("annotations-conflict", &tool.name, message));
         }
         Some(_) => {}
     }
 }
 
-/// How deep schemas are looked at.
+/// Maximum depth of the schema checks.
 const DEPTH_MAX: usize = 64;
 
 fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input: bool) {
@@ -139,16 +136,16 @@ fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input
         out.push(warning(
             code,
             tool,
-            format!("{which} has no \"type\": \"object\" at its top, which the specification wants"),
+            format!("{which} has no top-level \"type\": \"object\", which the specification requires"),
         ));
     }
     if let Err(e) = jsonschema::meta::validate(schema) {
         let at = e.instance_path().to_string();
-        out.push(warning("schema-invalid", tool, format!("{which}{at} is no valid JSON Schema: {e}")));
+        out.push(warning("schema-invalid", tool, format!("{which}{at} is not a valid JSON Schema: {e}")));
     }
     if input {
         for combined in ["oneOf", "anyOf", "allOf", "not", "enum"].iter().filter(|k| schema.get(**k).is_some()) {
-            let message = format!("{which} has {combined} at its top, which models of OpenAI and Anthropic refuse");
+            let message = format!("{which} has a top-level {combined}, which OpenAI and Anthropic models reject");
             out.push(warning("schema-not-portable", tool, message));
         }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
@@ -157,7 +154,7 @@ fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input
             };
             let silent: Vec<&str> = properties.iter().filter(silent).map(|(name, _)| name.as_str()).collect();
             if !silent.is_empty() {
-                let message = format!("does not describe {}", silent.join(", "));
+                let message = format!("has arguments without a description: {}", silent.join(", "));
                 out.push(warning("argument-no-description", tool, message));
             }
         }
@@ -166,7 +163,7 @@ fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input
                 out.push(warning(
                     "required-unknown",
                     tool,
-                    format!("requires `{needed}`, which is not among its properties"),
+                    format!("requires `{needed}`, which is not one of its properties"),
                 ));
             }
         }
@@ -175,7 +172,7 @@ fn schema(out: &mut Vec<Warning>, tool: &str, which: &str, schema: &Value, input
     walk(out, &mut seen, tool, which, schema, schema, &mut String::new(), (0, input));
 }
 
-/// Keywords that models of Google refuse or drop; other hosts pass them on without effect.
+/// Keywords that Google models reject or drop; other hosts pass them on without effect.
 const NOT_PORTABLE: [&str; 14] = [
     "if",
     "then",
@@ -217,9 +214,9 @@ fn walk(
     };
     if let Some(Value::String(to)) = members.get("$ref") {
         match to.strip_prefix('#') {
-            None => once("schema-elsewhere", to, format!("{which}{path} refers to {to}, which no host fetches")),
+            None => once("schema-elsewhere", to, format!("{which}{path} references {to}, which hosts do not fetch")),
             Some(inside) if (inside.is_empty() || inside.starts_with('/')) && root.pointer(inside).is_none() => {
-                once("schema-invalid", to, format!("{which}{path} refers to {to}, which is not there"));
+                once("schema-invalid", to, format!("{which}{path} references {to}, which does not exist"));
             }
             Some(_) => {}
         }
@@ -229,15 +226,15 @@ fn walk(
             once(
                 "schema-not-portable",
                 keyword,
-                format!("{which}{path} uses {keyword}, which models of Google do not take and others do not enforce"),
+                format!("{which}{path} uses {keyword}, which Google models do not support and others do not enforce"),
             );
         }
         if members.get("type").is_some_and(Value::is_array) {
-            let message = format!("{which}{path} has several types at once; some models of Google take one only");
+            let message = format!("{which}{path} has several types; some Google models support only one");
             once("schema-not-portable", "type", message);
         }
         if members.get("type").and_then(Value::as_str) == Some("array") && !members.contains_key("items") {
-            let message = format!("{which}{path} is a list without items, which models of OpenAI and Google refuse");
+            let message = format!("{which}{path} is an array without items, which OpenAI and Google models reject");
             once("schema-not-portable", "items", message);
         }
     }

@@ -1,15 +1,26 @@
-//! Logs go to standard error, never to standard output, and hold no payloads.
+//! Logging to standard error, never to standard output, and without payloads.
 //!
-//! Servers log what our own crates say and nothing else: libraries do not know what a secret is. At the level `trace`, the HTTP
-//! client's tells the hosts it connects to, which are arguments of calls.
+//! Servers only log events of the linchpin crates, because other libraries do not know what is secret: at the level `trace`, the
+//! HTTP client logs the hosts it connects to, which are arguments of calls.
 
 use crate::shown;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 
-/// Starts logging: warnings for servers, errors for clients, whose commands say themselves what is wrong; more with each
-/// `-v`. `RUST_LOG` with the name of a level wins.
+/// The number of `-v` flags.
+static VERBOSE: AtomicU8 = AtomicU8::new(0);
+
+/// Whether `-v` was given.
+#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
+pub(crate) fn is_verbose() -> bool {
+    VERBOSE.load(Ordering::Relaxed) > 0
+}
+
+/// Starts logging: warnings for servers, errors for clients, whose commands report failures themselves; more with each
+/// `-v`. `RUST_LOG` with the name of a level takes precedence.
 pub(crate) fn start(verbose: u8, serves: bool) {
+    VERBOSE.store(verbose, Ordering::Relaxed);
     let asked = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
     let level = asked.unwrap_or(match verbose {
         0 if serves => LevelFilter::WARN,
@@ -18,7 +29,7 @@ pub(crate) fn start(verbose: u8, serves: bool) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     });
-    // A second subscriber is an error only when a program sets two; this is the only place.
+    // Only fails if a subscriber is already set; this is the only place that sets one.
     let _ = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(shown::log.with_filter(move |of| !serves || of.target().starts_with("linchpin")))

@@ -1,55 +1,55 @@
-//! Logging in to servers that want it.
+//! Login to servers that require it.
 
 use crate::fail::Failure;
 use crate::shown::{note, stderr_is_terminal, tell};
 use clap::Args;
-use linchpin::auth::login::{Browser, Paste};
+use linchpin::auth::login::{Browser, ManualLogin};
 use linchpin::auth::store::FileStore;
 use linchpin::auth::{Credential, OAuth};
 use std::io::IsTerminal;
 
-/// How a login is done.
+/// Login options.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Logging in")]
+#[command(next_help_heading = "Login")]
 pub(crate) struct LoginArgs {
-    /// Show the address to log in at instead of opening a browser, and read where it led.
+    /// Print the login URL instead of opening a browser, and read the redirect URL from the terminal.
     #[arg(long)]
     pub(crate) no_browser: bool,
 
-    /// The client that was registered beforehand with the server's authorization server.
+    /// Client ID pre-registered with the server's authorization server.
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
 
-    /// Its secret is in this environment variable.
+    /// Environment variable with the client secret.
     #[arg(long, value_name = "VAR", requires = "client_id")]
     pub(crate) client_secret_env: Option<String>,
 
-    /// The address of the metadata document that says who this client is.
+    /// URL of the client ID metadata document.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     pub(crate) client_metadata_url: Option<String>,
 
-    /// Ask for this scope in place of those that the server names. May be repeated.
+    /// Request this scope instead of those the server names. May be repeated.
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
-    /// Keep tokens in the keyring of the operating system, not in a file.
+    /// Store tokens in the keyring of the operating system, not in a file.
     #[cfg(feature = "keyring")]
     #[arg(long)]
     pub(crate) keyring: bool,
 }
 
 impl LoginArgs {
-    /// What puts tokens on requests to this address. `None` where tokens may not go: without TLS to other machines.
+    /// Returns the authorizer of requests to this URL; `None` without TLS to other machines, where tokens are never sent.
     pub(crate) fn authorizer(&self, url: &str) -> Result<Option<OAuth>, Failure> {
         if !(url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) || is_this_machine(url)) {
             return Ok(None);
         }
-        // Only a person can log in; a script is told to have it done beforehand.
+        // Login needs a user; scripts must log in beforehand.
         let person = std::io::stdin().is_terminal() && stderr_is_terminal();
         self.oauth(person).map(Some)
     }
 
-    /// Authorization with what is stored, and with a login where there is a person.
+    /// Returns the authorization with stored tokens, and with login where there is a user.
     pub(crate) fn oauth(&self, person: bool) -> Result<OAuth, Failure> {
         let mut oauth = self.stored(OAuth::new().client_name("Linchpin"));
         if let Some(id) = &self.client_id {
@@ -71,12 +71,12 @@ impl LoginArgs {
         Ok(match (person, self.no_browser) {
             (false, _) => oauth,
             (true, false) => oauth.login(Browser::new().notice(|url| {
-                note(format!("The server wants a login. If no browser opens, go to:\n  {url}"));
+                note(format!("The server requires login. If no browser opens, go to:\n  {url}"));
             })),
-            (true, true) => oauth.login(Paste::new(
+            (true, true) => oauth.login(ManualLogin::new(
                 |url| {
-                    note(format!("The server wants a login. Go to:\n  {url}"));
-                    tell("Then paste the address you were sent to at last: ");
+                    note(format!("The server requires login. Go to:\n  {url}"));
+                    tell("Then paste the URL you were redirected to: ");
                 },
                 || async { tokio::task::spawn_blocking(line).await? },
             )),
@@ -90,7 +90,7 @@ impl LoginArgs {
         }
         match FileStore::standard() {
             Ok(store) => oauth.store(store),
-            // No home to keep it in: it lasts as long as this command.
+            // Without a home directory, tokens live as long as this command.
             Err(_) => oauth,
         }
     }
@@ -102,7 +102,7 @@ fn line() -> std::io::Result<String> {
     Ok(line)
 }
 
-/// Whether an address without TLS leads to this machine.
+/// Whether an `http://` URL names this machine.
 fn is_this_machine(url: &str) -> bool {
     let Some(rest) = url.get(7..).filter(|_| url[..7].eq_ignore_ascii_case("http://")) else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

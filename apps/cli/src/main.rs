@@ -1,13 +1,14 @@
-//! `linchpin`: MCP servers from one binary, and a look into any other.
+//! `linchpin`: serves MCP servers, and inspects any other.
 //!
-//! Reads as a table of contents:
-//! - what can be typed is in `cli`, one file per subcommand is in `commands`, how commands end in `exit` and `fail`;
-//! - serving: `servers` (one file per server, and several in one process), `place` (where a server listens), `trim` (what the
-//!   allocator gives back), `paste` (what to paste into a host's configuration);
-//! - reaching servers: `target` (which one is meant), `config` (files that name servers), `login`, `session` (connecting);
-//! - talking: `args` (words to JSON), `ask` (answering questions), `inspector` (the flags of another program);
-//! - showing: `shown`, `describe`, `content`, `bar`, `lint` (warnings);
-//! - keeping: `trace`, `redact` (secrets as dots), `transcript`, `replay` (a transcript as a server), `diff`.
+//! Modules:
+//! - command line: `cli`, `commands` (one file per subcommand), `exit` and `fail` (exit codes and failures), `flags`
+//!   (library messages in terms of flags);
+//! - serving: `servers` (one file per server, and several in one process), `place` (transports), `trim` (returning
+//!   freed memory to the system), `paste` (configuration snippets for hosts);
+//! - connecting: `target` (server selection), `config` (configuration files), `login`, `session`;
+//! - requests: `args` (words to JSON), `ask` (elicitation and sampling), `inspector` (the MCP Inspector's flags);
+//! - output: `shown`, `wrap`, `describe`, `content`, `bar`, `exact` (JSON with every digit), `lint` (warnings);
+//! - recording: `trace`, `redact` (masking secrets), `transcript`, `replay` (a transcript as a server), `diff`.
 //!
 //! Features: one per server, and `client` for everything but serving.
 
@@ -23,17 +24,21 @@ mod commands;
 mod config;
 #[cfg(feature = "client")]
 mod content;
+mod deferred;
 #[cfg(feature = "client")]
 mod describe;
 #[cfg(feature = "client")]
 mod diff;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
+mod exact;
+#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod exit;
 #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for the commands that are clients"))]
 mod fail;
 #[cfg(feature = "client")]
+mod flags;
+#[cfg(feature = "client")]
 mod inspector;
-mod later;
 #[cfg(feature = "client")]
 mod lint;
 mod log;
@@ -59,6 +64,7 @@ mod trace;
 mod transcript;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod trim;
+mod wrap;
 
 use clap::Parser;
 use servers::Entry;
@@ -81,7 +87,7 @@ fn main() -> ExitCode {
     ended(args.command.run())
 }
 
-/// The program under the name of a published server, with that one's command line.
+/// Runs as a published server, with its command line.
 fn published(entry: &'static Entry, mut given: Vec<OsString>) -> ExitCode {
     let var = |name: &str| std::env::var(name).ok();
     let (command, words) = entry.published(given.split_off(1), linchpin_kit::Vars::new(&var));

@@ -1,57 +1,75 @@
-//! What to paste into the configuration of a host.
+//! Configuration snippets for hosts.
 
 use crate::place::Card;
 use crate::shell;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// The note for someone who started a stdio server by hand.
+/// Returns the note for a stdio server started by hand.
 pub(crate) fn waiting(card: &Card<'_>) -> String {
     let (program, args) = split(card);
     let desktop = json!({ "mcpServers": { card.name: { "command": program, "args": args } } });
     let mut out = format!(
-        "{} speaks MCP on standard input and output; hosts start it themselves. Stop it with Ctrl-C.\n\n",
+        "{} is serving MCP on standard input and output; hosts start it themselves. Press Ctrl-C to stop.\n\n",
         card.name
     );
-    let _ = writeln!(out, "Claude Desktop, Cursor (mcpServers):\n{desktop:#}\n");
+    let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json), Cursor (~/.cursor/mcp.json):\n{desktop:#}\n");
     let _ = writeln!(out, "Claude Code:\n  claude mcp add {} -- {}\n", card.name, shell::joined(&card.command));
     let vscode = json!({ "servers": { card.name: { "type": "stdio", "command": program, "args": args } } });
     let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
     out.push_str(&variables(card));
-    out.push_str("Over HTTP instead: add --http 127.0.0.1:8931\n");
+    out.push_str("To serve over HTTP, add --http 127.0.0.1:8931\n");
     out
 }
 
-/// The note for a server that listens.
-pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, sse: bool) -> String {
-    let url = format!("http://{addr}/mcp");
+/// Returns the note for a listening server, which also accepts these host names.
+pub(crate) fn listening(card: &Card<'_>, addr: SocketAddr, sse: bool, hosts: &[String]) -> String {
+    let place = reached(addr, hosts);
+    let url = format!("http://{place}/mcp");
     let name = card.name;
-    let mut out = format!("{name} is at {url}\n");
+    let mut out = format!("{name} is listening on {url}\n");
     if sse {
-        let _ = writeln!(out, "for clients of 2024-11-05: http://{addr}/sse");
+        let _ = writeln!(out, "for 2024-11-05 clients: http://{place}/sse");
+    }
+    if addr.ip().is_unspecified() && hosts.is_empty() {
+        let port = addr.port();
+        let _ = writeln!(out, "for other machines: pass --accept-host NAME and use http://NAME:{port}/mcp");
     }
     if !addr.ip().is_loopback() {
-        let _ = writeln!(out, "warning: {} can be reached from other machines, and nobody has to log in", addr.ip());
+        let _ = writeln!(out, "warning: {} is reachable from other machines, without authentication", addr.ip());
     }
     let _ = writeln!(out, "\nClaude Code:\n  claude mcp add --transport http {name} {url}\n");
     let (program, args) = split(card);
     let desktop = json!({ "mcpServers": { name: { "command": program, "args": args } } });
-    let _ = writeln!(out, "Claude Desktop (starts it on stdio):\n{desktop:#}\n");
+    let _ = writeln!(out, "Claude Desktop (claude_desktop_config.json; starts it over stdio):\n{desktop:#}\n");
     let vscode = json!({ "servers": { name: { "type": "http", "url": url } } });
     let _ = writeln!(out, "VS Code (.vscode/mcp.json):\n{vscode:#}\n");
     let cursor = json!({ "mcpServers": { name: { "url": url } } });
     let _ = writeln!(out, "Cursor (~/.cursor/mcp.json):\n{cursor:#}\n");
     out.push_str(&variables(card));
-    out.push_str("Stop it with Ctrl-C.\n");
+    out.push_str("Press Ctrl-C to stop.\n");
     out
 }
 
-/// What has to be in the host's environment too. Names only: values may be secrets.
+/// Returns a host and port that clients can use: an unspecified address (0.0.0.0) is not one, and only accepted host names
+/// are allowed.
+fn reached(addr: SocketAddr, hosts: &[String]) -> String {
+    match (addr.ip(), hosts.first()) {
+        (ip, _) if !ip.is_unspecified() => addr.to_string(),
+        // With its own port, or an IPv6 address in brackets.
+        (_, Some(host)) if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => host.clone(),
+        (_, Some(host)) => format!("{host}:{}", addr.port()),
+        (IpAddr::V4(_), None) => format!("127.0.0.1:{}", addr.port()),
+        (IpAddr::V6(_), None) => format!("[::1]:{}", addr.port()),
+    }
+}
+
+/// Returns the variables that the host must set too. Names only: values may be secrets.
 fn variables(card: &Card<'_>) -> String {
     match card.variables.as_slice() {
         [] => String::new(),
-        names => format!("Its environment has a say; set this there too: {}\n\n", names.join(", ")),
+        names => format!("Set these environment variables there too: {}\n\n", names.join(", ")),
     }
 }
 
@@ -75,18 +93,37 @@ mod tests {
 
     #[test]
     fn every_host_is_given_its_own_form_and_open_addresses_are_warned_of() {
-        let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), false);
+        let text = listening(&card(), "127.0.0.1:8931".parse().unwrap(), false, &[]);
         for part in [
             "http://127.0.0.1:8931/mcp",
             "claude mcp add --transport http",
             "\"mcpServers\"",
             "\"servers\"",
             "/data/my notes",
-            "set this there too: MCP_FS_DENY\n",
+            "Set these environment variables there too: MCP_FS_DENY\n",
+            "claude_desktop_config.json",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(!text.contains("warning"));
-        assert!(listening(&card(), "0.0.0.0:1".parse().unwrap(), true).contains("warning: 0.0.0.0"));
+        assert!(listening(&card(), "0.0.0.0:1".parse().unwrap(), true, &[]).contains("warning: 0.0.0.0"));
+    }
+
+    #[test]
+    fn the_address_is_one_that_clients_can_use() {
+        for (addr, hosts, url, hint) in [
+            ("127.0.0.1:1", &[][..], "http://127.0.0.1:1/mcp", false),
+            ("192.0.2.1:1", &["box"], "http://192.0.2.1:1/mcp", false),
+            ("0.0.0.0:1", &[], "http://127.0.0.1:1/mcp", true),
+            ("[::]:1", &[], "http://[::1]:1/mcp", true),
+            ("0.0.0.0:1", &["box", "other"], "http://box:1/mcp", false),
+            ("0.0.0.0:1", &["box:8080"], "http://box:8080/mcp", false),
+            ("[::]:1", &["[2001:db8::1]"], "http://[2001:db8::1]:1/mcp", false),
+        ] {
+            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            let text = listening(&card(), addr.parse().unwrap(), false, &hosts);
+            assert!(text.starts_with(&format!("filesystem is listening on {url}\n")), "{addr}: {text}");
+            assert_eq!(text.contains("--accept-host"), hint, "{addr}: {text}");
+        }
     }
 }

@@ -1,67 +1,66 @@
-//! Where a server listens.
+//! The transports of a server.
 
 use crate::fail::Failure;
 use crate::paste;
 use crate::shown::{note, tell};
 use clap::Args;
-use linchpin::proto::service::IntoService;
+use linchpin::proto::service::{ConfigError, IntoService};
 use linchpin::transport::{http, shutdown_signal, stdio};
 use std::io;
-use std::net::SocketAddr;
 
 /// Standard input and output unless `--http` or `--unix` says otherwise.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where to serve")]
+#[command(next_help_heading = "Transport")]
 pub(crate) struct PlaceArgs {
-    /// Serve Streamable HTTP at this address instead, for example 127.0.0.1:8931. Port 0 takes a free one.
+    /// Serve Streamable HTTP on this address, for example 127.0.0.1:8931. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
     http: Option<String>,
 
-    /// Over HTTP, serve the transport of 2024-11-05 too, at /sse.
+    /// Also serve the HTTP+SSE transport of 2024-11-05, at /sse.
     #[arg(long, requires = "http")]
     sse: bool,
 
-    /// Accept requests to this host name too. Needed behind a proxy. May be repeated.
+    /// Also accept requests for this host name. Required behind a proxy. May be repeated.
     #[arg(long, value_name = "NAME", requires = "http", alias = "allow-host")]
     accept_host: Vec<String>,
 
-    /// Let pages of this origin call, for example https://app.example. May be repeated.
+    /// Allow browser requests from this origin, for example https://app.example. May be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 
-    /// Serve at a unix socket instead, for the same user only.
+    /// Serve on a Unix socket, for the same user only.
     #[cfg(unix)]
     #[arg(long, value_name = "PATH")]
     unix: Option<std::path::PathBuf>,
 }
 
-/// Without the other name of `--accept-host`, which is a flag of `fetch` and could be meant for it.
+/// Removes the alias of `--accept-host`, which is also a flag of `fetch`.
 pub(crate) fn without_alias(command: clap::Command) -> clap::Command {
     command.mut_arg("accept_host", |arg| arg.alias(None::<&str>))
 }
 
-/// How a client gets at the server: its name, and the command that starts it on stdio.
+/// How a client reaches the server: its name, and the command that starts it over stdio.
 pub(crate) struct Card<'a> {
     pub(crate) name: &'a str,
     pub(crate) command: Vec<String>,
-    /// Names of variables that had a say and have to be set there too.
+    /// Names of the environment variables that affect it and must be set there too.
     pub(crate) variables: Vec<String>,
 }
 
-/// Who the clients of a server can be.
+/// The possible clients of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clients {
-    /// The one that started the program, over its standard input and output.
+    /// The parent process, over standard input and output.
     Parent,
-    /// Programs of the same user, at a unix socket.
+    /// Programs of the same user, over a Unix socket.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there are no unix sockets"))]
     SameUser,
-    /// Over HTTP, whoever can reach the address.
+    /// Anyone who can reach the address, over HTTP.
     Anybody,
 }
 
 impl PlaceArgs {
-    /// Who can connect.
+    /// Returns the possible clients.
     pub(crate) fn clients(&self) -> Clients {
         #[cfg(unix)]
         if self.unix.is_some() {
@@ -70,10 +69,10 @@ impl PlaceArgs {
         if self.http.is_some() { Clients::Anybody } else { Clients::Parent }
     }
 
-    /// Serves until input ends or the process is told to stop.
+    /// Serves until end of input or a termination signal.
     pub(crate) fn run(self, server: impl IntoService, card: &Card<'_>) -> Result<(), Failure> {
         let service = server.into_shared().map_err(|e| not_together(&e))?;
-        // One thread does for a pipe; HTTP takes what the machine has.
+        // One thread is enough for a pipe; HTTP uses all cores.
         let mut runtime = match self.http {
             Some(_) => tokio::runtime::Builder::new_multi_thread(),
             None => tokio::runtime::Builder::new_current_thread(),
@@ -85,7 +84,7 @@ impl PlaceArgs {
             use linchpin::proto::service::Bind;
             #[cfg(unix)]
             if let Some(path) = &self.unix {
-                note(format!("serving {} at {}", card.name, path.display()));
+                note(format!("serving {} on {}", card.name, path.display()));
                 let place = linchpin::transport::unix::unix(path).with_graceful_shutdown(shutdown_signal());
                 return place.serve(service).await.map_err(Failure::new);
             }
@@ -122,12 +121,15 @@ impl PlaceArgs {
         }
         let (name, sse) = (card.name.to_owned(), self.sse);
         let (command, variables) = (card.command.clone(), card.variables.clone());
-        place.on_ready(move |addr| announce(&Card { name: &name, command, variables }, addr, sse))
+        let hosts = self.accept_host.clone();
+        place.on_ready(move |addr| {
+            tell(&paste::listening(&Card { name: &name, command, variables }, addr, sse, &hosts));
+        })
     }
 }
 
-/// A write beyond the largest file that is allowed (`ulimit -f`) is an error of the call that made it: left alone, SIGXFSZ
-/// ends the process. It is listened to rather than ignored, because programs that are started would inherit that.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error of the call that made it: by default, SIGXFSZ
+/// terminates the process. The signal is handled rather than ignored, because child processes would inherit that.
 #[cfg(unix)]
 fn outlive_a_full_quota() -> io::Result<tokio::signal::unix::Signal> {
     /// The same on Linux, macOS and the BSDs.
@@ -138,35 +140,30 @@ fn outlive_a_full_quota() -> io::Result<tokio::signal::unix::Signal> {
 #[cfg(not(unix))]
 fn outlive_a_full_quota() {}
 
-fn announce(card: &Card<'_>, addr: SocketAddr, sse: bool) {
-    tell(&paste::listening(card, addr, sse));
-}
-
-/// Why servers cannot be put together. Who runs the program has not written them: places in their source say nothing.
-fn not_together(e: &io::Error) -> Failure {
-    let problems = e.to_string();
+/// Reports why servers cannot be combined, without source locations, which mean nothing to the operator.
+fn not_together(e: &ConfigError) -> Failure {
     let twice = |problem: &str| Some(problem.split_once(" is defined twice: at ")?.0.replace('`', ""));
-    let taken: Vec<String> = problems.lines().filter_map(twice).collect();
+    let taken: Vec<String> = e.problems().filter_map(twice).collect();
     match taken.as_slice() {
-        [] => Failure::new(problems),
+        [] => Failure::new(e),
         [first, more @ ..] => {
             let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-            Failure::usage(format!("two servers of this process both offer the {first}{more}"))
-                .hint("give one of them a name (OTHER=NAME:VALUE), or a process of its own")
+            Failure::usage(format!("two servers in this process both have the {first}{more}"))
+                .hint("rename one of them (OTHER=NAME:VALUE), or run it in its own process")
         }
     }
 }
 
 fn refused(addr: &str, e: &io::Error) -> Failure {
     let text = e.to_string();
-    let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot serve at {addr}: {text}") });
+    let failure = Failure::new(if text.contains(addr) { text } else { format!("cannot listen on {addr}: {text}") });
+    // The message explains the cause.
     match e.kind() {
-        io::ErrorKind::AddrInUse => {
-            failure.hint("another program listens there; take another port, or port 0 for a free one")
+        io::ErrorKind::AddrInUse => failure.hint("port 0 picks a free port"),
+        io::ErrorKind::InvalidInput => failure.hint("expected HOST:PORT, for example 127.0.0.1:8931"),
+        io::ErrorKind::AddrNotAvailable => {
+            failure.hint("this machine has no such address; use 127.0.0.1 for local clients")
         }
-        io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need privileges; take a higher one"),
-        io::ErrorKind::InvalidInput => failure.hint("an address is HOST:PORT, for example 127.0.0.1:8931"),
-        io::ErrorKind::AddrNotAvailable => failure.hint("this machine has no such address; 127.0.0.1 is itself"),
         _ => failure,
     }
 }
@@ -188,10 +185,10 @@ mod tests {
         };
         assert_eq!(offered(&["a://b", "a://c"]), Ok(()));
         for (uris, says) in [
-            (&["a://b", "a://b"][..], "two servers of this process both offer the resource a://b"),
+            (&["a://b", "a://b"][..], "two servers in this process both have the resource a://b"),
             (
                 &["a://{b}", "a://{b}", "a://c", "a://c"],
-                "two servers of this process both offer the resource a://{b}, and 1 more",
+                "two servers in this process both have the resource a://{b}, and 1 more",
             ),
         ] {
             assert_eq!(offered(uris), Err(says.to_owned()));

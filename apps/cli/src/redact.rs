@@ -1,22 +1,23 @@
-//! Secrets as dots, wherever what was said is shown or kept.
+//! Masks secrets as dots wherever messages are shown or recorded.
 
+use crate::exact;
 use serde_json::Value;
 
-/// What stands in a secret's place.
+/// The mask of a secret.
 pub(crate) const DOTS: &str = "•••";
 
-/// Knows secrets by the names they have and by what this command was given.
+/// Recognizes secrets by their names and by the values given to this command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactor {
-    /// Values that are secrets wherever they appear, longest first.
+    /// Secret values, masked wherever they appear, longest first.
     known: Vec<String>,
 }
 
-/// A secret shorter than this would blot out ordinary words.
+/// Minimum length of a known secret: a shorter one would mask ordinary words.
 const KNOWN_BYTES_MIN: usize = 6;
 
 impl Redactor {
-    /// Adds a value that is a secret wherever it appears.
+    /// Adds a secret value, masked wherever it appears.
     pub(crate) fn know(&mut self, secret: &str) {
         if secret.len() >= KNOWN_BYTES_MIN && !self.known.iter().any(|k| k == secret) {
             self.known.push(secret.to_owned());
@@ -24,18 +25,18 @@ impl Redactor {
         }
     }
 
-    /// A message: JSON text with the values of telling members as dots. What is no JSON is treated as text.
+    /// Masks secret members of a JSON message. Invalid JSON is treated as text.
     pub(crate) fn message(&self, json: &str) -> String {
-        match serde_json::from_str::<Value>(json) {
+        match exact::read(json) {
             Ok(mut value) => {
                 self.value(&mut value);
-                value.to_string()
+                exact::text(&value)
             }
             Err(_) => self.text(json),
         }
     }
 
-    /// The same, in place.
+    /// Masks secret members in place.
     pub(crate) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
@@ -52,12 +53,12 @@ impl Redactor {
         }
     }
 
-    /// A header's value.
+    /// Masks a header's value.
     pub(crate) fn header(&self, name: &str, value: &str, sensitive: bool) -> String {
         if sensitive || is_secret(name) { DOTS.to_owned() } else { self.text(value) }
     }
 
-    /// Any text: known values, what follows `Bearer` and the like, and telling members of queries.
+    /// Masks text: known values, credentials after `Bearer` and similar schemes, and secret query parameters.
     pub(crate) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.known.iter().filter(|s| !s.is_empty()) {
@@ -79,11 +80,11 @@ impl Redactor {
     }
 }
 
-/// Members of queries that hold secrets.
+/// Query parameters that hold secrets.
 const QUERY: [&str; 9] =
     ["access_token", "refresh_token", "id_token", "token", "code", "client_secret", "api_key", "apikey", "key"];
 
-/// Puts dots in the place of at least `least` characters that follow `start`.
+/// Masks a run of at least `least` characters that follow `start`.
 fn after(text: &str, start: &str, least: usize, part: impl Fn(char) -> bool) -> String {
     if !text.contains(start) {
         return text.to_owned();

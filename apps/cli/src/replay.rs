@@ -1,16 +1,18 @@
-//! A transcript as a server: what was asked before is answered as it was then.
+//! Serves a transcript: recorded requests get their recorded responses.
 //!
-//! A request is found again by its method and params, without `_meta`, answers to questions, and state. The same request
-//! made several times is answered in the recorded order; after the last answer, with that one again. Clients of either
-//! era are served, whatever was recorded: what an era does not have is left out, and what it wants is added.
+//! Requests are matched by method and params, without `_meta`, input responses and request state. A repeated request gets its
+//! responses in the recorded order, and then the last one again. Clients of either era are served, whatever was recorded:
+//! members that an era lacks are removed, and members that it requires are added.
 
+use crate::exact;
 use crate::redact::Redactor;
 use crate::transcript::{Line, Transcript};
 use bytes::Bytes;
 use linchpin::proto::frame::{Name, Request};
-use linchpin::proto::service::{HeaderParam, Started};
+use linchpin::proto::service::{CallStart, HeaderParam};
 use linchpin::proto::{
-    Ask, Budget, Caller, Cancel, Door, Exchange, FeedHandle, Hub, Id, Limits, Method, Reply, Service, Step, era, render,
+    Budget, CallEvent, Caller, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall,
+    ServerRequest, Service, SubscriptionHandle, era, render,
 };
 use linchpin::types::error::code;
 use linchpin::types::meta::key::SERVER_INFO;
@@ -19,14 +21,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What was said before an answer.
+/// A message before a response.
 #[derive(Clone, Debug)]
 enum Said {
     Notification { method: String, params: Value },
     Question { method: &'static str, params: Value },
 }
 
-/// One recorded request and what came of it.
+/// A recorded request and its outcome.
 #[derive(Debug)]
 struct Played {
     said: Vec<Said>,
@@ -38,7 +40,7 @@ struct Played {
 /// How many were played already, and all.
 type Queue = (usize, Vec<Arc<Played>>);
 
-/// What the recorded server said about itself.
+/// The recorded server's information.
 #[derive(Debug, Default)]
 struct Card {
     info: Value,
@@ -56,19 +58,19 @@ struct Replay {
     redactor: Redactor,
     limits: Arc<Limits>,
     budget: Arc<Budget>,
-    hub: Arc<Hub>,
+    hub: Arc<ChangeBus>,
 }
 
-/// The server that a transcript recorded.
+/// Returns the server of a transcript.
 pub(crate) fn service(transcript: Transcript) -> Arc<dyn Service> {
     Arc::new(Replay::new(transcript))
 }
 
-/// Methods whose answers have cache hints where requests stand alone.
+/// Methods whose answers have cache hints where requests are stateless.
 const CACHED: [&str; 6] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read", "server/discover"];
 
-/// How a request is found again.
+/// Returns the key that matches requests.
 fn key(method: &str, params: &Value) -> String {
     let mut params = params.clone();
     if let Some(members) = params.as_object_mut() {
@@ -84,10 +86,10 @@ fn key(method: &str, params: &Value) -> String {
         params = json!({});
     }
     params.sort_all_objects();
-    format!("{method} {params}")
+    format!("{method} {}", exact::text(&params))
 }
 
-/// A request on its way, while a transcript is read.
+/// A request without a response yet, while a transcript is read.
 struct Pending {
     id: Value,
     method: String,
@@ -209,49 +211,53 @@ impl Replay {
         None
     }
 
-    fn answer(&self, request: &Request) -> Started {
-        let (method, stateless) = (request.method.as_str(), request.caller.wire().stateless);
-        let params: Value = serde_json::from_str(request.params_text()).unwrap_or_default();
+    fn answer(&self, request: &Request) -> CallStart {
+        let (method, stateless) = (request.method.as_str(), request.caller.features().stateless);
+        let params = exact::read(request.params_text()).unwrap_or_default();
         match self.find(method, &params, stateless) {
             Some((said, played)) => {
                 let mut steps = self.steps(request, said, &played);
-                if let (1, Some(Step::Done(_))) = (steps.len(), steps.front())
-                    && let Some(Step::Done(reply)) = steps.pop_front()
+                if let (1, Some(CallEvent::Done(_))) = (steps.len(), steps.front())
+                    && let Some(CallEvent::Done(reply)) = steps.pop_front()
                 {
-                    return Started::Done(reply);
+                    return CallStart::Done(reply);
                 }
-                Started::Running(Box::new(Playing { steps, shared: Arc::default(), asking: false, open: None }))
+                CallStart::Running(Box::new(Playing { steps, shared: Arc::default(), asking: false, open: None }))
             }
             None => self.unheard(request, &params),
         }
     }
 
-    fn steps(&self, request: &Request, said: Vec<Said>, played: &Played) -> VecDeque<Step> {
+    fn steps(&self, request: &Request, said: Vec<Said>, played: &Played) -> VecDeque<CallEvent> {
         let token = request.progress_token.map(|span| request.text(span).to_owned());
-        let mut steps: VecDeque<Step> = VecDeque::new();
+        let mut steps: VecDeque<CallEvent> = VecDeque::new();
         for said in said {
             match (said, &token) {
                 (Said::Notification { method, params }, token) => {
                     let Some(members) = notification(&params, token.as_deref()) else { continue };
-                    steps.push_back(Step::Notify(render::notification(&method, members.as_bytes())));
+                    steps.push_back(CallEvent::Notify(render::notification(&method, members.as_bytes())));
                 }
-                // A call that stands alone is asked in its result.
-                (Said::Question { .. }, _) if request.caller.wire().stateless => {}
+                // A stateless call carries its server requests in its result.
+                (Said::Question { .. }, _) if request.caller.features().stateless => {}
                 (Said::Question { method, params }, _) => {
-                    steps.push_back(Step::Ask(Ask { method, params: params.to_string(), answer: Box::new(drop) }));
+                    steps.push_back(CallEvent::ServerRequest(ServerRequest {
+                        method,
+                        params: exact::text(&params),
+                        answer: Box::new(drop),
+                    }));
                 }
             }
         }
-        steps.push_back(Step::Done(match &played.outcome {
+        steps.push_back(CallEvent::Done(match &played.outcome {
             Ok(result) => self.result(request, result.clone()),
             Err(error) => refused(&request.id, error),
         }));
         steps
     }
 
-    /// A recorded result in the words of the caller's revision.
+    /// Converts a recorded result to the caller's revision.
     fn result(&self, request: &Request, mut result: Map<String, Value>) -> Reply {
-        if request.caller.wire().stateless {
+        if request.caller.features().stateless {
             result.entry("resultType").or_insert_with(|| "complete".into());
             if CACHED.contains(&request.method.as_str()) {
                 result.entry("ttlMs").or_insert_with(|| 0.into());
@@ -274,14 +280,14 @@ impl Replay {
                 result.remove("_meta");
             }
         }
-        Reply::with_result(&request.id, Bytes::from(Value::Object(result).to_string()))
+        Reply::with_result(&request.id, Bytes::from(exact::text(&Value::Object(result))))
     }
 
-    /// The opening, and what every server can answer, whether it was recorded or not.
-    fn unheard(&self, request: &Request, params: &Value) -> Started {
+    /// Responds to the handshake and to methods of every server, recorded or not.
+    fn unheard(&self, request: &Request, params: &Value) -> CallStart {
         let ok = |members: Value| {
             let members = members.as_object().cloned().unwrap_or_default();
-            Started::Done(self.result(request, members))
+            CallStart::Done(self.result(request, members))
         };
         let mut about = json!({ "capabilities": self.card.capabilities });
         if let Some(instructions) = &self.card.instructions {
@@ -289,7 +295,7 @@ impl Replay {
         }
         match request.method {
             Method::Initialize => {
-                about["protocolVersion"] = request.caller.wire().revision.as_str().into();
+                about["protocolVersion"] = request.caller.features().revision.as_str().into();
                 about["serverInfo"] = match &self.card.info {
                     Value::Null => json!({ "name": "replay", "version": env!("CARGO_PKG_VERSION") }),
                     info => info.clone(),
@@ -303,8 +309,8 @@ impl Replay {
             Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
                 ok(json!({}))
             }
-            Method::SubscriptionsListen => Started::Running(Box::new(Playing {
-                steps: VecDeque::from([Step::Notify(render::acknowledged(&request.id, b""))]),
+            Method::SubscriptionsListen => CallStart::Running(Box::new(Playing {
+                steps: VecDeque::from([CallEvent::Notify(render::acknowledged(&request.id, b""))]),
                 shared: Arc::default(),
                 asking: false,
                 open: self.open_feed().map(|feed| (feed, self.result(request, Map::new()))),
@@ -319,7 +325,7 @@ impl Replay {
                 };
                 let code = if method.ends_with("/list") { code::METHOD_NOT_FOUND } else { code::INVALID_PARAMS };
                 let data = json!({ "replay": self.target }).to_string();
-                Started::Done(Reply::error(Some(&request.id), code, &why, Some(&data)))
+                CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)))
             }
         }
     }
@@ -328,7 +334,7 @@ impl Replay {
 fn params_shown(params: &Value) -> String {
     let mut params = params.clone();
     params.as_object_mut().map(|members| members.remove("_meta"));
-    params.to_string()
+    exact::text(&params)
 }
 
 fn sent_one(pending: &mut Vec<Pending>, mut message: Value) {
@@ -366,15 +372,15 @@ fn questions(result: &Map<String, Value>) -> Vec<Said> {
 fn notification(params: &Value, token: Option<&str>) -> Option<String> {
     let mut members = params.as_object().cloned().unwrap_or_default();
     if members.contains_key("progressToken") {
-        members.insert("progressToken".to_owned(), serde_json::from_str(token?).ok()?);
+        members.insert("progressToken".to_owned(), exact::read(token?).ok()?);
     }
-    let text = Value::Object(members).to_string();
+    let text = exact::text(&Value::Object(members));
     Some(text[1..text.len() - 1].to_owned())
 }
 
 fn refused(id: &Id, error: &Value) -> Reply {
     let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(code::INTERNAL_ERROR);
-    let data = error.get("data").map(Value::to_string);
+    let data = error.get("data").map(exact::text);
     Reply::error(Some(id), code, error["message"].as_str().unwrap_or("an error was recorded"), data.as_deref())
 }
 
@@ -387,7 +393,7 @@ impl Service for Replay {
         &self.budget
     }
 
-    fn start(&self, request: Request, _: Door, _: &mut Context<'_>) -> Started {
+    fn start(&self, request: Request, _: RequestContext, _: &mut Context<'_>) -> CallStart {
         self.answer(&request)
     }
 
@@ -397,11 +403,11 @@ impl Service for Replay {
         None
     }
 
-    fn hub(&self) -> &Arc<Hub> {
+    fn changes(&self) -> &Arc<ChangeBus> {
         &self.hub
     }
 
-    fn open_feed(&self) -> Option<FeedHandle> {
+    fn open_feed(&self) -> Option<SubscriptionHandle> {
         self.hub.open(Default::default(), self.limits.sessions_max)
     }
 
@@ -410,13 +416,13 @@ impl Service for Replay {
     }
 }
 
-/// A recorded exchange on its way.
+/// A recorded exchange being replayed.
 struct Playing {
-    steps: VecDeque<Step>,
+    steps: VecDeque<CallEvent>,
     shared: Arc<Shared>,
     asking: bool,
     /// A subscription stays open until the service ends, which its feed tells; then this is the answer.
-    open: Option<(FeedHandle, Reply)>,
+    open: Option<(SubscriptionHandle, Reply)>,
 }
 
 #[derive(Default)]
@@ -446,11 +452,11 @@ impl Cancel for Shared {
     }
 }
 
-impl Exchange for Playing {
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+impl RunningCall for Playing {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
         let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.cancelled {
-            return Poll::Ready(Step::Cancelled);
+            return Poll::Ready(CallEvent::Cancelled);
         }
         if (self.asking && !state.answered) || self.steps.is_empty() {
             state.waker = Some(cx.waker().clone());
@@ -458,7 +464,7 @@ impl Exchange for Playing {
             return match &self.open {
                 Some((feed, _)) if self.steps.is_empty() => match feed.feed().poll_next(cx) {
                     Poll::Ready(None) => {
-                        self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(Step::Done(end)))
+                        self.open.take().map_or(Poll::Pending, |(_, end)| Poll::Ready(CallEvent::Done(end)))
                     }
                     _ => Poll::Pending,
                 },
@@ -468,12 +474,12 @@ impl Exchange for Playing {
         (self.asking, state.answered) = (false, false);
         drop(state);
         match self.steps.pop_front() {
-            Some(Step::Ask(mut ask)) => {
+            Some(CallEvent::ServerRequest(mut ask)) => {
                 let shared = self.shared.clone();
-                // Whatever is answered, it goes on as it was recorded.
+                // The replay continues as recorded, whatever the response.
                 ask.answer = Box::new(move |_| shared.set(|state| state.answered = true));
                 self.asking = true;
-                Poll::Ready(Step::Ask(ask))
+                Poll::Ready(CallEvent::ServerRequest(ask))
             }
             Some(step) => Poll::Ready(step),
             None => Poll::Pending,

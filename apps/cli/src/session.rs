@@ -1,52 +1,56 @@
-//! Connecting to a target, and what can go wrong with it in words that help.
+//! Connects to a target and explains failures.
 
-use crate::ask::AnswerArgs;
+use crate::ask::{AnswerArgs, Declined};
+use crate::config;
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::flags::in_flags;
+use crate::log;
 use crate::redact::Redactor;
 use crate::shown::Style;
 use crate::target::{Kind, Target};
-use crate::trace::{Taps, Trace, Watching, Witness};
+use crate::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::transcript::Recorder;
 use clap::Args;
-use linchpin::client::{Client, ClientLimits, Connection, Error, LinkError, Tap};
+use linchpin::client::{Client, ClientLimits, Connection, Error, ErrorKind, Tap, TransportError};
 use linchpin::proto::era;
 use linchpin::types::error::code;
 use linchpin::types::root::Root;
 use linchpin::types::version::Revision;
+use std::error::Error as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How to speak to the server, and what to show of that.
+/// Connection options, and what to show of the connection.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "How to speak to it")]
+#[command(next_help_heading = "Connection options")]
 pub(crate) struct TalkArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Speak only this revision of the protocol, by its date.
+    /// Use only this protocol revision.
     #[arg(long, value_name = "DATE", alias = "protocol-version")]
     pub(crate) revision: Option<String>,
 
-    /// Speak only revisions with sessions (legacy) or without (modern).
+    /// Use only revisions with sessions (legacy) or without (modern).
     #[arg(long, value_name = "ERA", alias = "protocol-era", default_value = "auto", value_parser = ["auto", "legacy", "modern"])]
     pub(crate) era: String,
 
-    /// How long to wait for an answer, for example 5, 500ms or 2m; 0 is without end [default: 60].
+    /// Request timeout, for example 5, 500ms or 2m; 0 disables the timeout [default: 60].
     #[arg(long, value_name = "SECONDS", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Show every message both ways on standard error, HTTP headers and the server's errors too, secrets as dots.
+    /// Show all messages, HTTP headers and the server's standard error on standard error, with secrets masked.
     #[arg(long)]
     pub(crate) trace: bool,
 
-    /// Write everything that is said to this file, secrets as dots. `linchpin replay FILE` serves it again.
+    /// Record all messages to this file, with secrets masked. `linchpin replay FILE` serves it.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Tell the server that this is a folder to work in. May be repeated.
+    /// Provide this directory as a root. May be repeated.
     #[arg(long, value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
@@ -58,16 +62,17 @@ pub(crate) struct TalkArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if digits.is_empty() {
-        return Err(format!("`{text}` is no time, such as 5, 500ms or 2m"));
+        return Err(format!("`{text}` is not a duration such as 5, 500ms or 2m"));
     }
     let unit = match &text[digits.len()..] {
         "" | "s" => 1.0,
         "ms" => 0.001,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is no unit; there are ms, s, m and h")),
+        unit => return Err(format!("`{unit}` is not a unit; use ms, s, m or h")),
     };
-    let number: f64 = digits.trim().parse().map_err(|_| format!("`{text}` is no time, such as 5, 500ms or 2m"))?;
+    let number: f64 =
+        digits.trim().parse().map_err(|_| format!("`{text}` is not a duration such as 5, 500ms or 2m"))?;
     Duration::try_from_secs_f64(number * unit).map_err(|e| e.to_string())
 }
 
@@ -85,8 +90,7 @@ impl TalkArgs {
         };
         match named {
             Some(one) if !all.contains(&one) => {
-                Err(Failure::usage(format!("{one} is not of the {} era", self.era))
-                    .hint("leave out --era or --revision"))
+                Err(Failure::usage(format!("{one} is not a {} revision", self.era)).hint("remove --era or --revision"))
             }
             Some(one) => Ok(Some(vec![one])),
             None => Ok(Some(all)),
@@ -97,8 +101,9 @@ impl TalkArgs {
         let root = |folder: &PathBuf| {
             let path = std::fs::canonicalize(folder)
                 .map_err(|e| Failure::usage(format!("--roots {}: {e}", folder.display())))?;
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            Ok(Root { uri: file_uri(&path.to_string_lossy()), name, meta: None })
+            let mut root = Root::new(file_uri(&path.to_string_lossy()));
+            root.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            Ok(root)
         };
         self.roots.iter().map(root).collect()
     }
@@ -115,7 +120,7 @@ fn file_uri(path: &str) -> String {
     out
 }
 
-/// A connection, and what is known about it.
+/// A connection and its target.
 pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) target: String,
@@ -123,7 +128,7 @@ pub(crate) struct Session {
     witness: Arc<Witness>,
 }
 
-/// Connects, does the work, and closes in good order whatever came of it.
+/// Connects, does the work, and closes gracefully whatever the outcome.
 pub(crate) fn run(
     talk: &TalkArgs,
     target: Target,
@@ -132,7 +137,7 @@ pub(crate) fn run(
     run_with(talk, target, |client| client, work)
 }
 
-/// The same with a client that is set up further.
+/// Like [`run`], with additional client setup.
 pub(crate) fn run_with(
     talk: &TalkArgs,
     target: Target,
@@ -142,7 +147,7 @@ pub(crate) fn run_with(
     run_tapped(talk, target, Vec::new(), further, work)
 }
 
-/// The same with somebody who sees what passes.
+/// Like [`run_with`], with additional taps.
 pub(crate) fn run_tapped(
     talk: &TalkArgs,
     target: Target,
@@ -158,7 +163,7 @@ pub(crate) fn run_tapped(
     })
 }
 
-/// Runs on this thread, until it is done or somebody presses Ctrl-C.
+/// Runs on this thread until completion or Ctrl-C.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
     let done = runtime.block_on(async {
@@ -175,11 +180,11 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
                 () = interrupted => {}
             }
         }
-        // Dropping the work told the server; that message gets a moment to leave.
+        // Dropping the work sends a cancellation; leave it a moment to be delivered.
         tokio::time::sleep(LAST_WORDS).await;
         Err(Failure::silent(Exit::Interrupted))
     });
-    // A thread may still be reading the terminal.
+    // A thread may still be blocked on terminal input.
     runtime.shutdown_background();
     done
 }
@@ -214,6 +219,9 @@ pub(crate) async fn connect(
     let witness = Arc::new(Witness::default());
     let redactor: Arc<Redactor> = Arc::new(target.redactor);
     taps.push(Box::new(Watching(witness.clone())));
+    if !talk.trace && log::is_verbose() {
+        taps.push(Box::new(Aloud { redactor: redactor.clone() }));
+    }
     if talk.trace {
         taps.push(Box::new(Trace { style: Style::of_stderr(), redactor: redactor.clone() }));
     }
@@ -227,11 +235,11 @@ pub(crate) async fn connect(
         Err(e) => {
             let mut failure = told(&e, &target.kind, &witness);
             if let (Some(what), Kind::Command(_)) = (witness.garbage(), &target.kind) {
-                let why = "it writes something to standard output that is not the protocol";
+                let why = "its standard output is not MCP";
                 failure = failure.hint(format!("{why}: `{what}`; logs belong on standard error"));
             }
             Err(if begun.elapsed().as_millis() >= open_ms {
-                failure.exit(Exit::Timeout).hint("give it more time with --timeout")
+                failure.exit(Exit::Timeout).hint("increase --timeout")
             } else {
                 failure
             })
@@ -240,82 +248,92 @@ pub(crate) async fn connect(
 }
 
 impl Session {
-    /// Whether nobody is behind it but a file.
+    /// Whether the target is a transcript.
     pub(crate) fn is_transcript(&self) -> bool {
         self.kind == Kind::Transcript
     }
 
-    /// An error in words for a person.
+    /// Explains an error to the user.
     pub(crate) fn told(&self, e: &Error) -> Failure {
         told(e, &self.kind, &self.witness)
     }
 }
 
 fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
-    let turned_away = matches!(e, Error::Link(LinkError::Unauthorized(_)))
-        || (matches!(e, Error::Connect(_) | Error::Link(_)) && witness.unauthorized());
-    let failure = match e {
-        // Some say so themselves.
-        Error::Connect(why) if why.starts_with("cannot connect") => Failure::new(why),
-        e => Failure::new(e),
-    };
-    if turned_away {
+    let failure = Failure::new(in_flags(&e.to_string()));
+    let reached = !matches!(e.kind(), ErrorKind::Connect | ErrorKind::Transport);
+    if e.kind() == ErrorKind::Unauthorized || (!reached && witness.unauthorized()) {
         let failure = failure.exit(Exit::Unauthorized);
         return match kind {
-            Kind::Web(_, true) => failure.hint("the token was not accepted; is it for this server, and still good?"),
+            Kind::Web(_, true) => failure.hint("the token was rejected; is it for this server, and not expired?"),
             Kind::Web(url, false) => {
-                failure.hint(format!("log in with `linchpin auth login {url}`, or give a token with --bearer-env VAR"))
+                failure.hint(format!("log in with `linchpin auth login {url}`, or pass a token with --bearer-env VAR"))
             }
             _ => failure,
         };
     }
-    match e {
-        Error::Connect(why) => connecting(failure, why, kind),
-        Error::Timeout(_) => failure.exit(Exit::Timeout).hint("give it more time with --timeout"),
-        Error::Refused(refused) => {
+    match e.kind() {
+        ErrorKind::Connect => connecting(failure, e, kind),
+        ErrorKind::Timeout => failure.exit(Exit::Timeout).hint("increase --timeout"),
+        ErrorKind::Rpc => {
             let failure = failure.exit(Exit::Protocol);
-            match refused.code {
-                code::METHOD_NOT_FOUND => {
-                    failure.hint("the server does not have that; `linchpin inspect` shows what it has")
+            match e.rpc().map(|rpc| rpc.code) {
+                Some(code::METHOD_NOT_FOUND) => {
+                    failure.hint("the server does not implement this; `linchpin inspect` shows what it offers")
                 }
-                code::MISSING_REQUIRED_CLIENT_CAPABILITY => failure.hint(
-                    "questions need a terminal, --answer, --answers or --decline; folders to work in need --roots",
-                ),
+                Some(code::MISSING_REQUIRED_CLIENT_CAPABILITY) => {
+                    failure.hint("if the server requests roots, pass --roots DIR")
+                }
                 _ => failure,
             }
         }
-        Error::Arguments(_) => failure.exit(Exit::Usage),
-        Error::Ask(why) if why.contains("refused") => failure.exit(Exit::Protocol),
-        Error::Ask(_) => failure
+        ErrorKind::InvalidRequest => failure.exit(Exit::Usage),
+        // The user declined.
+        ErrorKind::Input if e.source().is_some_and(|why| why.is::<Declined>()) => failure.exit(Exit::Protocol),
+        ErrorKind::Input => failure
             .exit(Exit::Protocol)
-            .hint("questions are answered on a terminal, or with --answer FIELD=VALUE, --answers FILE, or --decline"),
-        Error::Tool(_) => failure,
+            .hint("respond on a terminal, or with --answer FIELD=VALUE, --answers FILE, or --decline"),
+        ErrorKind::Tool => failure,
         _ => failure.exit(Exit::Protocol),
     }
 }
 
-/// What to try when no connection came about.
-fn connecting(failure: Failure, why: &str, kind: &Kind) -> Failure {
+/// Adds hints to a connection failure.
+fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
     let failure = failure.exit(Exit::Unreachable);
-    let says = |part: &str| why.to_ascii_lowercase().contains(part);
-    match kind {
-        Kind::Command(program) if says("not found") || says("could not be started") => {
-            match program.as_str() {
-                "npx" | "npm" | "node" => failure.hint("it comes with Node.js; is that installed?"),
-                "uvx" | "uv" => failure.hint("it comes with uv; is that installed?"),
-                "docker" => failure.hint("is Docker installed?"),
-                // The message says it all.
-                _ => failure,
-            }
-        }
-        Kind::Command(_) if says("exit") || says("ended") || says("closed") => failure.hint(
-            "the server gets few of this shell's variables: pass what it needs with -e NAME or -e NAME=VALUE; --trace shows what it says",
+    let cause = e.source().and_then(|cause| cause.downcast_ref::<TransportError>());
+    match (kind, cause) {
+        (Kind::Command(program), Some(TransportError::Unreachable(_))) => match program.as_str() {
+            "npx" | "npm" | "node" => failure.hint("it is part of Node.js; is Node.js installed?"),
+            "uvx" | "uv" => failure.hint("it is part of uv; is uv installed?"),
+            "docker" => failure.hint("is Docker installed?"),
+            name if name.contains(' ') => failure.hint(
+                "pass the program and its arguments separately: `-- PROGRAM ARGUMENTS…`, or `command` and `args` in a file",
+            ),
+            name if config::has(name) => failure.hint(format!("did you mean --server {name}?")),
+            // The message is sufficient.
+            _ => failure,
+        },
+        (Kind::Command(_), Some(TransportError::Closed(_))) => failure.hint(
+            "the server inherits few environment variables: pass others with -e NAME or -e NAME=VALUE; -v shows its standard error",
         ),
-        Kind::Web(..) if says("refuses") || says("refused") => failure.hint("is the server running, and the port right?"),
-        Kind::Web(..) if says("without tls") => failure.hint("--allow-plain-http does it all the same"),
-        Kind::Web(..) if says("404") => failure.hint("is the path right? Many servers are at /mcp, older ones at /sse"),
-        Kind::Web(..) => failure.hint("--trace shows what was said"),
+        (Kind::Web(..), Some(TransportError::Status { status: 404, .. })) => {
+            failure.hint("is the path correct? Most servers use /mcp, older ones /sse")
+        }
+        (Kind::Web(..), Some(TransportError::Unreachable(why))) => unreachable_web(failure, why),
+        (Kind::Web(..), _) => failure.hint("--trace shows the messages"),
         _ => failure,
+    }
+}
+
+/// Adds hints to a failed HTTP connection, whose cause is only in the message.
+fn unreachable_web(failure: Failure, why: &str) -> Failure {
+    let says = |part: &str| why.to_ascii_lowercase().contains(part);
+    match () {
+        () if says("refuse") => failure.hint("is the server running, and the port correct?"),
+        // The message is sufficient.
+        () if says("without tls") => failure,
+        () => failure.hint("--trace shows the messages"),
     }
 }
 

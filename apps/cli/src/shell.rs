@@ -1,8 +1,8 @@
-//! Command lines in one word, as shells read them.
+//! Splits and quotes command lines like a shell.
 
 use crate::fail::Failure;
 
-/// The words of a line: quotes and backslashes as in a shell, nothing else is special.
+/// Splits a line into words: quotes and backslashes as in a shell, nothing else is special.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
     let (mut word, mut open, mut quote) = (String::new(), false, None);
@@ -24,7 +24,7 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, Failure> {
         }
     }
     if quote.is_some() {
-        return Err(Failure::usage(format!("a quote is not closed in `{line}`")));
+        return Err(Failure::usage(format!("unclosed quote in `{line}`")));
     }
     if open || !word.is_empty() {
         words.push(word);
@@ -32,7 +32,7 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
-/// The line that a shell splits into these words.
+/// Joins words into a line that a shell splits into the same words.
 pub(crate) fn joined(words: &[String]) -> String {
     let plain = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&b));
     let quoted: Vec<String> =

@@ -2,8 +2,11 @@
 //! xtask tidy` sees to that), so that no text of a server reaches a terminal uncleaned: the writers here let no control
 //! character through but line feeds and tabs, and no escape sequence but the styles that this program itself asked for.
 
+use crate::exact;
+use crate::wrap::wrapped;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, IsTerminal, Write};
@@ -14,45 +17,55 @@ pub(crate) use linchpin_kit::near;
 /// Standard output.
 pub(crate) struct Out {
     to: io::StdoutLock<'static>,
+    /// Of the terminal that it is.
+    width: Option<usize>,
     pub(crate) style: Style,
 }
 
 impl Out {
     pub(crate) fn new() -> Out {
-        Out { to: io::stdout().lock(), style: Style::of_stdout() }
+        let width = terminal_size::terminal_size_of(io::stdout()).map(columns);
+        Out { to: io::stdout().lock(), width, style: Style::of_stdout() }
     }
 
-    /// Whether it is a terminal.
+    /// Whether standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.style.terminal
     }
 
-    /// Text for people and a line end.
+    /// Writes a line of text, wrapped at the terminal's width.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        self.to.write_all(clean(text.as_ref()).as_bytes())?;
+        let text = self
+            .width
+            .map(|width| wrapped(text.as_ref(), width, mark()))
+            .map_or_else(|| text.as_ref().into(), Cow::Owned);
+        self.whole_line(&text)
+    }
+
+    fn whole_line(&mut self, text: &str) -> io::Result<()> {
+        self.to.write_all(clean(text).as_bytes())?;
         self.to.write_all(b"\n")
     }
 
-    /// Content of a server, with one line end after it: byte for byte where there is no terminal.
+    /// Writes content and a newline; byte for byte if standard output is not a terminal.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         if self.is_terminal() {
-            return self.line(text);
+            return self.whole_line(text);
         }
         self.bytes(text.as_bytes())?;
         self.bytes(b"\n")
     }
 
-    /// JSON over several lines.
+    /// Writes indented JSON.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
-        // Through `Value`, so that raw JSON is laid out too.
-        let value = serde_json::to_value(value).map_err(io::Error::other)?;
-        self.json_text(&format!("{value:#}"))
+        // Through a value, so that raw JSON is indented too.
+        self.json_text(&exact::pretty(&exact::of(value)))
     }
 
-    /// JSON on one line.
+    /// Writes JSON on one line.
     pub(crate) fn json_line(&mut self, value: &Value) -> io::Result<()> {
-        self.json_text(&value.to_string())?;
+        self.json_text(&exact::text(value))?;
         self.flush()
     }
 
@@ -65,7 +78,7 @@ impl Out {
         self.bytes(b"\n")
     }
 
-    /// Bytes as they are: only for what is no terminal.
+    /// Writes raw bytes, which must not go to a terminal.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.to.write_all(bytes)
     }
@@ -75,17 +88,24 @@ impl Out {
     }
 }
 
-/// Says a line on standard error. That nobody listens there is no failure.
+/// Writes a line to standard error, wrapped at the terminal's width. Errors are ignored.
 pub(crate) fn note(text: impl AsRef<str>) {
-    tell(&format!("{}\n", text.as_ref()));
+    let width = terminal_size::terminal_size_of(io::stderr()).map(columns);
+    let text = width.map_or_else(|| text.as_ref().to_owned(), |width| wrapped(text.as_ref(), width, mark()));
+    tell(&format!("{text}\n"));
 }
 
-/// The same without a line end of its own. In one piece, so that lines of two tasks do not mix.
+/// Returns the width of a terminal, in characters.
+fn columns((width, _): (terminal_size::Width, terminal_size::Height)) -> usize {
+    width.0.into()
+}
+
+/// Writes text to standard error without a newline, in one piece, so that lines of two tasks do not mix.
 pub(crate) fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(clean(text).as_bytes());
 }
 
-/// Writes over the last line of the terminal that standard error is. Text without a line end.
+/// Overwrites the last line of the terminal on standard error.
 pub(crate) fn tell_over(text: &str) {
     let text = clean(&text.replace('\n', " "));
     let mut to = io::stderr().lock();
@@ -116,12 +136,12 @@ impl Write for Log {
     }
 }
 
-/// Whether somebody wants colours: on terminals, unless `NO_COLOR` says otherwise.
+/// Whether colours are enabled: unless `NO_COLOR` or `TERM=dumb` disables them.
 fn colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
 }
 
-/// How text is set off.
+/// Text styles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     terminal: bool,
@@ -161,7 +181,7 @@ impl Style {
         self.with("31", text)
     }
 
-    /// The escape sequences come with the writing: here they are only marked.
+    /// Marks the style; escape sequences are inserted when the text is written.
     fn with(self, code: &str, text: &str) -> String {
         let mark = mark();
         if self.colour { format!("{mark}{code}m{text}{mark}0m") } else { text.to_owned() }
@@ -215,14 +235,14 @@ fn is_unseen(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The first sentence or line of a description, for lists.
+/// Returns the first sentence or line of a description, for lists.
 pub(crate) fn summary(text: &str, max: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let sentence = line.find(". ").map_or(line, |end| &line[..=end]);
     shorten(sentence.trim(), max)
 }
 
-/// At most `max` characters, with a mark where something was left out.
+/// Truncates text to `max` characters, ending in an ellipsis.
 pub(crate) fn shorten(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.to_owned(),

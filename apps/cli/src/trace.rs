@@ -1,12 +1,12 @@
-//! What `--trace` shows on standard error, and what every command notices on the way.
+//! The output of `--trace`, and the tap of every command.
 
 use crate::redact::Redactor;
-use crate::shown::{Style, shorten, tell};
+use crate::shown::{Style, note, shorten, tell};
 use linchpin::client::{Tap, Traffic};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Several taps as one.
+/// Combines several taps.
 pub(crate) struct Taps(pub(crate) Vec<Box<dyn Tap>>);
 
 impl Tap for Taps {
@@ -15,8 +15,8 @@ impl Tap for Taps {
     }
 }
 
-/// Remembers what helps to explain a failure: the last status, which tells a server that wants a login from one that is
-/// broken, and what came that was no message.
+/// Records what explains a failure: the last HTTP status, which tells a server that requires login from a broken one, and
+/// the first output that was not a message.
 #[derive(Default)]
 pub(crate) struct Witness {
     status: AtomicU16,
@@ -24,7 +24,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// The beginning of the first thing that was no message.
+    /// Returns the beginning of the first output that was not a message.
     pub(crate) fn garbage(&self) -> Option<&str> {
         self.garbage.get().map(String::as_str)
     }
@@ -47,7 +47,36 @@ impl Tap for Watching {
     }
 }
 
-/// Writes everything to standard error, secrets as dots.
+/// Forwards the server's standard error to this program's, for `-v`.
+pub(crate) struct Aloud {
+    pub(crate) redactor: Arc<Redactor>,
+}
+
+impl Tap for Aloud {
+    fn saw(&self, event: Traffic<'_>) {
+        if let Traffic::Stderr(line) = event {
+            note(self.redactor.text(&uncoloured(line)));
+        }
+    }
+}
+
+/// Strips colour escape sequences from a line.
+fn uncoloured(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut parts = line.split("\x1b[");
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end {
+            Some(end) if part[end..].starts_with('m') => out.push_str(&part[end + 1..]),
+            // Other escape sequences remain visible.
+            _ => out.extend(["\x1b[", part]),
+        }
+    }
+    out
+}
+
+/// Writes all traffic to standard error, with secrets masked.
 pub(crate) struct Trace {
     pub(crate) style: Style,
     pub(crate) redactor: Arc<Redactor>,
@@ -64,7 +93,7 @@ impl Trace {
     }
 }
 
-/// The names and values of a header map.
+/// Iterates over the names and values of a header map.
 macro_rules! heads {
     ($headers:expr) => {
         $headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes(), value.is_sensitive()))
@@ -78,7 +107,7 @@ impl Tap for Trace {
             Traffic::Sent(message) => format!("{} {}\n", style.good("-->"), redactor.message(message)),
             Traffic::Heard(message) => format!("{} {}\n", style.bold("<--"), redactor.message(message)),
             Traffic::Garbage(what) => format!("{} {}\n", style.bad("<!!"), redactor.text(what)),
-            Traffic::Stderr(line) => format!("{} {}\n", style.dim("err"), redactor.text(line)),
+            Traffic::Stderr(line) => format!("{} {}\n", style.dim("err"), redactor.text(&uncoloured(line))),
             Traffic::Note(note) => format!("{} {}\n", style.dim("---"), redactor.text(note)),
             Traffic::Request { method, uri, headers } => {
                 format!(
@@ -94,5 +123,21 @@ impl Tap for Trace {
             _ => return,
         };
         tell(&text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uncoloured;
+
+    #[test]
+    fn colours_of_servers_are_left_out() {
+        for (line, plain) in [
+            ("\x1b[31merror\x1b[0m: \x1b[1;4mx\x1b[m", "error: x"),
+            ("plain", "plain"),
+            ("\x1b[2Jx\x1b[", "\x1b[2Jx\x1b["),
+        ] {
+            assert_eq!(uncoloured(line), plain);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Transcripts: what was said, one JSON object a line.
+//! Transcripts of a session, as JSON Lines.
 //!
 //! The first line is `{"transcript":"linchpin","version":1,"target":…,"at_ms":…}`. Each further line has `ms`, the
 //! milliseconds since then, and one of:
@@ -6,13 +6,14 @@
 //! | member | holds |
 //! |---|---|
 //! | `sent` | a message to the server |
-//! | `heard` | a message of the server |
-//! | `garbage` | text in place of a message of the server |
+//! | `heard` | a message from the server |
+//! | `garbage` | output of the server that is not a message |
 //! | `stderr` | a line of the server's standard error |
-//! | `note` | something about the link |
+//! | `note` | an event of the connection |
 //!
-//! Secrets are dots. Members and lines of other kinds are ignored, so that later versions can add some.
+//! Secrets are masked. Unknown members and lines are ignored, so that later versions can add some.
 
+use crate::exact;
 use crate::fail::Failure;
 use linchpin::client::{Tap, Traffic};
 use serde_json::{Value, json};
@@ -24,13 +25,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::redact::Redactor;
 
-/// The only version there is.
+/// The only version.
 const VERSION: u64 = 1;
 
-/// Longest line read, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 128 << 20;
 
-/// Writes a transcript. Every line is on its way to the disk before the next message is looked at.
+/// Writes a transcript. Every line is written before the next message is processed.
 pub(crate) struct Recorder {
     to: Mutex<File>,
     begun: Instant,
@@ -38,7 +39,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a file that only its owner can read. One that is there already is replaced.
+    /// Creates a file that only its owner can read, replacing an existing one.
     pub(crate) fn begin(path: &Path, target: &str, redactor: Arc<Redactor>) -> Result<Recorder, Failure> {
         let wrong = |e: std::io::Error| Failure::usage(format!("cannot record to {}: {e}", path.display()));
         let mut options = std::fs::OpenOptions::new();
@@ -48,7 +49,7 @@ impl Recorder {
         let mut file = options.open(path).map_err(wrong)?;
         #[cfg(unix)]
         if file.metadata().map_err(wrong)?.is_file() {
-            // One that was there keeps its own mode.
+            // An existing file keeps its mode.
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(wrong)?;
         }
         let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -62,8 +63,8 @@ impl Recorder {
         let mut line = json!({ "ms": self.begun.elapsed().as_millis() as u64 });
         line[member] = value;
         let mut file = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk must not end what is being recorded.
-        let _ = writeln!(file, "{line}");
+        // A full disk must not end the session.
+        let _ = writeln!(file, "{}", exact::text(&line));
     }
 }
 
@@ -83,7 +84,7 @@ impl Tap for Recorder {
 
 impl Recorder {
     fn message(&self, json: &str) -> Value {
-        match serde_json::from_str::<Value>(json) {
+        match exact::read(json) {
             Ok(mut value) => {
                 self.redactor.value(&mut value);
                 value
@@ -93,14 +94,14 @@ impl Recorder {
     }
 }
 
-/// A transcript that was read: the messages of both sides, in order.
+/// A parsed transcript: the messages of both sides, in order.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     pub(crate) target: String,
     pub(crate) lines: Vec<Line>,
 }
 
-/// Who said what.
+/// A message and its sender.
 #[derive(Debug)]
 pub(crate) enum Line {
     Sent(Value),
@@ -108,9 +109,9 @@ pub(crate) enum Line {
 }
 
 impl Transcript {
-    /// Whether a file begins like a transcript.
+    /// Whether a file starts with a transcript header.
     pub(crate) fn is(path: &Path) -> bool {
-        // Opening a pipe would wait for its other end.
+        // Opening a pipe would block until the other end is opened.
         if !path.is_file() {
             return false;
         }
@@ -138,12 +139,13 @@ impl Transcript {
             if line.trim().is_empty() {
                 continue;
             }
-            let Ok(mut value) = serde_json::from_str::<Value>(&line) else {
-                // The last line of a recording that was killed may be cut.
+            let Ok(mut value) = exact::read(&line) else {
+                // The last line of an interrupted recording may be truncated.
                 if !line.ends_with('\n') && transcript.is_some() {
                     break;
                 }
-                return Err(wrong(format!("line {number} is no JSON")).hint("a transcript is what --record FILE wrote"));
+                return Err(wrong(format!("line {number} is not valid JSON"))
+                    .hint("expected a transcript written by --record FILE"));
             };
             match &mut transcript {
                 None => transcript = Some(begun(&value).map_err(wrong)?),
@@ -163,13 +165,13 @@ impl Transcript {
 
 fn begun(first: &Value) -> Result<Transcript, String> {
     if first.get("transcript").and_then(Value::as_str) != Some("linchpin") {
-        return Err("is no transcript: its first line does not say so".to_owned());
+        return Err("is not a transcript: its first line is not a transcript header".to_owned());
     }
     match first.get("version").and_then(Value::as_u64) {
         Some(VERSION) => {}
         other => {
             let other = other.map_or("none".to_owned(), |v| v.to_string());
-            return Err(format!("is of version {other}; this program reads version {VERSION}"));
+            return Err(format!("has version {other}; this program supports version {VERSION}"));
         }
     }
     let target = first.get("target").and_then(Value::as_str).unwrap_or("a transcript").to_owned();

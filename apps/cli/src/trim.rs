@@ -1,4 +1,4 @@
-//! Memory that large messages took goes back to the system when they are gone.
+//! Returns the memory of large messages to the system after use.
 //!
 //! The allocator of glibc keeps what is freed for what comes next, which is half a GiB after forty messages of 12 MB at once. With
 //! a lower threshold for `mmap` it would give each message back at once, and every large message would wait for its pages
@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-/// How often the process looks at itself.
+/// Interval between checks.
 const EVERY: Duration = Duration::from_secs(5);
 /// At most this many times `EVERY` passes between two trims of a process that stays large.
 const PAUSE_MAX: u32 = 12;
 /// KiB of its own, without the program's file, that it may keep.
 const KEPT_KIB: u64 = 24 << 10;
 
-/// Looks at the process again and again, and never ends.
+/// Checks the process size periodically, forever.
 pub(crate) async fn when_large() {
     let size = || own_kib(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()).unwrap_or(0);
     // What a trim leaves may be in use now and freed soon after, which the size does not show: it is tried again, but

@@ -234,7 +234,7 @@ pub struct Headers<'h> {
 pub enum Answer {
     Json(Vec<u8>),
     /// A notification: nothing to answer.
-    Accepted,
+    Elicited,
     /// `subscriptions/listen`: keep the stream open; the id as JSON text.
     Listen(String),
     /// `fanout` called: publish, then send this.
@@ -289,7 +289,7 @@ pub fn handle(app: &App, body: &[u8], headers: Option<Headers<'_>>) -> Answer {
         return err(None, -32600, "invalid request");
     }
     let Some(id) = req.id else {
-        return Answer::Accepted;
+        return Answer::Elicited;
     };
     let params = req.params.unwrap_or_default();
     let version = params.meta.as_ref().and_then(|m| m.version.as_deref());

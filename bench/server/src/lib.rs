@@ -125,7 +125,7 @@ pub fn counted() -> Server {
 /// # Errors
 /// When the runtime cannot start, the server is put together wrongly or the pipe fails.
 pub fn run_stdio(server: Server) -> Result<()> {
-    runtime()?.block_on(server.serve(stdio().with_graceful_shutdown(shutdown_signal())))
+    Ok(runtime()?.block_on(server.serve(stdio().with_graceful_shutdown(shutdown_signal())))?)
 }
 
 /// Serves Streamable HTTP on this port of 127.0.0.1 until the process is stopped.
@@ -134,7 +134,7 @@ pub fn run_stdio(server: Server) -> Result<()> {
 /// When the runtime cannot start, the server is put together wrongly or the port is taken.
 pub fn run_http(server: Server, port: u16) -> Result<()> {
     let place = http(format!("127.0.0.1:{port}")).with_graceful_shutdown(shutdown_signal());
-    runtime()?.block_on(server.serve(place))
+    Ok(runtime()?.block_on(server.serve(place))?)
 }
 
 /// What `#[tokio::main]` makes.

@@ -1,5 +1,6 @@
 //! Serves the conformance fixtures: `--stdio`, `--http PORT` (path `/mcp`) or `--sse PORT` (also `/sse`).
 
+use linchpin::BoxError;
 use linchpin::prelude::*;
 use std::process::ExitCode;
 
@@ -11,10 +12,10 @@ async fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let at = |port: &str| port.parse::<u16>().map(|port| http(format!("127.0.0.1:{port}")));
     let server = linchpin_conformance::server();
-    let served = match args[..] {
+    let served: Result<(), BoxError> = match args[..] {
         ["--stdio"] => {
             eprintln!("conformance-server ready on stdio");
-            server.serve(stdio().with_graceful_shutdown(shutdown_signal())).await
+            server.serve(stdio().with_graceful_shutdown(shutdown_signal())).await.map_err(Into::into)
         }
         [way @ ("--http" | "--sse"), port] => match at(port) {
             Ok(place) => {
@@ -24,15 +25,16 @@ async fn main() -> ExitCode {
                 server
                     .serve(place.on_ready(move |addr| eprintln!("conformance-server ready on http://{addr}/{end}")))
                     .await
+                    .map_err(Into::into)
             }
-            Err(_) => Err(Error::tool(format!("`{port}` is not a port; {USAGE}"))),
+            Err(_) => Err(format!("`{port}` is not a port; {USAGE}").into()),
         },
-        _ => Err(Error::tool(USAGE)),
+        _ => Err(USAGE.into()),
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("conformance-server: {why:?}");
+            eprintln!("conformance-server: {why}");
             ExitCode::FAILURE
         }
     }

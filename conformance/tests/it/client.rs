@@ -22,15 +22,15 @@ async fn connected(revision: Revision) -> Connection {
     let model = json!({ "role": "assistant", "model": "none", "content": { "type": "text", "text": "Paris" } });
     let client = Client::new("test", "1")
         .revisions(&[revision])
-        .on_ask(async |form| {
+        .on_elicitation(async |form| {
             let names = form.schema.properties.0.iter().map(|(name, _)| (name.clone(), json!("word")));
             form.accept(Value::Object(names.collect()))
         })
-        .on_sample(move |_| {
+        .on_sampling(move |_| {
             let model = serde_json::from_value::<CreateMessageResult>(model.clone());
-            async move { model.map_err(|e| e.to_string()) }
+            async move { Ok(model?) }
         })
-        .roots(vec![Root { uri: "file:///work".to_owned(), ..Root::default() }]);
+        .roots(vec![Root::new("file:///work")]);
     client.connect(place).await.unwrap()
 }
 
@@ -83,7 +83,7 @@ async fn progress_is_heard_over_http() {
     }
 }
 
-/// Permission that comes only after longer than any deadline of the client, as when a person logs in.
+/// Permission that comes only after longer than any deadline of the client, as when a user logs in.
 struct SlowPerson;
 
 impl linchpin::proto::Authorizer for SlowPerson {

@@ -32,7 +32,7 @@ async fn client(revision: Revision) -> Client<DuplexStream> {
     client
 }
 
-/// Tool, arguments, and what its answer contains: with sessions of the latest revision, and where requests stand alone.
+/// Tool, arguments, and what its answer contains: with sessions of the latest revision, and where requests are stateless.
 fn cases() -> Vec<(&'static str, Value, &'static str, &'static str)> {
     let alone = "needs a session";
     let round = |what: &'static str| (what, json!({}));
@@ -88,7 +88,7 @@ async fn every_tool_answers_soon_and_as_the_suite_expects() {
             assert!(cases().iter().any(|case| case.0 == *name), "{name} has no case");
         }
         for (tool, arguments, session, alone) in cases() {
-            let says = if client.wire().stateless && !alone.is_empty() { alone } else { session };
+            let says = if client.features().stateless && !alone.is_empty() { alone } else { session };
             let asked = client.questions().len();
             let begin = Instant::now();
             let result = client.call(tool, arguments).await.unwrap();
@@ -109,10 +109,10 @@ async fn clients_of_older_revisions_are_never_sent_what_those_lack() {
         for (tool, arguments, ..) in cases() {
             let result = client.call(tool, arguments).await.unwrap();
             let kinds = result["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect::<Vec<_>>();
-            assert!(client.wire().audio || !kinds.contains(&&json!("audio")), "{revision} {tool}: {result}");
+            assert!(client.features().audio || !kinds.contains(&&json!("audio")), "{revision} {tool}: {result}");
         }
         let forms = client.questions().iter().filter(|method| *method == "elicitation/create").count();
-        assert_eq!(forms > 0, client.wire().elicitation, "{revision}");
+        assert_eq!(forms > 0, client.features().elicitation, "{revision}");
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn server(address: &str) -> Result<Url, Error> {
 /// password in it.
 pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
     let shown: String = address.chars().filter(|c| !c.is_control()).take(200).collect();
-    let wrong = |why: &str| Error::discovery(format!("{what} is no address to be used: {shown:?}: {why}"));
+    let wrong = |why: &str| Error::discovery(format!("{what} is not an address to be used: {shown:?}: {why}"));
     let url = Url::parse(address).map_err(|e| wrong(&e.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Error::discovery(format!("{what} has a user or password in it, which is not allowed")));

@@ -1,28 +1,29 @@
-//! What a server says in `WWW-Authenticate` (RFC 9110, section 11.6.1).
+//! `WWW-Authenticate` challenges (RFC 9110, section 11.6.1).
 
 use crate::scope::Scopes;
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// What of `WWW-Authenticate` matters: the members of its `Bearer` or `DPoP` challenge.
+/// The relevant members of a `WWW-Authenticate` header's `Bearer` or `DPoP` challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Challenge {
-    /// Where the protected-resource metadata is (RFC 9728, section 5.1).
+    /// The URL of the protected-resource metadata (RFC 9728, section 5.1).
     pub resource_metadata: Option<String>,
-    /// Which scopes the request needs.
+    /// The scopes that the request needs.
     pub scope: Option<Scopes>,
-    /// Why the request was refused: `invalid_token`, `insufficient_scope`, `use_dpop_nonce`.
+    /// Why the request was rejected: `invalid_token`, `insufficient_scope`, `use_dpop_nonce`.
     pub error: Option<String>,
-    /// The same in words. Written by the peer.
+    /// The error's description, written by the peer.
     pub error_description: Option<String>,
-    /// Only tokens that are bound to a key are taken: there is a `DPoP` challenge and no `Bearer` one.
+    /// Whether only tokens bound to a key are accepted: there is a `DPoP` challenge and no `Bearer` one.
     pub dpop: bool,
-    /// There are challenges, but none of OAuth: the first one's scheme.
+    /// The scheme of the first challenge, if none is for OAuth.
     pub other: Option<String>,
 }
 
 impl Challenge {
-    /// Reads the challenges of an answer. What cannot be read is left out; with several challenges of OAuth the first
-    /// that says something counts.
+    /// Parses the challenges of a response.
+    ///
+    /// Invalid parts are skipped; of several OAuth challenges, the first that sets a member counts.
     pub fn of(headers: &HeaderMap) -> Challenge {
         let lines = headers.get_all(WWW_AUTHENTICATE).iter().take(LINES_MAX);
         let all: Vec<Scheme> =
@@ -99,7 +100,7 @@ fn parse(line: &str) -> Vec<Scheme> {
     }
 }
 
-/// `Basic dXNlcg==` and the like: what stands alone behind a scheme up to a comma, and is no parameter.
+/// Skips a single token after a scheme, up to a comma, as in `Basic dXNlcg==`; leaves parameters in place.
 fn skip_token68(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-._~+/".contains(c))).unwrap_or(text.len());
     let after = text[end..].trim_start_matches('=');

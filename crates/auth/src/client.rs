@@ -1,4 +1,4 @@
-//! Who the client is to an authorization server, and how it shows that at the token endpoint.
+//! Client identities, and client authentication at the token endpoint.
 //!
 //! RFC 6749 section 2.3, RFC 7523 section 2.2, OAuth 2.1 section 2.4.
 
@@ -13,16 +13,16 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use std::fmt;
 
-/// What a client shows who it is with.
+/// The credential with which a client authenticates.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Credential {
-    /// Nothing: a public client.
+    /// None: a public client.
     #[default]
     None,
-    /// A secret it shares with the authorization server.
+    /// A secret shared with the authorization server.
     Secret(Secret),
-    /// A private key whose public half the authorization server knows.
+    /// A private key whose public key the authorization server knows.
     Key(Signer),
 }
 

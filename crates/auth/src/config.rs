@@ -2,7 +2,7 @@
 
 use crate::client::Credential;
 use crate::fetch::Fetch;
-use crate::grants::Machine;
+use crate::grants::NonInteractive;
 use crate::jwt::Signer;
 use crate::login::Login;
 use crate::scope::Scopes;
@@ -23,7 +23,7 @@ pub(crate) struct Config {
     pub(crate) client_metadata_url: Option<String>,
     pub(crate) client_key: Option<Signer>,
     pub(crate) pre_registered: Vec<PreRegistered>,
-    pub(crate) machine: Option<Machine>,
+    pub(crate) machine: Option<NonInteractive>,
     pub(crate) dpop: bool,
     pub(crate) scopes: Option<Scopes>,
     pub(crate) reach: Option<Reach>,

@@ -1,10 +1,11 @@
-//! Why permission could not be had.
+//! Why authorization failed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why permission could not be had, and what to do about it. Cheap to clone: everybody who waited for the same login
-/// gets the same one. Never holds a credential.
+/// Why authorization failed, and what to do about it.
+///
+/// Cheap to clone: all callers that waited for the same login get the same error. Never contains a credential.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -18,6 +19,8 @@ struct Inner {
 pub(crate) enum Kind {
     /// Something has to be configured.
     Setup,
+    /// The client has to be registered with the operator of the authorization server, and named.
+    Unregistered,
     /// A metadata document is missing, unreadable or does not fit.
     Discovery,
     /// The authorization server did not register the client.
@@ -43,6 +46,10 @@ impl Error {
         Error::new(Kind::Setup, message)
     }
 
+    pub(crate) fn unregistered(message: impl Into<String>) -> Error {
+        Error::new(Kind::Unregistered, message)
+    }
+
     pub(crate) fn discovery(message: impl Into<String>) -> Error {
         Error::new(Kind::Discovery, message)
     }
@@ -56,27 +63,34 @@ impl Error {
         Error::new(self.0.kind.clone(), format!("{what}: {}", self.0.message))
     }
 
-    /// Whether the authorization server refused with this code of RFC 6749 section 5.2 and its like.
+    /// Whether the authorization server returned this error code (RFC 6749 section 5.2 and similar).
     pub fn is_refused_with(&self, code: &str) -> bool {
         matches!(&self.0.kind, Kind::Refused(refused) if refused == code)
     }
 
-    /// Whether the authorization server refused, with whatever code.
+    /// Whether the authorization server returned an error code.
     pub fn is_refused(&self) -> bool {
         matches!(self.0.kind, Kind::Refused(_))
     }
 
-    /// Whether something has to be configured first; the message says what.
+    /// Whether the configuration is incomplete; the message says what to set.
     pub fn is_setup(&self) -> bool {
-        self.0.kind == Kind::Setup
+        matches!(self.0.kind, Kind::Setup | Kind::Unregistered)
     }
 
-    /// Whether a login was tried and did not come to a good end.
+    /// Whether the authorization server neither knows nor registers the client.
+    ///
+    /// A pre-registered client helps, see [`OAuth::pre_registered`](crate::OAuth::pre_registered).
+    pub fn is_registration(&self) -> bool {
+        matches!(self.0.kind, Kind::Registration | Kind::Unregistered)
+    }
+
+    /// Whether a login failed.
     pub fn is_login(&self) -> bool {
         self.0.kind == Kind::Login
     }
 
-    /// Whether trying again later may help without anybody doing something: a server could not be reached.
+    /// Whether a server could not be reached, so that a later retry may succeed.
     pub fn is_unreachable(&self) -> bool {
         self.0.kind == Kind::Unreachable
     }

@@ -1,8 +1,8 @@
-//! How the flow asks other servers.
+//! HTTP requests of the flow.
 //!
-//! Everything goes through the trait [`Fetch`], one request at a time and no redirect followed, so that a program may
-//! bring an HTTP client of its own and tests need no sockets. What addresses may be asked, how long that may take and
-//! how much is read is decided here.
+//! All requests go through the trait [`Fetch`], one at a time and without following redirects, so that a program can
+//! use its own HTTP client and tests need no sockets. This module decides which addresses are allowed, the timeout and
+//! the maximum size of a response.
 
 use crate::address;
 use crate::challenge::Challenge;
@@ -19,13 +19,13 @@ use url::Url;
 
 /// Sends HTTP requests for the flow.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
-    /// Follows no redirect, sends no credentials of its own, connects only to addresses within `reach`, and gives up
-    /// on bodies of more than `max` bytes.
+    /// Must not follow redirects or send credentials of its own, connects only to addresses within `reach`, and rejects
+    /// bodies of more than `max` bytes.
     ///
     /// # Errors
-    /// Why there is no answer, in words that hold nothing of the request's headers or body.
+    /// Why there is no response, without anything of the request's headers or body.
     fn fetch(
         &self,
         request: Request<Bytes>,
@@ -85,7 +85,7 @@ impl Asker {
             if status.is_success() {
                 return match serde_json::from_slice::<serde_json::Value>(answer.body()) {
                     Ok(document) if document.is_object() => Found::Document(document),
-                    _ => Found::Nothing(format!("{url} is no JSON object")),
+                    _ => Found::Nothing(format!("{url} is not valid JSON object")),
                 };
             }
             let why = format!("{url} answered {}", status.as_u16());

@@ -13,7 +13,7 @@ use crate::fetch::Asker;
 use crate::login::{Login, callback_params};
 use crate::metadata::{self, Server};
 use crate::pkce::{Pkce, random_text};
-use crate::register::{self, Wishes};
+use crate::register::{self, RegistrationMetadata};
 use crate::scope::{self, OFFLINE_ACCESS, Scopes};
 use crate::secret::Secret;
 use crate::store::{Registered, StoreKey, Stored, Tokens};
@@ -30,7 +30,7 @@ pub(crate) struct Flow<'a> {
 
 /// What discovery found: where the flow takes place.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct ResolvedServer {
     /// The resource identifier, letter for letter as its metadata has it.
     pub(crate) resource: String,
     /// The authorization server; its issuer has been checked.
@@ -41,7 +41,7 @@ pub(crate) struct Ground {
     pub(crate) of_old: bool,
 }
 
-impl Ground {
+impl ResolvedServer {
     pub(crate) fn key(&self) -> StoreKey {
         StoreKey::new(&self.server.issuer, &self.resource)
     }
@@ -58,10 +58,10 @@ pub(crate) struct Granted {
 impl Flow<'_> {
     /// Finds out what protects the server, and which authorization server decides. `known` are issuers with whom there
     /// is something already.
-    pub(crate) async fn discover(&self, challenge: &Challenge, known: &[String]) -> Result<Ground, Error> {
+    pub(crate) async fn discover(&self, challenge: &Challenge, known: &[String]) -> Result<ResolvedServer, Error> {
         let found = metadata::resource(&self.asker, challenge.resource_metadata.as_deref()).await?;
         let Some(resource) = found else {
-            return Ok(Ground {
+            return Ok(ResolvedServer {
                 resource: address::canonical(&self.asker.server),
                 server: metadata::server_at_origin(&self.asker).await?,
                 scopes_supported: None,
@@ -70,7 +70,7 @@ impl Flow<'_> {
             });
         };
         let issuer = self.choose_issuer(&resource.authorization_servers, known)?;
-        Ok(Ground {
+        Ok(ResolvedServer {
             server: metadata::server(&self.asker, issuer).await?,
             resource: resource.identifier,
             scopes_supported: resource.scopes_supported,
@@ -96,7 +96,7 @@ impl Flow<'_> {
     /// this authorization server and resource, and nothing of any other.
     pub(crate) async fn authorize(
         &self,
-        ground: &Ground,
+        ground: &ResolvedServer,
         challenge: &Challenge,
         before: &Scopes,
         stored: Option<&Stored>,
@@ -128,11 +128,11 @@ impl Flow<'_> {
         }
     }
 
-    /// Sends the person to the authorization server, and redeems what they come back with.
+    /// Sends the user to the authorization server, and redeems what they come back with.
     async fn ask_person(
         &self,
         login: &Arc<dyn Login>,
-        ground: &Ground,
+        ground: &ResolvedServer,
         scopes: Option<Scopes>,
         stored: Option<&Registered>,
         dpop: Option<&DpopKey>,
@@ -141,7 +141,7 @@ impl Flow<'_> {
         let redirect_uri = login.redirect_uri().await.map_err(|e| Error::login(chain(&e)))?;
         check_redirect(&redirect_uri)?;
         let to_register = register::scopes(scopes.as_ref(), ground.scopes_supported.as_ref());
-        let wishes = Wishes { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
+        let wishes = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
         let client = register::client(self.config, &self.asker, server, stored, &wishes).await?;
 
         // The issuer goes on record together with verifier and state, before anybody is sent anywhere.
@@ -156,7 +156,7 @@ impl Flow<'_> {
         let wait = self.config.login_deadline;
         let callback = tokio::time::timeout(wait, login.authorize(&address)).await;
         let callback = callback
-            .map_err(|_| Error::login(format!("nobody finished the login within {} s", wait.as_secs())))?
+            .map_err(|_| Error::login(format!("the login was not completed within {} s", wait.as_secs())))?
             .map_err(|e| Error::login(chain(&e)))?;
         let code = request.check(&callback)?;
 
@@ -197,7 +197,7 @@ impl Flow<'_> {
     /// The token endpoint of the authorization server.
     pub(crate) fn endpoint<'a>(
         &'a self,
-        ground: &'a Ground,
+        ground: &'a ResolvedServer,
         client: Option<&'a Client>,
         dpop: Option<&'a DpopKey>,
     ) -> Result<Endpoint<'a>, Error> {
@@ -213,7 +213,12 @@ impl Flow<'_> {
     }
 
     /// The key to bind tokens to: when the program, the resource or its challenge wants that.
-    fn key(&self, ground: &Ground, challenged: bool, stored: Option<&Stored>) -> Result<Option<DpopKey>, Error> {
+    fn key(
+        &self,
+        ground: &ResolvedServer,
+        challenged: bool,
+        stored: Option<&Stored>,
+    ) -> Result<Option<DpopKey>, Error> {
         if !(self.config.dpop || ground.dpop_required || challenged) {
             return Ok(None);
         }
@@ -241,10 +246,10 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Where the person's browser is sent.
+    /// Where the user's browser is sent.
     fn address(
         &self,
-        ground: &Ground,
+        ground: &ResolvedServer,
         client: &Client,
         scopes: Option<&Scopes>,
         dpop: Option<&DpopKey>,
@@ -321,7 +326,7 @@ impl Request<'_> {
 }
 
 /// Whether the server can prove that codes are redeemed by whoever asked for them. By the rules of old nobody said.
-fn check_pkce(ground: &Ground) -> Result<(), Error> {
+fn check_pkce(ground: &ResolvedServer) -> Result<(), Error> {
     let server = &ground.server;
     let why = match &server.code_challenge_methods {
         Some(methods) if methods.iter().any(|method| method == "S256") => return Ok(()),
@@ -329,7 +334,7 @@ fn check_pkce(ground: &Ground) -> Result<(), Error> {
         Some(_) => "does not support PKCE with S256",
         None => "does not say that it supports PKCE (code_challenge_methods_supported is missing)",
     };
-    Err(Error::discovery(format!("the authorization server {} {why}, without which nobody may log in", server.issuer)))
+    Err(Error::discovery(format!("the authorization server {} {why}, which logging in requires", server.issuer)))
 }
 
 /// Redirect URIs are on this machine or `https`.

@@ -1,4 +1,4 @@
-//! Programs that act for themselves, or for a person somebody else vouches for: no browser, no person at the keyboard.
+//! Grants without a browser: for programs on their own behalf, or for a user authenticated elsewhere.
 //!
 //! The extensions of the specification: OAuth client credentials, enterprise-managed authorization (an identity
 //! provider's ID-JAG), and workload identity (RFC 7523 with an assertion of the platform).
@@ -8,7 +8,7 @@ use crate::client::{Client, Credential, Form};
 use crate::dpop::DpopKey;
 use crate::error::{Error, Kind};
 use crate::fetch::Asker;
-use crate::flow::{Flow, Ground};
+use crate::flow::{Flow, ResolvedServer};
 use crate::metadata;
 use crate::register;
 use crate::scope::Scopes;
@@ -21,19 +21,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt as _;
 
-/// How a program gets tokens without a person.
+/// How a program gets tokens without a user.
 #[derive(Clone, Debug)]
-pub(crate) enum Machine {
+pub(crate) enum NonInteractive {
     ClientCredentials { id: String, credential: Credential },
     Enterprise(Enterprise),
     Workload(Workload),
 }
 
-/// A statement of somebody an authorization server trusts, by which tokens are asked for: a JWT, or a SAML assertion.
+/// An assertion of a party that the authorization server trusts, to be exchanged for tokens: a JWT or SAML assertion.
 #[derive(Clone)]
 pub struct Assertion(Source);
 
-/// What an [`Assertion`] is asked for.
+/// What an [`Assertion`] is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssertionFor {
@@ -53,13 +53,14 @@ enum Source {
 }
 
 impl Assertion {
-    /// Read anew from a file each time, as platforms that rotate them write it. At most 64 KiB; space round it is
-    /// ignored.
+    /// Reads the assertion from a file at each use, for platforms that rotate it.
+    ///
+    /// At most 64 KiB; surrounding whitespace is ignored.
     pub fn file(path: impl Into<PathBuf>) -> Assertion {
         Assertion(Source::File(path.into()))
     }
 
-    /// Asked for anew each time. The error is shown to people: it must hold no credential.
+    /// Calls a function at each use. Its error is shown to users: it must not contain a credential.
     pub fn from_fn<F>(ask: impl Fn(AssertionFor) -> F + Send + Sync + 'static) -> Assertion
     where
         F: Future<Output = Result<String, String>> + Send + 'static,
@@ -70,7 +71,7 @@ impl Assertion {
         })))
     }
 
-    async fn get(&self, ground: &Ground) -> Result<Secret, Error> {
+    async fn get(&self, ground: &ResolvedServer) -> Result<Secret, Error> {
         match &self.0 {
             Source::Text(text) => Ok(text.clone()),
             Source::File(path) => {
@@ -125,8 +126,17 @@ impl fmt::Debug for Assertion {
     }
 }
 
-/// Enterprise-managed authorization: the person has logged in at the company's identity provider already, which vouches
-/// for them at the authorization server of the MCP server.
+/// Enterprise-managed authorization, where the user has already logged in at the company's identity provider.
+///
+/// The identity provider authenticates the user to the authorization server of the MCP server.
+///
+/// ```
+/// use linchpin_auth::{Assertion, Enterprise, OAuth};
+///
+/// let id_token = Assertion::file("/run/user/1000/id-token");
+/// let oauth = OAuth::new().enterprise(Enterprise::from_issuer("https://idp.example", "my-host", id_token));
+/// # let _ = oauth;
+/// ```
 #[derive(Clone, Debug)]
 pub struct Enterprise {
     provider: Provider,
@@ -143,8 +153,9 @@ enum Provider {
 }
 
 impl Enterprise {
-    /// `token_endpoint` is that of the identity provider, `client_id` who this program is there, and `id_token` the ID
-    /// token of the person's login there.
+    /// Uses the identity provider with this token endpoint.
+    ///
+    /// `client_id` is this program's id there, and `id_token` the ID token of the user's login.
     pub fn new(
         token_endpoint: impl Into<String>,
         client_id: impl Into<String>,
@@ -159,7 +170,7 @@ impl Enterprise {
         }
     }
 
-    /// The same with the issuer identifier of the identity provider, whose metadata names the token endpoint.
+    /// Uses the identity provider with this issuer identifier; its metadata names the token endpoint.
     pub fn from_issuer(
         issuer: impl Into<String>,
         client_id: impl Into<String>,
@@ -168,35 +179,40 @@ impl Enterprise {
         Enterprise { provider: Provider::Issuer(issuer.into()), ..Enterprise::new("", client_id, id_token) }
     }
 
-    /// What this program shows at the identity provider. Default: nothing, a public client.
+    /// Sets this program's credential at the identity provider. Default: none, a public client.
     #[must_use]
     pub fn provider_credential(mut self, credential: impl Into<Credential>) -> Enterprise {
         self.provider_client.1 = credential.into();
         self
     }
 
-    /// Who this program is at the authorization server of the MCP server. Default: what `OAuth::pre_registered` or
-    /// `OAuth::client_metadata_url` say.
+    /// Sets the client at the authorization server of the MCP server. Default: the one of `OAuth::pre_registered` or
+    /// `OAuth::client_metadata_url`.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>, credential: impl Into<Credential>) -> Enterprise {
         self.client = Some((id.into(), credential.into()));
         self
     }
 
-    /// The person's identity is a SAML 2.0 assertion and not an ID token.
+    /// Treats the user's identity as a SAML 2.0 assertion instead of an ID token.
     #[must_use]
     pub fn saml(mut self) -> Enterprise {
         self.identity_type = "urn:ietf:params:oauth:token-type:saml2";
         self
     }
 
-    /// The identity provider turns the person's identity into a grant for one authorization server and one resource.
-    async fn exchange(&self, flow: &Flow<'_>, ground: &Ground, scopes: Option<&Scopes>) -> Result<Secret, Error> {
+    /// Exchanges the user's identity for a grant for one authorization server and resource.
+    async fn exchange(
+        &self,
+        flow: &Flow<'_>,
+        ground: &ResolvedServer,
+        scopes: Option<&Scopes>,
+    ) -> Result<Secret, Error> {
         let of_provider = |error: &Error| error.within("at the identity provider");
         let named = match &self.provider {
             Provider::Endpoint(address) | Provider::Issuer(address) => address,
         };
-        // Its address was configured, not learnt from a server: it may be anywhere.
+        // Its URL was configured, not named by a server: it may be anywhere.
         let asker = Asker { server: address::server(named).map_err(|e| of_provider(&e))?, ..flow.asker.clone() };
         let provider = match &self.provider {
             Provider::Endpoint(address) => metadata::Server {
@@ -240,22 +256,30 @@ impl Enterprise {
     }
 }
 
-/// Workload identity: the platform a program runs on states which program it is.
+/// Workload identity: the platform that a program runs on authenticates it.
+///
+/// ```
+/// use linchpin_auth::{Assertion, OAuth, Workload};
+///
+/// let token = Assertion::file("/var/run/secrets/tokens/mcp");
+/// let oauth = OAuth::new().workload(Workload::new(token));
+/// # let _ = oauth;
+/// ```
 #[derive(Clone, Debug)]
 pub struct Workload {
     client_id: Option<String>,
     assertion: Assertion,
-    /// The assertion that was refused last: it will not be accepted the second time.
+    /// The assertion that was rejected last: it would be rejected again.
     refused: Arc<Mutex<Option<Secret>>>,
 }
 
 impl Workload {
-    /// `assertion` is the platform's statement; where platforms rotate it, use [`Assertion::file`].
+    /// Uses the platform's assertion. If the platform rotates it, use [`Assertion::file`].
     pub fn new(assertion: impl Into<Assertion>) -> Workload {
         Workload { client_id: None, assertion: assertion.into(), refused: Arc::default() }
     }
 
-    /// Who the program is, where the authorization server does not see that from the assertion.
+    /// Sets the client id, for authorization servers that do not derive it from the assertion.
     #[must_use]
     pub fn client_id(mut self, id: impl Into<String>) -> Workload {
         self.client_id = Some(id.into());
@@ -265,7 +289,7 @@ impl Workload {
     async fn tokens(
         &self,
         flow: &Flow<'_>,
-        ground: &Ground,
+        ground: &ResolvedServer,
         scopes: Option<&Scopes>,
         dpop: Option<&DpopKey>,
     ) -> Result<Tokens, Error> {
@@ -292,23 +316,23 @@ impl Workload {
     }
 }
 
-impl Machine {
-    /// Gets tokens. Nothing is tried twice and no other grant instead.
+impl NonInteractive {
+    /// Gets tokens, without retries and without a fallback to another grant.
     pub(crate) async fn tokens(
         &self,
         flow: &Flow<'_>,
-        ground: &Ground,
+        ground: &ResolvedServer,
         scopes: Option<&Scopes>,
         dpop: Option<&DpopKey>,
     ) -> Result<Tokens, Error> {
         match self {
-            Machine::ClientCredentials { id, credential } => {
+            NonInteractive::ClientCredentials { id, credential } => {
                 let client = Client::new(id, credential, &ground.server)?;
                 let mut form = Form::new("client_credentials");
                 add_common(&mut form, ground, scopes);
                 flow.endpoint(ground, Some(&client), dpop)?.tokens(&form, scopes).await
             }
-            Machine::Enterprise(enterprise) => {
+            NonInteractive::Enterprise(enterprise) => {
                 let client = match &enterprise.client {
                     Some((id, credential)) => Some(Client::new(id, credential, &ground.server)?),
                     None => register::known(flow.config, &ground.server, None)?,
@@ -319,12 +343,12 @@ impl Machine {
                 add_common(&mut form, ground, scopes);
                 flow.endpoint(ground, client.as_ref(), dpop)?.tokens(&form, scopes).await
             }
-            Machine::Workload(workload) => workload.tokens(flow, ground, scopes, dpop).await,
+            NonInteractive::Workload(workload) => workload.tokens(flow, ground, scopes, dpop).await,
         }
     }
 }
 
-fn add_common(form: &mut Form, ground: &Ground, scopes: Option<&Scopes>) {
+fn add_common(form: &mut Form, ground: &ResolvedServer, scopes: Option<&Scopes>) {
     form.add("resource", &ground.resource);
     if let Some(scopes) = scopes {
         form.add("scope", &scopes.to_string());

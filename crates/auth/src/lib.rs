@@ -1,17 +1,17 @@
-//! Authorization for clients of the Model Context Protocol: OAuth, from a server's refusal to a token on every request.
+//! OAuth authorization for clients of the Model Context Protocol, from a server's 401 to a token on every request.
 //!
-//! [`OAuth`] is what a program sets up and hands to a client. It implements the protocol's
-//! [`Authorizer`](linchpin_proto::link::Authorizer): it puts tokens on requests and reacts when they are refused. The flow
-//! is in `flow`, step by step as the specification tells it; `keeper` decides when it runs.
+//! A program configures [`OAuth`] and passes it to a client. It implements the protocol's
+//! [`Authorizer`](linchpin_proto::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
+//! the steps of the specification; `token_source` decides when they run.
 //!
 //! ```text
-//! oauth ─► keeper ─► flow ─► metadata, register, token, grants ─► fetch ─► transport::web
-//!             │        └───► login (a person)
-//!             └────────────► store
+//! oauth ─► token_source ─► flow ─► metadata, register, token, grants ─► fetch ─► transport::web
+//!             │              └───► login (the user)
+//!             └──────────────────► store
 //! ```
 //!
-//! This crate must never know a method of the protocol beyond the `ping` it asks a server for its challenge with, nor an
-//! era, nor how messages look.
+//! This crate must never know an era, the format of messages, or a method of the protocol, except for the `ping` that it
+//! sends to get a server's challenge.
 //!
 //! Specification: "Authorization" with its pages, revisions 2025-03-26 to 2026-07-28, and the extensions for client
 //! credentials, enterprise-managed authorization, workload identity and DPoP.
@@ -24,13 +24,13 @@ mod error;
 mod fetch;
 mod flow;
 mod grants;
-mod keeper;
 mod metadata;
 mod oauth;
 mod pkce;
 mod register;
 mod scope;
 mod token;
+mod token_source;
 
 pub mod dpop;
 pub mod jwt;

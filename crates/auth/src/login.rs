@@ -1,41 +1,41 @@
-//! How a person says yes: the address of the authorization server goes out, the callback URL comes back.
+//! Logins: the user opens the authorization URL, and the callback URL comes back.
 //!
-//! [`Browser`] opens the person's browser and listens on the loopback interface; [`Paste`] shows the address and reads
-//! what the person pastes; [`Headless`] asks a closure.
+//! [`Browser`] opens the user's browser and listens on the loopback interface; [`ManualLogin`] shows the URL and reads
+//! what the user pastes; [`Headless`] calls a closure.
 
 mod browser;
 mod callback;
+mod manual;
 mod page;
-mod paste;
 
 pub use browser::Browser;
 pub use callback::{Callback, CallbackError, callback_params};
-pub use paste::{Headless, Paste};
+pub use manual::{Headless, ManualLogin};
 
 use linchpin_proto::service::BoxFuture;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Sends a person (or what stands in for one) to the authorization server and brings back the answer.
+/// Sends a user (or a substitute for one) to the authorization server and returns the callback.
 pub trait Login: Send + Sync + 'static {
-    /// The redirect URI of the next login. Asked for before each [`Login::authorize`], because a listener may have
+    /// Returns the redirect URI of the next login. Called before each [`Login::authorize`], because a listener may have
     /// another port each time.
     ///
     /// # Errors
-    /// When no listener can be opened.
+    /// If no listener can be opened.
     fn redirect_uri(&self) -> BoxFuture<'_, Result<String, LoginError>>;
 
-    /// Sends the person to `url` and waits for the callback; returns its whole URL, query included.
+    /// Sends the user to `url` and waits for the callback; returns its whole URL, query included.
     ///
-    /// Cancel-safe: dropping the future gives the login up and closes what listened.
+    /// Cancel-safe: dropping the future abandons the login and closes the listener.
     ///
     /// # Errors
-    /// When nobody came back in time, or not with a callback.
+    /// If there is no callback in time, or an invalid one.
     fn authorize(&self, url: &str) -> BoxFuture<'_, Result<String, LoginError>>;
 }
 
-/// Why no callback came back. Never holds a code, a state or an address with them.
+/// Why there is no callback. Never contains a code, a state, or a URL with either.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoginError {
@@ -43,15 +43,15 @@ pub enum LoginError {
     Listen(io::Error),
     /// [`Login::authorize`] was called without asking [`Login::redirect_uri`] first.
     NotListening,
-    /// The browser cannot be opened, and nobody was there to be shown the address.
+    /// The browser cannot be opened, and there is no notice to show the URL.
     Browser(io::Error),
-    /// The address is not one for a browser (`http` or `https`), so it was not opened.
+    /// The URL is not one for a browser (`http` or `https`), so it was not opened.
     NotForBrowser,
-    /// Nobody came back in this time.
+    /// There was no callback within this time.
     TimedOut(Duration),
-    /// What came back is no callback.
+    /// The callback is invalid.
     Callback(CallbackError),
-    /// What the program hooked in failed, in its own words; also when the person gave up.
+    /// A callback function of the program failed, or the user gave up.
     Failed(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for LoginError {
             LoginError::NotForBrowser => {
                 f.write_str("the authorization server's address is neither http nor https, so it was not opened")
             }
-            LoginError::TimedOut(wait) => write!(f, "nobody finished the login within {} s", wait.as_secs()),
+            LoginError::TimedOut(wait) => write!(f, "the login was not completed within {} s", wait.as_secs()),
             LoginError::Callback(_) => f.write_str("the answer of the login cannot be used"),
             LoginError::Failed(why) => write!(f, "the login did not happen: {why}"),
         }

@@ -1,4 +1,4 @@
-//! What programs set up and hand to a client.
+//! The configuration of OAuth, which programs pass to a client.
 
 use crate::address;
 use crate::client::Credential;
@@ -6,18 +6,18 @@ use crate::client::Form;
 use crate::config::{Config, PreRegistered};
 use crate::error::Error;
 use crate::fetch::{Fetch, WebFetch};
-use crate::grants::{Enterprise, Machine, Workload};
+use crate::grants::{Enterprise, NonInteractive, Workload};
 use crate::jwt::Signer;
-use crate::keeper::{Keeper, Shared};
 use crate::login::Login;
 use crate::metadata;
 use crate::register;
 use crate::scope::Scopes;
 use crate::store::{MemoryStore, StoreKey, Stored, TokenStore};
 use crate::token::Endpoint;
+use crate::token_source::{Shared, TokenSource};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use linchpin_proto::link::{Authorizer, BelongsTo};
+use linchpin_proto::connector::{Authorizer, BelongsTo};
 use linchpin_proto::service::BoxFuture;
 use linchpin_transport::web::{Reach, WebOptions};
 use std::collections::HashMap;
@@ -25,17 +25,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Authorization for requests to MCP servers.
+/// OAuth authorization for requests to MCP servers.
 ///
-/// Does nothing until a server answers that it wants authorization. Then it finds out which authorization server decides,
-/// gets a token there in the way that is set up, puts it on every request to that server and renews it. One value may
-/// serve many servers: each has tokens of its own, and no credential goes to an origin it is not for. Clones share
-/// everything.
+/// Does nothing until a server requires authorization. Then it discovers the authorization server, gets a token there in the
+/// configured way, adds it to every request to that MCP server and refreshes it. One value can be used for many servers: each
+/// has its own tokens, and a credential is never sent to an origin that it is not for. Clones share all state.
 ///
 /// ```
-/// use linchpin_auth::{OAuth, login::Paste};
+/// use linchpin_auth::{OAuth, login::ManualLogin};
 ///
-/// let login = Paste::new(
+/// let login = ManualLogin::new(
 ///     |url| eprintln!("open {url} and paste the address you are sent to"),
 ///     || async { tokio::task::spawn_blocking(|| std::io::stdin().lines().next().unwrap_or(Ok(String::new()))).await? },
 /// );
@@ -43,19 +42,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// # let _ = oauth;
 /// ```
 ///
-/// **Which client it is** is settled as the specification says: one registered beforehand ([`OAuth::pre_registered`]),
-/// else the one of the metadata document ([`OAuth::client_metadata_url`]) where the authorization server takes that, else
-/// one that is registered at once.
+/// **The client** is chosen in the order of the specification: a pre-registered one ([`OAuth::pre_registered`]), else the
+/// client metadata document ([`OAuth::client_metadata_url`]) if the authorization server supports it, else dynamic
+/// registration.
 ///
-/// **Where it asks.** Addresses must be `https`, or `http` on this machine. What a server names (metadata, authorization
-/// servers, their endpoints) must be at public addresses when the server is on the internet, public or on this machine
-/// when the server is on this machine, and public or private, but not on this machine and not link-local, when the server is
-/// at a private address; the server's own origin may always be asked. [`OAuth::reach`] overrules that. An answer may have
-/// 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each held against the same rules.
+/// **Reach.** URLs must be `https`, or `http` on the loopback interface. URLs named by a server (metadata, authorization
+/// servers, their endpoints) must be at public addresses if the server is at a public one; public or loopback
+/// if the server is at a loopback address; public or private, but not loopback and not link-local, if the server is
+/// at a private address. The server's own origin is always allowed. [`OAuth::reach`] overrides this. A response may have
+/// 256 KiB and take 30 s; redirects are followed for metadata only, at most three, each checked by the same rules.
 #[derive(Clone)]
 pub struct OAuth {
     shared: Arc<Shared>,
-    keepers: Arc<Mutex<HashMap<String, Arc<Keeper>>>>,
+    keepers: Arc<Mutex<HashMap<String, Arc<TokenSource>>>>,
     web: WebOptions,
 }
 
@@ -66,8 +65,9 @@ impl Default for OAuth {
 }
 
 impl OAuth {
-    /// Authorization that keeps tokens in memory and has no login: set up at least [`OAuth::login`], or one of
-    /// [`OAuth::client_credentials`], [`OAuth::enterprise`] and [`OAuth::workload`].
+    /// Creates a configuration that keeps tokens in memory and has no login.
+    ///
+    /// Set at least [`OAuth::login`], or one of [`OAuth::client_credentials`], [`OAuth::enterprise`] and [`OAuth::workload`].
     pub fn new() -> OAuth {
         let config = Config {
             login: None,
@@ -92,54 +92,57 @@ impl OAuth {
         OAuth { shared: Arc::new(Shared::new(config, fetch)), keepers: Arc::default(), web }
     }
 
-    /// Setting something up begins anew: it comes before the first request.
+    /// A change of the configuration resets all state: it comes before the first request.
     fn with(self, set: impl FnOnce(&mut Config)) -> OAuth {
         let mut config = self.shared.config.clone();
         set(&mut config);
         OAuth::of(config, self.web)
     }
 
-    /// How people log in. Default: they cannot, and a server that wants that is an error which says so.
+    /// Sets how users log in. Default: no login; a server that requires one is an error.
     #[must_use]
     pub fn login(self, login: impl Login) -> OAuth {
         self.with(|config| config.login = Some(Arc::new(login)))
     }
 
-    /// How long a person may take for a login. Default ten minutes; a login may have a shorter limit of its own.
+    /// Sets how long a login may take. Default ten minutes; a [`Login`] may have a shorter timeout of its own.
     #[must_use]
     pub fn login_deadline(self, deadline: Duration) -> OAuth {
         self.with(|config| config.login_deadline = deadline)
     }
 
-    /// Where tokens are kept between runs. Default: in memory.
+    /// Sets where tokens are stored. Default: in memory.
     #[must_use]
     pub fn store(self, store: impl TokenStore) -> OAuth {
         self.with(|config| config.store = Arc::new(store))
     }
 
-    /// The name people are shown when this program is registered. Default `linchpin`.
+    /// Sets the name that users see when this client is registered. Default `linchpin`.
     #[must_use]
     pub fn client_name(self, name: impl Into<String>) -> OAuth {
         self.with(|config| config.client_name = name.into())
     }
 
-    /// The address of this program's client metadata document, which is its client id wherever the authorization server
-    /// takes such: `https`, with a path. Its `redirect_uris` must hold the login's redirect URI.
+    /// Sets the URL of the client metadata document, the client id for authorization servers that support it.
+    ///
+    /// It must be `https`, with a path. The document's `redirect_uris` must contain the login's redirect URI.
     #[must_use]
     pub fn client_metadata_url(self, address: impl Into<String>) -> OAuth {
         self.with(|config| config.client_metadata_url = Some(address.into()))
     }
 
-    /// The private key whose public half the client metadata document has, for `private_key_jwt`. Default: a public
+    /// Sets the private key for `private_key_jwt`; its public key is in the client metadata document. Default: a public
     /// client.
     #[must_use]
     pub fn client_metadata_key(self, key: Signer) -> OAuth {
         self.with(|config| config.client_key = Some(key))
     }
 
-    /// A client registered beforehand. `issuer` is the identifier of the authorization server it is registered with, and
-    /// nobody else gets its credentials; without one it is used with the first authorization server there is, and then
-    /// with no other. `credential` is a secret, a key, or `Credential::None`. Several may be added, with an issuer each.
+    /// Adds a pre-registered client.
+    ///
+    /// `issuer` identifies the authorization server that it is registered with, the only one that gets its credentials;
+    /// without an issuer the client is used with the first authorization server, and then with no other. `credential` is a
+    /// secret, a key, or `Credential::None`. Several can be added, each with its issuer.
     #[must_use]
     pub fn pre_registered(
         self,
@@ -151,79 +154,88 @@ impl OAuth {
         self.with(|config| config.pre_registered.push(client))
     }
 
-    /// The program acts for itself (grant `client_credentials`), with a secret or a key. Its tokens stay in memory.
+    /// Uses the grant `client_credentials`: the program acts on its own behalf, with a secret or a key.
+    ///
+    /// Tokens are kept in memory.
+    ///
+    /// ```
+    /// let oauth = linchpin_auth::OAuth::new().client_credentials("my-service", "the-secret");
+    /// # let _ = oauth;
+    /// ```
     #[must_use]
     pub fn client_credentials(self, id: impl Into<String>, credential: impl Into<Credential>) -> OAuth {
-        let machine = Machine::ClientCredentials { id: id.into(), credential: credential.into() };
+        let machine = NonInteractive::ClientCredentials { id: id.into(), credential: credential.into() };
         self.with(|config| config.machine = Some(machine))
     }
 
-    /// The company's identity provider vouches for the person. Tokens stay in memory.
+    /// Uses enterprise-managed authorization: the company's identity provider authenticates the user. Tokens are kept in memory.
     #[must_use]
     pub fn enterprise(self, enterprise: Enterprise) -> OAuth {
-        self.with(|config| config.machine = Some(Machine::Enterprise(enterprise)))
+        self.with(|config| config.machine = Some(NonInteractive::Enterprise(enterprise)))
     }
 
-    /// The platform states which program this is. Tokens stay in memory. A refused assertion is not tried again.
+    /// Uses workload identity: the platform authenticates the program. Tokens are kept in memory.
+    ///
+    /// A rejected assertion is not retried.
     #[must_use]
     pub fn workload(self, workload: Workload) -> OAuth {
-        self.with(|config| config.machine = Some(Machine::Workload(workload)))
+        self.with(|config| config.machine = Some(NonInteractive::Workload(workload)))
     }
 
-    /// Insists on tokens that are bound to a key (DPoP, RFC 9449). Default: where a server wants them.
+    /// Requires tokens that are bound to a key (DPoP, RFC 9449). Default: only if a server requires them.
     #[must_use]
     pub fn dpop(self, insist: bool) -> OAuth {
         self.with(|config| config.dpop = insist)
     }
 
-    /// Scopes to ask for in place of those the server says it supports. What the server's challenge names is asked for
-    /// in any case.
+    /// Sets the scopes to request instead of those that the server supports. Scopes of the challenge are always requested.
     #[must_use]
     pub fn scopes<S: AsRef<str>>(self, scopes: impl IntoIterator<Item = S>) -> OAuth {
         let scopes: Scopes = scopes.into_iter().collect();
         self.with(|config| config.scopes = Some(scopes))
     }
 
-    /// Where servers may send us, whatever their own address is: [`Reach::PublicOrPrivate`] for servers inside a company's
-    /// network that are known by name. Default: what follows from the server's address, see above.
+    /// Sets which addresses servers may name, for example [`Reach::PublicOrPrivate`] for known servers in a company's network.
+    ///
+    /// Default: derived from the server's address, see above.
     #[must_use]
     pub fn reach(self, reach: Reach) -> OAuth {
         self.with(|config| config.reach = Some(reach))
     }
 
-    /// Options of the HTTP client, for example further root certificates. `reach` and `request_ms_max` are set by this
-    /// crate.
+    /// Sets options of the HTTP client, for example additional root certificates. This crate sets `reach` and `request_ms_max`.
     #[must_use]
     pub fn web(mut self, options: WebOptions) -> OAuth {
         self.web = options;
         self.with(|_| {})
     }
 
-    /// Another HTTP client in place of the built-in one.
+    /// Replaces the built-in HTTP client.
     #[must_use]
     pub fn fetch(self, fetch: impl Fetch) -> OAuth {
         self.with(|config| config.fetch = Some(Arc::new(fetch)))
     }
 
-    /// Another clock, in seconds since 1970, for tests.
+    /// Replaces the clock, in seconds since 1970, for tests.
     #[must_use]
     pub fn clock(self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> OAuth {
         self.with(|config| config.clock = Arc::new(clock))
     }
 
-    /// Logs in to a server now, whatever is stored. The server is asked first what it wants.
+    /// Logs in to a server now, regardless of stored tokens. Gets the server's challenge first.
     ///
     /// # Errors
-    /// When there is no token in the end: why, and what to do.
+    /// If no token was obtained: why, and what to do.
     pub async fn login_to(&self, address: &str) -> Result<(), Error> {
         self.keeper(address)?.log_in_now().await
     }
 
-    /// Forgets every token and registration for a server; where the authorization server can, it is told to revoke the
-    /// refresh token, but that is not waited for to succeed. Returns how many there were.
+    /// Removes every token and registration for a server, and returns how many there were.
+    ///
+    /// If the authorization server supports it, the refresh token is revoked; failures of that are ignored.
     ///
     /// # Errors
-    /// When the address cannot be used or the store cannot be read or written.
+    /// If the URL is invalid or the store cannot be read or written.
     pub async fn logout(&self, address: &str) -> Result<usize, Error> {
         let keeper = self.keeper(address)?;
         let keys = keeper.keys().await?;
@@ -242,10 +254,10 @@ impl OAuth {
         Ok(keys.len())
     }
 
-    /// Everything that is stored, without the secrets.
+    /// Lists everything that is stored, without the secrets.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn status(&self) -> Result<Vec<Status>, Error> {
         let store = &self.shared.config.store;
         let failed = |e| Error::new(crate::error::Kind::Store, format!("the stored tokens cannot be read: {e}"));
@@ -267,8 +279,8 @@ impl OAuth {
         Ok(all)
     }
 
-    /// RFC 7009, as far as it goes.
-    async fn revoke(&self, keeper: &Keeper, key: &StoreKey, stored: &Stored) -> Result<(), Error> {
+    /// Revokes a token (RFC 7009), best effort.
+    async fn revoke(&self, keeper: &TokenSource, key: &StoreKey, stored: &Stored) -> Result<(), Error> {
         let Some(tokens) = &stored.tokens else { return Ok(()) };
         let (token, hint) = match &tokens.refresh_token {
             Some(token) => (token, "refresh_token"),
@@ -291,14 +303,14 @@ impl OAuth {
             client: client.as_ref(),
             dpop: None,
         };
-        // The answer's body says nothing, so that "no JSON" is what success looks like.
+        // The response has no body, so that "not JSON" means success.
         match endpoint.ask(&form).await {
             Err(error) if error.is_refused() => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn keeper(&self, address: &str) -> Result<Arc<Keeper>, Error> {
+    fn keeper(&self, address: &str) -> Result<Arc<TokenSource>, Error> {
         let server = address::server(address)?;
         let name = server.as_str().trim_end_matches('/').to_owned();
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,11 +318,11 @@ impl OAuth {
             // They take up again what the store has.
             keepers.clear();
         }
-        let new = || Arc::new(Keeper::new(server, self.shared.clone()));
+        let new = || Arc::new(TokenSource::new(server, self.shared.clone()));
         Ok(keepers.entry(name).or_insert_with(new).clone())
     }
 
-    fn keeper_of(&self, head: &Parts) -> Result<Arc<Keeper>, Error> {
+    fn keeper_of(&self, head: &Parts) -> Result<Arc<TokenSource>, Error> {
         let named = head.extensions.get::<BelongsTo>().map(|server| &server.0);
         self.keeper(&named.unwrap_or(&head.uri).to_string())
     }
@@ -319,7 +331,7 @@ impl OAuth {
 impl Authorizer for OAuth {
     fn authorize<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async move {
-            // Where tokens may not go, there are none; if the server wants one, `answered` says why.
+            // No tokens for URLs that may not get any; if the server requires one, `answered` explains why.
             let Ok(keeper) = self.keeper_of(head) else { return Ok(()) };
             Ok(keeper.authorize(head).await?)
         })
@@ -347,7 +359,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
-/// What is stored for one authorization server and one resource, without its secrets.
+/// What is stored for one authorization server and resource, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
@@ -359,15 +371,15 @@ pub struct Status {
     pub client_id: Option<String>,
     /// Whether there are tokens.
     pub logged_in: bool,
-    /// When the access token ends, in seconds since 1970; `None` when nobody said.
+    /// When the access token expires, in seconds since 1970; `None` if unknown.
     pub expires_at: Option<u64>,
-    /// Whether it can be renewed without a login.
+    /// Whether the token can be refreshed without a login.
     pub refreshable: bool,
-    /// What was granted.
+    /// The granted scope.
     pub scope: Option<String>,
     /// Whether the tokens are bound to a key.
     pub dpop: bool,
 }
 
-/// Servers that one value serves at a time; beyond that it begins anew with what the store has.
+/// Servers remembered by one value; beyond that it starts over with the contents of the store.
 const KEEPERS_MAX: usize = 256;

@@ -1,7 +1,7 @@
 //! Which client to be at an authorization server.
 //!
 //! Specification: "Client Registration": one registered beforehand, else the one of the metadata document, else one
-//! registered now, else an error that says what a person can do.
+//! registered now, else an error that says what a user can do.
 
 use crate::address;
 use crate::client::{Client, Credential, Method};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 /// What a new registration is made with.
-pub(crate) struct Wishes<'a> {
+pub(crate) struct RegistrationMetadata<'a> {
     pub(crate) redirect_uri: &'a str,
     pub(crate) scopes: Option<&'a Scopes>,
 }
@@ -29,7 +29,7 @@ pub(crate) async fn client(
     asker: &Asker,
     server: &Server,
     stored: Option<&Registered>,
-    wishes: &Wishes<'_>,
+    wishes: &RegistrationMetadata<'_>,
 ) -> Result<Client, Error> {
     if let Some(client) = standing(config, server)? {
         return Ok(client);
@@ -56,7 +56,7 @@ fn standing(config: &Config, server: &Server) -> Result<Option<Client>, Error> {
     // Credentials of one server are worth nothing at another, and trying them there would give them away.
     if let Some(other) = config.pre_registered.first() {
         let theirs = other.issuer.clone().unwrap_or_default();
-        return Err(Error::setup(format!(
+        return Err(Error::unregistered(format!(
             "the client was registered beforehand with {theirs}, but the server now names the authorization server {}: \
              register the client there too and add it with pre_registered(Some({:?}), …), or leave pre_registered out",
             server.issuer, server.issuer
@@ -110,10 +110,15 @@ fn from_registration(registered: Registered) -> Result<Client, Error> {
 }
 
 /// Dynamic client registration (RFC 7591).
-async fn register(config: &Config, asker: &Asker, server: &Server, wishes: &Wishes<'_>) -> Result<Client, Error> {
+async fn register(
+    config: &Config,
+    asker: &Asker,
+    server: &Server,
+    wishes: &RegistrationMetadata<'_>,
+) -> Result<Client, Error> {
     let Some(endpoint) = &server.registration_endpoint else {
         let document = if server.takes_metadata_documents { ", or give client_metadata_url(…)" } else { "" };
-        return Err(Error::setup(format!(
+        return Err(Error::unregistered(format!(
             "the authorization server {} does not register clients by itself: register one with its operator and add \
              it with pre_registered(Some({:?}), client id, client secret){document}",
             server.issuer, server.issuer
@@ -161,7 +166,7 @@ fn wanted_method(server: &Server) -> Result<Option<Method>, Error> {
     let Some(taken) = &server.auth_methods else { return Ok(None) };
     let first = [Method::None, Method::Basic, Method::Post].into_iter().find(|m| taken.iter().any(|t| t == m.name()));
     first.map(Some).ok_or_else(|| {
-        Error::setup(format!(
+        Error::unregistered(format!(
             "the authorization server {} takes clients only by {}: register one with its operator and add it with \
              pre_registered(Some({:?}), …)",
             server.issuer,

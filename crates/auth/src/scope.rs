@@ -1,47 +1,57 @@
-//! Scopes: which to ask for, and sets of them.
+//! Sets of scopes, and the choice of which to request.
 //!
 //! Specification: "Scope Selection Strategy", "Refresh Tokens" and "Step-Up Authorization Flow".
 
 use std::fmt;
 
-/// A set of scopes that remembers in which order they came.
+/// A set of scopes in insertion order.
+///
+/// ```
+/// use linchpin_auth::Scopes;
+///
+/// let granted = Scopes::parse("files:read files:write");
+/// assert!(granted.has("files:read"));
+/// assert!(granted.covers(&Scopes::from_iter(["files:write"])));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// Nothing asked for.
+    /// Creates an empty set.
     pub fn new() -> Scopes {
         Scopes::default()
     }
 
-    /// Reads scopes parted by spaces (RFC 6749, section 3.3). What cannot be a scope is left out, and so is everything
-    /// beyond 128 scopes or 256 bytes for one: servers name them, and they end up in an address.
+    /// Parses space-separated scopes (RFC 6749, section 3.3).
+    ///
+    /// Invalid scopes are left out, as are those of more than 256 bytes and those beyond the first 128: servers name them, and
+    /// they become part of a URL.
     pub fn parse(text: &str) -> Scopes {
         text.split(' ').collect()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this one is among them.
+    /// Whether the set contains this scope.
     pub fn has(&self, scope: &str) -> bool {
         self.0.iter().any(|s| s == scope)
     }
 
-    /// Whether all of `others` are among them.
+    /// Whether the set contains all of `others`.
     pub fn covers(&self, others: &Scopes) -> bool {
         others.0.iter().all(|scope| self.has(scope))
     }
 
-    /// These and `others`.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, others: &Scopes) -> Scopes {
         self.iter().chain(others.iter()).collect()
     }
 
-    /// Them in order.
+    /// Iterates over the scopes in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -67,11 +77,11 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// The scopes for an authorization request; `None` means that the parameter is left out.
+/// Returns the scopes for an authorization request; `None` means that the parameter is omitted.
 ///
-/// What the challenge names is authoritative; without that, everything the resource says it supports; to either come
-/// those asked for before, so that nothing granted is lost. `wanted` is what the program itself asked for: it takes the
-/// place of what the resource supports, and never that of the challenge.
+/// The scopes of the challenge are authoritative; without them, all that the resource supports; previously requested
+/// scopes are added, so that no granted scope is lost. `wanted` are the configured scopes: they replace
+/// those that the resource supports, never those of the challenge.
 pub(crate) fn select(
     wanted: Option<&Scopes>,
     challenged: Option<&Scopes>,
@@ -81,7 +91,7 @@ pub(crate) fn select(
     let base = match (wanted, challenged) {
         (Some(wanted), Some(challenged)) => wanted.union(challenged),
         (Some(only), None) | (None, Some(only)) => only.clone(),
-        // What is supported is for the first time only: later it would be more than what was enough.
+        // Supported scopes are for the first request only: later they would exceed what was sufficient.
         (None, None) if before.is_empty() => supported.cloned().unwrap_or_default(),
         (None, None) => Scopes::new(),
     };
@@ -89,8 +99,8 @@ pub(crate) fn select(
     (!all.is_empty()).then_some(all)
 }
 
-/// The same with `offline_access`, where the authorization server says that it has that. Nothing is added to nothing:
-/// a request without scopes gets the server's default, one with only this would not.
+/// Adds `offline_access` if the authorization server supports it. An omitted parameter stays omitted:
+/// a request without scopes gets the server's default, one with only `offline_access` would not.
 pub(crate) fn with_offline_access(scopes: Option<Scopes>, server: Option<&Scopes>) -> Option<Scopes> {
     let offered = server.is_some_and(|scopes| scopes.has(OFFLINE_ACCESS));
     scopes.map(|scopes| if offered { scopes.union(&Scopes::parse(OFFLINE_ACCESS)) } else { scopes })
@@ -113,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_challenge_comes_before_what_is_supported_and_nothing_granted_is_lost() {
-        // wanted, challenged, supported, asked for before -> asked for now
+        // wanted, challenged, supported, requested before -> requested now
         let rows = [
             ("-", "a", "b c", "", "a"),
             ("-", "-", "b c", "", "b c"),

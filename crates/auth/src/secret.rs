@@ -1,12 +1,18 @@
-//! A string that must not be seen.
+//! Strings that must not be shown.
 
 use std::fmt;
 use zeroize::Zeroize;
 
 /// A token, a key or a password.
 ///
-/// It has no `Display`, its `Debug` is dots, and its memory is overwritten when it is dropped. Its serde form is the
-/// plain string: that is for stores, which must protect what they write.
+/// It has no `Display`, its `Debug` prints dots, and its memory is overwritten on drop. It serializes as the
+/// plain string, for stores, which must protect what they write.
+///
+/// ```
+/// let token = linchpin_auth::Secret::new("s3cr3t");
+/// assert!(!format!("{token:?}").contains("s3cr3t"));
+/// assert_eq!(token.expose(), "s3cr3t");
+/// ```
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -17,12 +23,12 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The string itself, for the one place that sends or stores it.
+    /// Returns the string itself, for the place that sends or stores it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the string is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -35,7 +41,7 @@ impl fmt::Debug for Secret {
 }
 
 impl PartialEq for Secret {
-    /// Takes as long for strings that differ early as for strings that differ late.
+    /// Compares in constant time, wherever the strings differ.
     fn eq(&self, other: &Secret) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
         let differing = left.iter().zip(right).fold(0, |differing, (a, b)| differing | (a ^ b));

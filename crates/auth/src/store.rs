@@ -1,9 +1,9 @@
-//! Where tokens are kept between runs.
+//! Token storage.
 //!
-//! What is kept is keyed by who issued it and for which resource, so that a token can never be sent to a server it was
-//! not issued for. [`MemoryStore`] forgets when the program ends; [`FileStore`] is one file that only its owner can
-//! read; `KeyringStore` (feature `keyring`) is the keyring of the operating system. `keyring_password` reads what others
-//! keep there.
+//! Entries are keyed by issuer and resource, so that a token can never be sent to a server that it was
+//! not issued for. [`MemoryStore`] lasts as long as the program; [`FileStore`] is one file that only its owner can
+//! read; `KeyringStore` (feature `keyring`) is the keyring of the operating system. `keyring_password` reads passwords that
+//! other programs keep there.
 
 mod file;
 #[cfg(feature = "keyring")]
@@ -21,36 +21,36 @@ use linchpin_proto::service::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Keeps what authorization servers gave out.
+/// Stores what authorization servers have issued.
 ///
-/// The futures are cancel-safe in the sense that a dropped `save` either happened whole or not at all.
+/// The futures are cancel-safe in the sense that a dropped `save` takes effect either completely or not at all.
 pub trait TokenStore: Send + Sync + 'static {
-    /// What is kept under a key; `None` when nothing is.
+    /// Returns the value of a key, if any.
     ///
     /// # Errors
-    /// When the store cannot be read, or not safely.
+    /// If the store cannot be read, or not safely.
     fn load(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<Option<Stored>>>;
 
-    /// Keeps a value under a key, in place of what was there.
+    /// Stores a value under a key, replacing a previous one.
     ///
     /// # Errors
-    /// When the store cannot be written, or not safely.
+    /// If the store cannot be written, or not safely.
     fn save(&self, key: &StoreKey, value: &Stored) -> BoxFuture<'_, io::Result<()>>;
 
-    /// Removes what is kept under a key. It is no error when nothing is.
+    /// Removes the value of a key. A missing key is not an error.
     ///
     /// # Errors
-    /// When the store cannot be written, or not safely.
+    /// If the store cannot be written, or not safely.
     fn forget(&self, key: &StoreKey) -> BoxFuture<'_, io::Result<()>>;
 
-    /// The keys under which something is kept, sorted.
+    /// Returns all keys, sorted.
     ///
     /// # Errors
-    /// When the store cannot be read, or not safely.
+    /// If the store cannot be read, or not safely.
     fn list(&self) -> BoxFuture<'_, io::Result<Vec<StoreKey>>>;
 }
 
-/// Who issued something, and for what.
+/// The key of a stored value: issuer and resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StoreKey {
     /// The issuer identifier of the authorization server.
@@ -60,19 +60,19 @@ pub struct StoreKey {
 }
 
 impl StoreKey {
-    /// A key.
+    /// Creates a key.
     pub fn new(issuer: impl Into<String>, resource: impl Into<String>) -> StoreKey {
         StoreKey { issuer: issuer.into(), resource: resource.into() }
     }
 }
 
-/// What is kept under a key.
+/// The value stored under a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The client as the authorization server registered it; `None` when it is known without.
+    /// The client as the authorization server registered it; `None` without dynamic registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Registered>,
-    /// The tokens; `None` before the first login and after a refusal.
+    /// The tokens; `None` before the first login and after they were rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
     /// The private key the tokens are bound to, as `DpopKey::to_secret` wrote it.
@@ -83,15 +83,15 @@ pub struct Stored {
 /// A client as an authorization server registered it (RFC 7591, section 3.2.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registered {
-    /// The identifier the server gave.
+    /// The client id issued by the server.
     pub client_id: String,
-    /// The secret the server gave; `None` for a public client.
+    /// The secret issued by the server; `None` for a public client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// How the client shows who it is at the token endpoint.
+    /// How the client authenticates at the token endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_method: Option<String>,
-    /// When the secret ends, in seconds since 1970; `None` or 0 for never.
+    /// When the secret expires, in seconds since 1970; `None` or 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret_expires_at: Option<u64>,
     /// The redirect URIs it was registered with.
@@ -102,17 +102,17 @@ pub struct Registered {
 /// The tokens of one login (RFC 6749, section 5.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// What is sent with requests.
+    /// The token that is sent with requests.
     pub access_token: Secret,
-    /// What the next access token is asked for with.
+    /// The token with which the next access token is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
     /// `Bearer` or `DPoP`, as the server wrote it.
     pub token_type: String,
-    /// When the access token ends, in seconds since 1970; `None` when the server did not say.
+    /// When the access token expires, in seconds since 1970; `None` if the server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// What was granted; `None` when the server did not say.
+    /// The granted scope; `None` if the server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }

@@ -97,8 +97,9 @@ impl Endpoint<'_> {
                 format!("{server} answered {} at its token endpoint", status.as_u16()),
             ));
         }
-        document
-            .ok_or_else(|| Error::new(Kind::Unreachable, format!("{server} answered something that is no JSON object")))
+        document.ok_or_else(|| {
+            Error::new(Kind::Unreachable, format!("{server} answered something that is not valid JSON object"))
+        })
     }
 
     fn read(&self, document: &Value, asked: Option<&Scopes>) -> Result<Tokens, Error> {
@@ -118,7 +119,7 @@ impl Endpoint<'_> {
             return Err(wrong(&format!("its token_type is {}, and neither Bearer nor DPoP", quote(token_type, &[]))));
         }
         if token_type.eq_ignore_ascii_case("dpop") && self.dpop.is_none() {
-            return Err(wrong("its token is bound to a key, which nobody asked for"));
+            return Err(wrong("its token is bound to a key, which was not requested"));
         }
         // Some write the number as text.
         let seconds = document.get("expires_in").and_then(|v| v.as_u64().or_else(|| v.as_str()?.parse().ok()));

@@ -1,10 +1,10 @@
-//! Answers kept for as long as the server says. One cache serves one connection, so that nothing is shared between
-//! authorizations.
+//! The cache of results, kept as long as the server allows. Each connection has its own, so that nothing is shared
+//! between authorizations.
 //!
 //! Specification: 2026-07-28 "Caching".
 
 use crate::Change;
-use crate::core::lock;
+use crate::connection_state::lock;
 use bytestring::ByteString;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ struct State {
     bytes: usize,
 }
 
-/// Which answer: the method and what tells requests of it apart, a cursor or a URI.
+/// The key of a result: the method and a cursor or URI.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) method: &'static str,
@@ -33,7 +33,7 @@ struct Kept {
     until: Instant,
 }
 
-/// Nothing is kept longer, whatever a server says.
+/// The maximum lifetime, whatever a server says.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
 impl Cache {
@@ -46,9 +46,9 @@ impl Cache {
         state.kept.get(key).filter(|kept| kept.until > Instant::now()).map(|kept| kept.result.clone())
     }
 
-    /// Keeps a result (its JSON text) for `ttl_ms`. Does nothing when it does not fit.
+    /// Stores a result (its JSON text) for `ttl_ms`. Does nothing if it is too large.
     pub(crate) fn put(&self, key: Key, result: &str, ttl_ms: u64) {
-        // A copy: a slice of the message would keep all of it alive.
+        // A copy, because a slice of the message would keep all of it alive.
         let size = result.len() + key.which.len() + 64;
         if ttl_ms == 0 || size > self.bytes_max {
             return;
@@ -67,7 +67,7 @@ impl Cache {
         state.kept.insert(key, Kept { result: result.into(), until });
     }
 
-    /// Forgets what a change makes wrong.
+    /// Invalidates the results that a change affects.
     pub(crate) fn changed(&self, change: &Change) {
         let mut state = lock(&self.state);
         if state.kept.is_empty() {
@@ -79,6 +79,11 @@ impl Cache {
             Change::Resources => !matches!(key.method, "resources/list" | "resources/templates/list"),
             Change::Updated(uri) => key.method != "resources/read" || key.which != *uri,
         });
+    }
+
+    /// Invalidates all results of a method.
+    pub(crate) fn forget(&self, method: &str) {
+        lock(&self.state).retain(|key, _| key.method != method);
     }
 
     pub(crate) fn clear(&self) {

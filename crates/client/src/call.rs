@@ -1,11 +1,11 @@
-//! Calls: requests that are described first and sent when they are awaited.
+//! Calls: requests that are sent when awaited.
 
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::core::{Options, Request, Watched, lock};
+use crate::connection_state::{Options, Request, Watched, lock};
 use crate::queue::Queue;
 use crate::result::{CallResult, Decoded};
-use crate::{Error, Result, list, rounds};
+use crate::{Error, ErrorKind, Result, list, mrtr};
 use bytestring::ByteString;
 use futures_core::Stream;
 use linchpin_proto::service::BoxFuture;
@@ -21,23 +21,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How much is done. Grows.
+    /// The amount done. Increases.
     pub progress: f64,
-    /// How much there is to do, if that is known.
+    /// The total amount, if known.
     pub total: Option<f64>,
-    /// What is being done, for a person.
+    /// A message for the user.
     pub message: Option<String>,
 }
 
-/// What awaiting a call can give. Implemented by [`CallResult`] and [`Decoded`].
+/// The result types of calls. Implemented by [`CallResult`] and [`Decoded`].
 pub trait Received: Sized + Send + 'static {
     /// Reads a result from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Unexpected`] when it is of another shape.
+    /// [`ErrorKind::InvalidResponse`] if it has another shape.
     fn receive(result: ByteString) -> Result<Self>;
 }
 
@@ -53,9 +53,9 @@ impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
     }
 }
 
-/// A request that is sent when it is awaited, or when [`Call::steps`] is polled.
+/// A request that is sent when awaited, or when [`Call::steps`] is polled.
 ///
-/// Cancel-safe: dropping the future tells the server that nobody waits any more. Nothing is kept.
+/// Cancel-safe: dropping the future cancels the request at the server.
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call<T> {
     /// Keeps the connection open while the call runs.
@@ -79,26 +79,35 @@ impl<T: Received> Call<T> {
         Call { connection, request, options, on_progress: None, rounds, cached: None, result: PhantomData }
     }
 
-    /// The answer may be kept under this key.
+    /// Allows the result to be cached under this key.
     pub(crate) fn cached(mut self, key: Key) -> Call<T> {
         self.cached = Some(key);
         self
     }
 
-    /// How long this call may take; zero is without end. Progress, when it is asked for, starts the time anew, up to
-    /// `call_with_progress_ms_max`.
+    /// Sets the timeout of this call; zero means no timeout.
+    ///
+    /// If progress was requested, each progress notification resets the timeout, up to `call_with_progress_ms_max`.
     pub fn timeout(mut self, timeout: Duration) -> Call<T> {
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self
     }
 
-    /// Asks for progress and hears it, in the task that awaits the call.
+    /// Requests progress. The callback runs in the task that awaits the call.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// async fn import(server: &Connection) -> Result<String> {
+    ///     let call = server.call("import", ()).on_progress(|p| eprintln!("{} of {:?}", p.progress, p.total));
+    ///     Ok(call.await?.text())
+    /// }
+    /// ```
     pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Call<T> {
         self.on_progress = Some(Box::new(hear));
         self.watch()
     }
 
-    /// Asks for log messages of this call from this level on, where that is said with each request.
+    /// Sets the minimum level of log messages for this call, in revisions that support it per request.
     pub fn log_level(mut self, least: LoggingLevel) -> Call<T> {
         self.options.log = Some(least);
         self
@@ -109,19 +118,34 @@ impl<T: Received> Call<T> {
         if let Ok(request) = &mut self.request {
             let written = request.meta.get_or_insert_with(Meta::new).insert_as(name, &value);
             if let Err(why) = written {
-                self.request = Err(Error::Arguments(format!("a member of `_meta` cannot be JSON: {why}")));
+                let text = format!("a member of `_meta` cannot be JSON: {why}");
+                self.request = Err(Error::with_source(ErrorKind::InvalidRequest, text, why));
             }
         }
         self
     }
 
-    /// Whether questions are answered and the call is sent again by itself. Default: what the client says.
-    pub fn rounds(mut self, on: bool) -> Call<T> {
+    /// Whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
+    pub fn multi_round_trip(mut self, on: bool) -> Call<T> {
         self.rounds = on;
         self
     }
 
-    /// The call as a stream: progress as it comes, and at last the result.
+    /// Turns the call into a stream of progress that ends with the result.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result, Step};
+    /// async fn import(server: &Connection) -> Result<String> {
+    ///     let mut steps = server.call("import", ()).steps();
+    ///     while let Some(step) = steps.next().await {
+    ///         match step {
+    ///             Step::Progress(progress) => eprintln!("{}", progress.progress),
+    ///             Step::Done(result) => return Ok(result?.text()),
+    ///         }
+    ///     }
+    ///     Ok(String::new())
+    /// }
+    /// ```
     pub fn steps(self) -> Steps<T> {
         let mut call = self.watch();
         let watched = call.options.watched.clone();
@@ -143,8 +167,8 @@ impl<T: Received> Call<T> {
             if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
                 return T::receive(kept);
             }
-            let (response, rounds) = rounds::run(core, &request, &self.options, self.rounds).await?;
-            // What input had a part in is never kept.
+            let (response, rounds) = mrtr::run(core, &request, &self.options, self.rounds).await?;
+            // Results that depend on input are never cached.
             if let Some(key) = self.cached.filter(|_| rounds == 0) {
                 core.cache.put(key, response.text(), list::ttl_ms(response.text()));
             }
@@ -165,14 +189,14 @@ impl<T: Received> IntoFuture for Call<T> {
                 match std::future::poll_fn(|cx| Pin::new(&mut steps).poll_next(cx)).await {
                     Some(Step::Progress(progress)) => hear(progress),
                     Some(Step::Done(result)) => return result,
-                    None => return Err(Error::Closed),
+                    None => return Err(Error::closed()),
                 }
             }
         })
     }
 }
 
-/// A call on its way. See [`Call::steps`].
+/// A running call as a stream. See [`Call::steps`].
 #[must_use = "a call is sent when its steps are polled"]
 pub struct Steps<T> {
     watched: Option<Arc<Watched>>,
@@ -180,17 +204,17 @@ pub struct Steps<T> {
     done: Option<Result<T>>,
 }
 
-/// What happens during a call.
+/// An item of [`Steps`].
 #[derive(Debug)]
 pub enum Step<T> {
-    /// It went on.
+    /// Progress was reported.
     Progress(Progress),
-    /// It is over. Nothing follows.
+    /// The call is over. Always the last item.
     Done(Result<T>),
 }
 
 impl<T> Steps<T> {
-    /// The next step; `None` after the last. Cancel-safe.
+    /// Returns the next item; `None` after the last. Cancel-safe.
     pub async fn next(&mut self) -> Option<Step<T>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -206,7 +230,7 @@ impl<T> Stream for Steps<T> {
         {
             (this.work, this.done) = (None, Some(result));
         }
-        // Progress that was heard before the answer comes before it.
+        // Progress that arrived before the result is returned first.
         if let Some(watched) = &this.watched
             && let Poll::Ready(Some(progress)) = watched.queue.poll_next(cx)
         {

@@ -1,11 +1,11 @@
-//! The host's side of every conversation: who it is, what it can do, how it answers.
+//! The host: its identity, its capabilities, its callbacks.
 
-use crate::ask::{Answers, AskUrl, Sample};
 use crate::connection::Connection;
-use crate::form::Form;
-use crate::open::Known;
-use crate::{Change, Result, open};
-use linchpin_proto::{ClientLimits, Dial, Tap, Wire, era};
+use crate::elicitation::ElicitForm;
+use crate::negotiate::Known;
+use crate::server_requests::{Answers, ElicitUrl, SamplingRequest};
+use crate::{BoxError, Change, Result, negotiate};
+use linchpin_proto::{ClientLimits, Connector, Features, Tap, era};
 use linchpin_types::capability::{
     ClientCapabilities, ElicitationCapability, EmptyCapability, RootsCapability, SamplingCapability,
 };
@@ -19,57 +19,77 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A host: what it tells servers about itself and how it answers them. Cheap to clone; connect it to as many servers as
-/// you like. It remembers, with its clones, which revision a server spoke, so that connecting again takes no probe.
+/// A host: its identity, callbacks and settings.
 ///
-/// Nothing needs to be set. What is set is declared to servers, and what is not is not: a client without `on_sample` has
-/// no sampling capability.
+/// Cheap to clone; it can connect to any number of servers.
+///
+/// All settings are optional. Only capabilities with a callback are declared: a client without `on_sampling` has no
+/// sampling capability. A client and its clones remember the revision of each server, so that connecting again needs no
+/// probe.
+///
+/// ```
+/// # use linchpin_client::{Client, ReconnectPolicy};
+/// # async fn connect(transport: impl linchpin_client::Connector) -> linchpin_client::Result<()> {
+/// let client = Client::new("my-host", "1.0")
+///     .on_elicitation(|form| async move { form.accept_defaults() })
+///     .reconnect(ReconnectPolicy::default());
+/// let server = client.connect(transport).await?;
+/// println!("{:?} speaks {:?}", server.server(), server.revision());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 #[must_use]
+#[doc(alias = "ClientHandler")]
+#[doc(alias = "host")]
 pub struct Client {
-    pub(crate) recipe: Recipe,
+    pub(crate) recipe: ClientConfig,
 }
 
 #[derive(Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct ClientConfig {
     pub(crate) info: Implementation,
     pub(crate) answers: Answers,
     pub(crate) extensions: Vec<(String, Box<RawValue>)>,
     pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) on_change: Option<Arc<dyn Fn(Change) + Send + Sync>>,
-    pub(crate) accepted: Vec<&'static Wire>,
+    pub(crate) accepted: Vec<&'static Features>,
     pub(crate) limits: Arc<ClientLimits>,
     pub(crate) tap: Option<Arc<dyn Tap>>,
-    pub(crate) restart: Option<Restart>,
+    pub(crate) restart: Option<ReconnectPolicy>,
     pub(crate) cache: bool,
     pub(crate) rounds: bool,
     pub(crate) check_results: bool,
     pub(crate) known: Arc<Known>,
 }
 
-/// When and how often a lost connection is made again.
+/// When and how often a lost connection is reopened.
+///
+/// ```
+/// # use linchpin_client::{Client, ReconnectPolicy};
+/// let client = Client::new("my-host", "1.0").reconnect(ReconnectPolicy { attempts_max: 3, ..ReconnectPolicy::default() });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restart {
-    /// Pause before the first attempt; it doubles with each that fails, with some jitter. Default 200 ms.
+pub struct ReconnectPolicy {
+    /// Delay before the first attempt; doubles with each failed attempt, with jitter. Default 200 ms.
     pub first_ms: u64,
-    /// Longest pause. Default 30,000 ms.
+    /// Maximum delay. Default 30,000 ms.
     pub longest_ms: u64,
-    /// Attempts in a row before it is given up. Default 8. A connection that held for a minute starts the count anew.
+    /// Maximum consecutive attempts. Default 8. A connection that lasted one minute resets the count.
     pub attempts_max: u32,
 }
 
-impl Default for Restart {
+impl Default for ReconnectPolicy {
     fn default() -> Self {
-        Restart { first_ms: 200, longest_ms: 30_000, attempts_max: 8 }
+        ReconnectPolicy { first_ms: 200, longest_ms: 30_000, attempts_max: 8 }
     }
 }
 
 impl Client {
-    /// A host of this name and version.
+    /// Creates a host with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Client {
         Client {
-            recipe: Recipe {
+            recipe: ClientConfig {
                 info: Implementation::new(name, version),
                 answers: Answers::default(),
                 extensions: Vec::new(),
@@ -88,55 +108,97 @@ impl Client {
         }
     }
 
-    /// Says more about the host: title, description, website, icons.
+    /// Sets the identity of the host: title, description, website, icons.
     pub fn info(mut self, info: Implementation) -> Client {
         self.recipe.info = info;
         self
     }
 
-    /// Answers forms that servers want filled in. Runs in a task of its own for servers with sessions, within the call
-    /// that is asked otherwise. Declares elicitation in form mode.
-    pub fn on_ask<F, Fut>(mut self, answer: F) -> Client
+    /// Sets the callback for form elicitation, and declares the capability.
+    ///
+    /// With sessions it runs in a task of its own, otherwise within the call that caused it.
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// let client = Client::new("my-host", "1.0").on_elicitation(|form| async move {
+    ///     eprintln!("{} asks: {}", form.server, form.message);
+    ///     form.accept(serde_json::json!({ "city": "Oslo" }))
+    /// });
+    /// ```
+    #[doc(alias = "elicitation")]
+    #[doc(alias = "create_elicitation")]
+    pub fn on_elicitation<F, Fut>(mut self, answer: F) -> Client
     where
-        F: Fn(Form) -> Fut + Send + Sync + 'static,
+        F: Fn(ElicitForm) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ElicitResult> + Send + 'static,
     {
         self.recipe.answers.form = Some(Arc::new(move |form| Box::pin(answer(form))));
         self
     }
 
-    /// Asks the person whether to open a URL, and opens it. Declares elicitation in URL mode.
-    pub fn on_ask_url<F, Fut>(mut self, answer: F) -> Client
+    /// Sets the callback for URL elicitation, and declares the capability.
+    ///
+    /// It asks the user and opens the URL.
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// # async fn confirm(_: &str) -> bool { false }
+    /// let client = Client::new("my-host", "1.0").on_url_elicitation(|ask| async move {
+    ///     if confirm(&ask.url).await { ask.accept() } else { ask.decline() }
+    /// });
+    /// ```
+    pub fn on_url_elicitation<F, Fut>(mut self, answer: F) -> Client
     where
-        F: Fn(AskUrl) -> Fut + Send + Sync + 'static,
+        F: Fn(ElicitUrl) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ElicitResult> + Send + 'static,
     {
         self.recipe.answers.url = Some(Arc::new(move |ask| Box::pin(answer(ask))));
         self
     }
 
-    /// Lets servers use the host's model. An `Err` is told to the server as it stands. Declares sampling.
-    pub fn on_sample<F, Fut>(mut self, answer: F) -> Client
+    /// Sets the callback for sampling requests, and declares the capability.
+    ///
+    /// The message of an error is sent to the server, its sources are not.
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// # async fn complete(_: &str) -> std::io::Result<String> { Ok(String::new()) }
+    /// let client = Client::new("host", "1.0").on_sampling(async |asked| {
+    ///     let Some(last) = asked.params.messages.last() else { return Err("nothing to complete".into()) };
+    ///     let said = last.content.iter().find_map(|block| block.as_text()).unwrap_or_default();
+    ///     Ok(asked.reply("model-1", complete(said).await?))
+    /// });
+    /// ```
+    #[doc(alias = "sampling")]
+    #[doc(alias = "create_message")]
+    pub fn on_sampling<F, Fut>(mut self, answer: F) -> Client
     where
-        F: Fn(Sample) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<CreateMessageResult, String>> + Send + 'static,
+        F: Fn(SamplingRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, BoxError>> + Send + 'static,
     {
         self.recipe.answers.sample = Some(Arc::new(move |sample| Box::pin(answer(sample))));
         self
     }
 
-    /// Says that `on_sample` understands tools in a conversation.
+    /// Declares that `on_sampling` supports tools.
     pub fn sampling_tools(mut self) -> Client {
         self.recipe.answers.sample_tools = true;
         self
     }
 
-    /// The places the host works in, as `file://` URIs. Declares roots.
+    /// Sets the roots of the host, as `file://` URIs, and declares the capability.
+    ///
+    /// ```
+    /// # use linchpin_client::Client; use linchpin_types::root::Root;
+    /// let client = Client::new("my-host", "1.0").roots(vec![Root::new("file:///srv/project")]);
+    /// ```
     pub fn roots(self, roots: Vec<Root>) -> Client {
         self.on_roots(move || std::future::ready(roots.clone()))
     }
 
-    /// The same, asked for each time. Tell servers of changes with [`Connection::roots_changed`].
+    /// Like [`Client::roots`], with a callback for each request.
+    ///
+    /// Notify servers of changes with [`Connection::roots_changed`].
     pub fn on_roots<F, Fut>(mut self, answer: F) -> Client
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -146,8 +208,10 @@ impl Client {
         self
     }
 
-    /// Hears log messages, in order, outside of the tasks that read. When they come faster than this returns, the oldest
-    /// are dropped. `least` is what servers are asked for.
+    /// Sets the callback for log messages and the minimum level to request.
+    ///
+    /// Messages arrive in order, outside of the tasks that read. If the callback is too slow, the oldest messages are
+    /// dropped.
     pub fn on_log(
         mut self,
         least: LoggingLevel,
@@ -158,25 +222,29 @@ impl Client {
         self
     }
 
-    /// Hears of changed lists and resources, in order. Lists are subscribed to by themselves, resources with
-    /// [`Connection::subscribe`]. When a connection was made anew, everything is reported as changed.
+    /// Sets the callback for changed lists and resources, in order.
+    ///
+    /// Lists are subscribed to automatically, resources with [`Connection::subscribe`]. After a reconnect, everything
+    /// is reported as changed.
     pub fn on_change(mut self, hear: impl Fn(Change) + Send + Sync + 'static) -> Client {
         self.recipe.on_change = Some(Arc::new(hear));
         self
     }
 
-    /// Declares an extension, with its settings as JSON. A result whose `resultType` is neither `complete` nor
-    /// `input_required` is an error unless an extension is declared; then it is handed on, and the host looks at its type.
+    /// Declares an extension, with its settings as JSON.
+    ///
+    /// A result whose `resultType` is neither `complete` nor `input_required` is an error unless an extension is
+    /// declared; then the host receives the result and checks its type.
     pub fn extension(mut self, name: impl Into<String>, settings: &serde_json::Value) -> Client {
         let settings = RawValue::from_string(settings.to_string()).unwrap_or_default();
         self.recipe.extensions.push((name.into(), settings));
         self
     }
 
-    /// Speaks only these revisions. Default: all of them, the newest a server has.
+    /// Restricts the protocol revisions. Default: all; the newest that the server supports is used.
     pub fn revisions(mut self, revisions: &[Revision]) -> Client {
-        self.recipe.accepted = era::all().filter(|wire| revisions.contains(&wire.revision)).collect();
-        // What servers spoke with other revisions to choose from says little.
+        self.recipe.accepted = era::all().filter(|features| revisions.contains(&features.revision)).collect();
+        // Revisions of servers that were negotiated from other choices are not reused.
         self.recipe.known = Arc::default();
         self
     }
@@ -187,94 +255,109 @@ impl Client {
         self
     }
 
-    /// How long a call may take unless it says otherwise. Default one minute; zero is without end.
+    /// Sets the default timeout of calls. Default one minute; zero means no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Client {
         Arc::make_mut(&mut self.recipe.limits).call_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// Shows every message both ways, HTTP heads and lines of standard error included.
+    /// Sets a tap, which receives every message in both directions, HTTP heads and lines of standard error.
     pub fn tap(mut self, tap: impl Tap) -> Client {
         self.recipe.tap = Some(Arc::new(tap));
         self
     }
 
-    /// Makes a lost connection again by itself: a program that crashed is started anew, its lists count as changed,
-    /// subscriptions are renewed; only the calls that were running fail. Without this, the next call fails. An HTTP
-    /// session that a server has forgotten is always made anew.
-    pub fn restart(mut self, restart: Restart) -> Client {
+    /// Reopens lost connections automatically. Without this, the next call fails.
+    ///
+    /// A crashed program is restarted, its lists are reported as changed, and subscriptions are renewed; only running
+    /// calls fail. An HTTP session that the server no longer knows is always reopened.
+    pub fn reconnect(mut self, restart: ReconnectPolicy) -> Client {
         self.recipe.restart = Some(restart);
         self
     }
 
-    /// Whether answers are kept for as long as servers say (`ttlMs`). Default yes. They are never shared between
-    /// connections.
+    /// Whether results are cached as long as the server allows (`ttlMs`). Default yes.
+    ///
+    /// The cache is never shared between connections.
     pub fn cache(mut self, on: bool) -> Client {
         self.recipe.cache = on;
         self
     }
 
-    /// Whether a call that asks for input is answered and sent again by itself. Default yes. Without it such a call
-    /// returns a result for which [`crate::CallResult::input_required`] says what is wanted.
-    pub fn rounds(mut self, on: bool) -> Client {
+    /// Whether the client handles multi-round-trip requests: gathers the input and retries. Default yes.
+    ///
+    /// Otherwise such a call returns a result for which [`crate::CallResult::input_required`] is true.
+    pub fn multi_round_trip(mut self, on: bool) -> Client {
         self.recipe.rounds = on;
         self
     }
 
-    /// Checks structured results against the schemas that tools declare. Default no. Needs the feature `validate`, and
-    /// that the tools were listed; a call lists them if need be.
+    /// Whether structured results are validated against the schemas of their tools. Default no.
+    ///
+    /// Needs the feature `validate`, and the list of tools; a call requests the list if necessary.
     pub fn check_results(mut self, on: bool) -> Client {
         self.recipe.check_results = on;
         self
     }
 
-    /// Connects to a server and finds out what it speaks.
+    /// Connects to a server and negotiates the revision.
+    ///
+    /// Cancel-safe: dropping the future undoes everything, a child process included.
     ///
     /// # Errors
-    /// [`crate::Error::Connect`] when it cannot be reached, does not answer within `open_ms_max`, or shares no revision.
-    /// Cancel-safe: dropping the future undoes everything, a child process included.
-    pub async fn connect(&self, dial: impl Dial) -> Result<Connection> {
-        self.connect_to(Arc::new(dial)).await
+    /// [`crate::ErrorKind::Connect`] if the server cannot be reached, does not respond within `open_ms_max`, or shares
+    /// no revision; [`crate::ErrorKind::Unauthorized`] if it requires a login.
+    pub async fn connect(&self, connector: impl Connector) -> Result<Connection> {
+        self.connect_to(Arc::new(connector)).await
     }
 
-    /// The same for a place that is chosen at run time.
+    /// Like [`Client::connect`], for a transport chosen at run time.
     ///
     /// # Errors
     /// Those of [`Client::connect`].
-    pub async fn connect_to(&self, dial: Arc<dyn Dial>) -> Result<Connection> {
-        open::connect(Arc::new(self.recipe.clone()), dial).await
+    pub async fn connect_to(&self, connector: Arc<dyn Connector>) -> Result<Connection> {
+        negotiate::connect(Arc::new(self.recipe.clone()), connector).await
     }
 }
 
-impl Recipe {
-    /// What is declared to a server of `wire`: never what that revision lacks.
-    pub(crate) fn capabilities(&self, wire: &Wire) -> ClientCapabilities {
+impl ClientConfig {
+    /// The capabilities to declare to a server with `features`, never one that its revision lacks.
+    pub(crate) fn capabilities(&self, features: &Features) -> ClientCapabilities {
         let answers = &self.answers;
-        let url = answers.url.is_some() && wire.icons;
-        let form = answers.form.is_some() && wire.elicitation;
-        ClientCapabilities {
-            roots: answers.roots.as_ref().map(|_| RootsCapability { list_changed: wire.has_sessions.then_some(true) }),
-            sampling: answers.sample.as_ref().map(|_| SamplingCapability {
-                context: None,
-                tools: (answers.sample_tools && wire.icons).then_some(EmptyCapability {}),
-            }),
-            elicitation: (form || url).then(|| ElicitationCapability {
-                // Form alone is the empty object, which every revision with elicitation understands.
-                form: (form && url).then_some(EmptyCapability {}),
-                url: url.then_some(EmptyCapability {}),
-            }),
-            extensions: if wire.extensions { self.extensions.iter().cloned().collect() } else { Default::default() },
-            ..ClientCapabilities::default()
+        let url = answers.url.is_some() && features.icons;
+        let form = answers.form.is_some() && features.elicitation;
+        let mut can = ClientCapabilities::new();
+        if answers.roots.is_some() {
+            let mut roots = RootsCapability::new();
+            roots.list_changed = features.has_sessions.then_some(true);
+            can.roots = Some(roots);
         }
+        if answers.sample.is_some() {
+            let mut sampling = SamplingCapability::new();
+            sampling.tools = (answers.sample_tools && features.icons).then(EmptyCapability::default);
+            can.sampling = Some(sampling);
+        }
+        if form || url {
+            let mut elicitation = ElicitationCapability::new();
+            // A client with forms only sends the empty object, which every revision with elicitation
+            // understands.
+            elicitation.form = (form && url).then(EmptyCapability::default);
+            elicitation.url = url.then(EmptyCapability::default);
+            can.elicitation = Some(elicitation);
+        }
+        if features.extensions {
+            can.extensions = self.extensions.iter().cloned().collect();
+        }
+        can
     }
 
-    /// What a server of `wire` is told about the host.
-    pub(crate) fn implementation(&self, wire: &Wire) -> Implementation {
+    /// The identity of the host, as far as the revision has its members.
+    pub(crate) fn implementation(&self, features: &Features) -> Implementation {
         let mut info = self.info.clone();
-        if !wire.titles {
+        if !features.titles {
             info.title = None;
         }
-        if !wire.icons {
+        if !features.icons {
             (info.description, info.website_url, info.icons) = (None, None, Vec::new());
         }
         info

@@ -2,18 +2,16 @@
 
 use crate::cache::Key;
 use crate::call::Call;
-use crate::core::{Core, Live, Request, lock};
-use crate::error::Error;
+use crate::connection_state::{ActiveTransport, ConnectionState, Request, lock};
+use crate::error::{Error, ErrorKind};
 use crate::list::{self, Listed, Listing, Pages};
-use crate::listen::{self, Changes, Interests};
+use crate::listen::{self, ChangeFilter, Changes};
 use crate::result::{CallResult, Decoded};
-use crate::{Result, open};
+use crate::{Result, negotiate};
 use linchpin_proto::Method;
-use linchpin_proto::outgoing::about;
+use linchpin_proto::message_writer::about;
 use linchpin_types::capability::ServerCapabilities;
-use linchpin_types::complete::{
-    CompleteArgument, CompleteContext, CompleteReference, CompleteResult, PromptReference, ResourceTemplateReference,
-};
+use linchpin_types::complete::{CompleteArgument, CompleteContext, CompleteReference, CompleteResult};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::prompt::{GetPromptResult, Prompt};
@@ -26,20 +24,36 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A connection to one server. Clones share it; it ends with the last one, or with [`Connection::close`].
+/// A connection to one server.
+///
+/// Clones share it; it ends with the last one, or with [`Connection::close`].
+///
+/// ```
+/// # use linchpin_client::{Connection, Result};
+/// # #[derive(serde::Deserialize)] struct Report { highs: Vec<f64> }
+/// async fn highs(server: &Connection) -> Result<Vec<f64>> {
+///     for tool in server.tools().await? {
+///         println!("{}: {}", tool.name, tool.description.unwrap_or_default());
+///     }
+///     let report: Report = server.call("forecast", serde_json::json!({ "city": "Oslo" })).await?.json()?;
+///     Ok(report.highs)
+/// }
+/// ```
 #[derive(Clone)]
+#[doc(alias = "ClientSession")]
+#[doc(alias = "RunningService")]
 pub struct Connection {
-    core: Arc<Core>,
-    /// Ends the connection with the last handle, although tasks still know the core.
+    core: Arc<ConnectionState>,
+    /// Closes the connection with the last handle; background tasks hold only the core.
     handle: Arc<Handle>,
 }
 
-struct Handle(Arc<Core>);
+struct Handle(Arc<ConnectionState>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
         let Some(live) = self.0.shut() else { return };
-        // In good order if there is still a runtime; otherwise dropping the link does what can be done.
+        // Close gracefully if a runtime is available; otherwise dropping the transport has to do.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { live.link.close().await });
         }
@@ -47,68 +61,83 @@ impl Drop for Handle {
 }
 
 impl Connection {
-    pub(crate) fn new(core: Arc<Core>) -> Connection {
+    pub(crate) fn new(core: Arc<ConnectionState>) -> Connection {
         Connection { handle: Arc::new(Handle(core.clone())), core }
     }
 
-    fn live(&self) -> Option<Arc<Live>> {
+    fn live(&self) -> Option<Arc<ActiveTransport>> {
         self.core.latest()
     }
 
-    /// The revision that is spoken.
+    /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
-        // A connection exists only after it was opened.
-        self.live().map_or(Revision::LATEST, |live| live.agreed.wire.revision)
+        // A connection exists only once it was opened.
+        self.live().map_or(Revision::LATEST, |live| live.agreed.features.revision)
     }
 
-    /// Whether every request stands alone, as in the newest revision, or belongs to a session.
+    /// Returns whether requests are stateless, as in the newest revision, instead of in a session.
     pub fn stateless(&self) -> bool {
-        self.live().is_some_and(|live| !live.agreed.wire.has_sessions)
+        self.live().is_some_and(|live| !live.agreed.features.has_sessions)
     }
 
-    /// Who the server says it is. Not verified by anybody.
+    /// Returns the server's name and version, if sent. Not verified.
     pub fn server(&self) -> Option<Implementation> {
         self.live().and_then(|live| live.agreed.server.clone())
     }
 
-    /// What the server can do.
+    /// Returns the capabilities of the server.
     pub fn capabilities(&self) -> ServerCapabilities {
         self.live().map(|live| live.agreed.capabilities.clone()).unwrap_or_default()
     }
 
-    /// What the server wants a model to know about its use.
+    /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<String> {
         self.live().and_then(|live| live.agreed.instructions.clone())
     }
 
-    /// The protocol versions that the server named, as text.
+    /// Returns the protocol versions that the server listed, as text.
     pub fn versions(&self) -> Vec<String> {
         self.live().map(|live| live.agreed.versions.clone()).unwrap_or_default()
     }
 
-    /// The whole answer to the opening (`DiscoverResult` or `InitializeResult`) as JSON text.
+    /// Returns the result of the handshake (`DiscoverResult` or `InitializeResult`) as JSON text.
     pub fn opening(&self) -> String {
         self.live().map(|live| live.agreed.result.to_string()).unwrap_or_default()
     }
 
-    /// Calls a tool. `arguments` is anything that serialises to an object; `()` is none.
+    /// Calls a tool. `arguments` serialises to an object; `()` means no arguments.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// # use std::time::Duration;
+    /// async fn add(server: &Connection) -> Result<String> {
+    ///     let result = server.call("add", serde_json::json!({ "a": 1, "b": 2 })).timeout(Duration::from_secs(5)).await?;
+    ///     // An error of the tool is part of its result; `ok` turns it into an `Err`.
+    ///     Ok(result.ok()?.text())
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// On awaiting: [`Error`]. That a tool says it failed is no error here: see [`CallResult::is_error`] and
+    /// When awaited: [`Error`]. A result with `isError` is not an error here: see [`CallResult::is_error`] and
     /// [`CallResult::json`].
+    #[doc(alias = "call_tool")]
+    #[doc(alias = "callTool")]
     pub fn call(&self, name: &str, arguments: impl Serialize) -> Call<CallResult> {
         let mut request = Request::new("tools/call");
         request.about = Some(name.into());
         request.members.text("name", name);
         let start = request.members.as_bytes().len() + "\"arguments\":".len();
         let request = match request.members.value("arguments", &arguments) {
-            Err(why) => Err(Error::Arguments(format!("the arguments of `{name}` cannot be JSON: {why}"))),
+            Err(why) => {
+                let text = format!("the arguments of `{name}` cannot be JSON: {why}");
+                Err(Error::with_source(ErrorKind::InvalidRequest, text, why))
+            }
             Ok(()) => {
                 let text = &request.members.as_bytes()[start..];
                 match text.first() {
                     Some(b'{') => request.arguments = Some(start..start + text.len() - 1),
                     Some(b'n') => {
-                        // `null`, as `()` is written: no arguments.
+                        // `()` serialises to `null`: no arguments.
                         request.members = Request::new("").members;
                         request.members.text("name", name);
                         let start = request.members.as_bytes().len() + "\"arguments\":".len();
@@ -117,7 +146,7 @@ impl Connection {
                     }
                     _ => {
                         let why = format!("the arguments of `{name}` must be an object");
-                        return Call::new(self, Err(Error::Arguments(why)));
+                        return Call::new(self, Err(Error::new(ErrorKind::InvalidRequest, why)));
                     }
                 }
                 Ok(request)
@@ -126,44 +155,69 @@ impl Connection {
         Call::new(self, request)
     }
 
-    /// All tools, from the cache while they are fresh. Empty when the server offers none.
+    /// Returns all tools, from the cache while fresh. Empty if the server has no tools.
     ///
     /// # Errors
-    /// [`Error`], also when the list goes on past `pages_max` or `items_max`.
+    /// [`Error`], also if the list exceeds `pages_max` or `items_max`.
+    #[doc(alias = "list_tools")]
+    #[doc(alias = "listTools")]
     pub async fn tools(&self) -> Result<Listing<Tool>> {
         list::tools(&self.core).await
     }
 
-    /// All resources; see [`Connection::tools`].
+    /// Returns all resources; see [`Connection::tools`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Connection::tools`].
+    #[doc(alias = "list_resources")]
+    #[doc(alias = "listResources")]
     pub async fn resources(&self) -> Result<Listing<Resource>> {
         list::all(&self.core).await
     }
 
-    /// All resource templates; see [`Connection::tools`].
+    /// Returns all resource templates; see [`Connection::tools`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Connection::tools`].
     pub async fn resource_templates(&self) -> Result<Listing<ResourceTemplate>> {
         list::all(&self.core).await
     }
 
-    /// All prompts; see [`Connection::tools`].
+    /// Returns all prompts; see [`Connection::tools`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Connection::tools`].
+    #[doc(alias = "list_prompts")]
+    #[doc(alias = "listPrompts")]
     pub async fn prompts(&self) -> Result<Listing<Prompt>> {
         list::all(&self.core).await
     }
 
-    /// The pages of a list: `connection.pages::<Tool>()`.
+    /// Returns the pages of a list: `connection.pages::<Tool>()`.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// use linchpin_types::tool::Tool;
+    ///
+    /// async fn first_names(server: &Connection) -> Result<Vec<String>> {
+    ///     let page = server.pages::<Tool>().next().await.transpose()?;
+    ///     Ok(page.into_iter().flat_map(|page| page.items).map(|tool| tool.name).collect())
+    /// }
+    /// ```
     pub fn pages<T: Listed>(&self) -> Pages<T> {
         Pages::new(self)
     }
 
-    /// Reads a resource, from the cache while it is fresh.
+    /// Reads a resource, from the cache while fresh.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// async fn page(server: &Connection) -> Result<String> {
+    ///     Ok(server.read("weather://oslo").await?.text())
+    /// }
+    /// ```
+    #[doc(alias = "read_resource")]
+    #[doc(alias = "readResource")]
     pub fn read(&self, uri: &str) -> Call<Decoded<ReadResourceResult>> {
         let mut request = Request::new("resources/read");
         request.about = Some(uri.into());
@@ -171,7 +225,17 @@ impl Connection {
         Call::new(self, Ok(request)).cached(Key { method: "resources/read", which: uri.to_owned() })
     }
 
-    /// Renders a prompt. `arguments` serialises to an object of texts; `()` is none.
+    /// Requests a prompt. `arguments` serialises to an object of strings; `()` means no arguments.
+    ///
+    /// ```
+    /// # use linchpin_client::{Connection, Result};
+    /// async fn briefing(server: &Connection) -> Result<usize> {
+    ///     let prompt = server.prompt("brief", serde_json::json!({ "city": "Oslo" })).await?;
+    ///     Ok(prompt.messages.len())
+    /// }
+    /// ```
+    #[doc(alias = "get_prompt")]
+    #[doc(alias = "getPrompt")]
     pub fn prompt(&self, name: &str, arguments: impl Serialize) -> Call<Decoded<GetPromptResult>> {
         let mut request = Request::new("prompts/get");
         request.about = Some(name.into());
@@ -186,11 +250,14 @@ impl Connection {
                 false => request.members.value("arguments", &arguments),
             })
             .map(|()| request)
-            .map_err(|why| Error::Arguments(format!("the arguments of prompt `{name}` must be texts: {why}")));
+            .map_err(|why| {
+                let text = format!("the arguments of prompt `{name}` must be texts: {why}");
+                Error::with_source(ErrorKind::InvalidRequest, text, why)
+            });
         Call::new(self, request)
     }
 
-    /// Suggestions for an argument of a prompt that is being typed. `known` are arguments filled in already.
+    /// Completes an argument of a prompt. `known` are the other arguments entered so far.
     pub fn complete_prompt(
         &self,
         prompt: &str,
@@ -198,11 +265,10 @@ impl Connection {
         value: &str,
         known: BTreeMap<String, String>,
     ) -> Call<Decoded<CompleteResult>> {
-        let reference = CompleteReference::Prompt(PromptReference { name: prompt.to_owned(), title: None });
-        self.complete(reference, argument, value, known)
+        self.complete(CompleteReference::prompt(prompt), argument, value, known)
     }
 
-    /// Suggestions for a variable of a resource template that is being typed.
+    /// Completes a variable of a resource template.
     pub fn complete_template(
         &self,
         uri_template: &str,
@@ -210,11 +276,10 @@ impl Connection {
         value: &str,
         known: BTreeMap<String, String>,
     ) -> Call<Decoded<CompleteResult>> {
-        let reference = CompleteReference::Resource(ResourceTemplateReference { uri: uri_template.to_owned() });
-        self.complete(reference, variable, value, known)
+        self.complete(CompleteReference::resource(uri_template), variable, value, known)
     }
 
-    /// Suggestions for an argument. What is known already is left out where the revision has no place for it.
+    /// Completes an argument. Known arguments are omitted if the revision does not support them.
     pub fn complete(
         &self,
         reference: CompleteReference,
@@ -222,24 +287,26 @@ impl Connection {
         value: &str,
         known: BTreeMap<String, String>,
     ) -> Call<Decoded<CompleteResult>> {
-        let context = self.live().is_some_and(|live| live.agreed.wire.elicitation) && !known.is_empty();
-        let argument = CompleteArgument { name: argument.to_owned(), value: value.to_owned() };
+        let context = self.live().is_some_and(|live| live.agreed.features.elicitation) && !known.is_empty();
+        let argument = CompleteArgument::new(argument, value);
         let mut request = Request::new("completion/complete");
         let written = request
             .members
             .value("ref", &reference)
             .and_then(|()| request.members.value("argument", &argument))
             .and_then(|()| match context {
-                true => request.members.value("context", &CompleteContext { arguments: known }),
+                true => request.members.value("context", &CompleteContext::new(known)),
                 false => Ok(()),
             });
-        Call::new(self, written.map(|()| request).map_err(|why| Error::Arguments(why.to_string())))
+        Call::new(self, written.map(|()| request).map_err(unwritable))
     }
 
-    /// Any request: `params` serialises to an object, or `()`. A `_meta` in it is added to the one the revision wants.
+    /// Sends any request.
+    ///
+    /// `params` serialises to an object, or is `()`. Its `_meta` is merged into the required one.
     pub fn request(&self, method: &str, params: impl Serialize) -> Call<Decoded<Box<RawValue>>> {
         let mut request = Request::new(method.to_owned());
-        let bad = |why: String| Err(Error::Arguments(format!("the params of {method} {why}")));
+        let bad = |why: String| Err(Error::new(ErrorKind::InvalidRequest, format!("the params of {method} {why}")));
         let request = match serde_json::value::to_raw_value(&params) {
             Err(why) => bad(format!("cannot be JSON: {why}")),
             Ok(raw) if raw.get() == "null" => Ok(request),
@@ -258,12 +325,12 @@ impl Connection {
         Call::new(self, request)
     }
 
-    /// Sends a notification. `params` serialises to an object, or `()`.
+    /// Sends a notification. `params` serialises to an object, or is `()`.
     ///
     /// # Errors
-    /// When it cannot be handed to the wire.
+    /// If it cannot be sent.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
-        let raw = serde_json::value::to_raw_value(&params).map_err(|why| Error::Arguments(why.to_string()))?;
+        let raw = serde_json::value::to_raw_value(&params).map_err(unwritable)?;
         let live = self.core.live().await?;
         let mut written = Ok(None);
         let out = live.writer.notification(method.to_owned(), |members| {
@@ -274,75 +341,87 @@ impl Connection {
                 let _ = members.value("_meta", meta);
             }
         });
-        written.map_err(|_| Error::Arguments(format!("the params of {method} must be an object")))?;
-        Ok(live.link.tell(out).await?)
+        written
+            .map_err(|_| Error::new(ErrorKind::InvalidRequest, format!("the params of {method} must be an object")))?;
+        Ok(live.link.notify(out).await?)
     }
 
-    /// Asks whether the server is alive, in the way its revision has: `ping`, or `server/discover`.
+    /// Checks whether the server is alive, with `ping` or `server/discover` depending on the revision.
     ///
     /// # Errors
-    /// [`Error`] when it is not.
+    /// [`Error`] if it is not.
     pub async fn ping(&self) -> Result<()> {
-        let pings = self.live().is_none_or(|live| live.agreed.wire.defines(Method::Ping));
+        let pings = self.live().is_none_or(|live| live.agreed.features.defines(Method::Ping));
         let method = if pings { "ping" } else { "server/discover" };
         self.request(method, ()).await.map(drop)
     }
 
-    /// Hears of changes until the returned stream is dropped; see [`Changes`].
+    /// Subscribes to changes until the returned stream is dropped; see [`Changes`].
+    ///
+    /// ```
+    /// # use linchpin_client::{ChangeFilter, Connection, Result};
+    /// async fn watch(server: &Connection) -> Result<()> {
+    ///     let mut changes = server.listen(ChangeFilter::new().tools().resource("file:///notes")).await?;
+    ///     while let Some(change) = changes.next().await {
+    ///         println!("{change:?}");
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// When the server refuses, for example because it has no subscriptions.
-    pub async fn listen(&self, interests: Interests) -> Result<Changes> {
+    /// If the server refuses, for example because it does not support subscriptions.
+    pub async fn listen(&self, interests: ChangeFilter) -> Result<Changes> {
         listen::listen(&self.core, interests).await
     }
 
-    /// Hears of changes of one resource; see [`Connection::listen`].
+    /// Subscribes to changes of one resource; see [`Connection::listen`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Connection::listen`].
     pub async fn subscribe(&self, uri: &str) -> Result<Changes> {
-        self.listen(Interests::new().resource(uri)).await
+        self.listen(ChangeFilter::new().resource(uri)).await
     }
 
-    /// Sets the least severe level of log messages to send, for a session from now on, otherwise for each call.
+    /// Sets the minimum level of log messages: with a session from now on, otherwise for each call.
     ///
     /// # Errors
-    /// When the connection is lost. A server that refuses is not an error: it sends what it sends.
+    /// If the connection is lost. A server that refuses is not an error.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<()> {
         *lock(&self.core.log_level) = Some(level);
         let live = self.core.live().await?;
-        open::set_log_level(&self.core, &live).await;
+        negotiate::set_log_level(&self.core, &live).await;
         Ok(())
     }
 
-    /// Tells a server with sessions that the roots are others now. Does nothing where there are none to tell.
+    /// Notifies a server with sessions that the roots changed. No effect on stateless connections.
     ///
     /// # Errors
-    /// When it cannot be handed to the wire.
+    /// If it cannot be sent.
     pub async fn roots_changed(&self) -> Result<()> {
-        let told = self.live().is_none_or(|live| live.agreed.wire.has_sessions);
+        let told = self.live().is_none_or(|live| live.agreed.features.has_sessions);
         if !told || self.core.recipe.answers.roots.is_none() {
             return Ok(());
         }
         self.notify("notifications/roots/list_changed", ()).await
     }
 
-    /// Whether the connection is lost or closed, and how.
+    /// Returns the error with which the connection was lost or closed, if it was.
     pub fn lost(&self) -> Option<Error> {
         if self.core.is_closed() {
-            return Some(Error::Closed);
+            return Some(Error::closed());
         }
-        self.live().and_then(|live| live.lost.get().cloned()).map(Error::Link)
+        self.live().and_then(|live| live.lost.get().cloned()).map(Error::from)
     }
 
-    /// Ends the connection in good order, for all clones: calls that run fail, a child is given time to exit.
+    /// Closes the connection gracefully, for all clones: running calls fail, a child is given time to exit.
     pub async fn close(&self) {
         if let Some(live) = self.core.shut() {
             live.link.close().await;
         }
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<ConnectionState> {
         &self.core
     }
 }
@@ -350,9 +429,14 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("to", &self.core.dial.name())
+            .field("to", &self.core.connector.name())
             .field("revision", &self.revision())
             .field("handles", &Arc::strong_count(&self.handle))
             .finish_non_exhaustive()
     }
+}
+
+/// The error for a value that does not serialise to JSON.
+fn unwritable(why: serde_json::Error) -> Error {
+    Error::with_source(ErrorKind::InvalidRequest, why.to_string(), why)
 }

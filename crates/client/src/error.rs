@@ -1,97 +1,211 @@
-//! What can go wrong for a host.
+//! The error type of the client.
 
-use linchpin_proto::LinkError;
-use linchpin_types::error::ErrorObject;
-use serde_json::value::RawValue;
+use linchpin_proto::TransportError;
+use linchpin_types::error::{ErrorObject, code};
+use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Why something did not work. Each variant's text says what happened and, where that is known, what to do.
-#[derive(Clone, Debug)]
+/// A boxed error, for example of the host's callbacks.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// The error of a connection or a call.
+///
+/// Its message says what happened and, if known, what to do about it. It includes the message of its
+/// [source](StdError::source), and its wording may change: programs should match on [`Error::kind`].
+///
+/// ```
+/// # use linchpin_client::{Connection, Error, ErrorKind};
+/// async fn sum(server: &Connection) -> Result<String, Error> {
+///     match server.call("sum", serde_json::json!({ "a": 1, "b": 2 })).await {
+///         Ok(result) => Ok(result.text()),
+///         Err(e) if e.is_timeout() => Ok("too slow".to_owned()),
+///         // The server's own error: a code and a message.
+///         Err(e) if e.rpc().is_some_and(|rpc| rpc.code == -32602) => Ok("there is no such tool".to_owned()),
+///         Err(e) if e.kind() == ErrorKind::Unauthorized => Ok("log in first".to_owned()),
+///         Err(e) => Err(e),
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    cause: Cause,
+}
+
+enum Cause {
+    None,
+    Rpc(ErrorObject),
+    Transport(TransportError),
+    Other(BoxError),
+}
+
+/// The kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
-    /// No connection came about: the server cannot be reached, or there was no agreement on a protocol version.
-    Connect(String),
-    /// The connection was lost, or this request was: what the wire says.
-    Link(LinkError),
-    /// The server answered with an error.
-    Refused(Refused),
-    /// The tool says that it failed (`isError`), in its own words. Only from methods that want its result decoded.
-    Tool(String),
-    /// No answer within this time.
-    Timeout(Duration),
-    /// The server asked for more input after as many rounds as the client's limits allow.
-    Rounds(u32),
-    /// The server asked for something that this client cannot answer, or the host's answer does not fit the question.
-    Ask(String),
-    /// The server has no tool of this name, or one that this client refused: why.
-    Tools(String),
-    /// What the host passed cannot be sent.
-    Arguments(String),
-    /// The answer cannot be read as what it should be, or does not fit the schema that was declared for it.
-    Unexpected(String),
+pub enum ErrorKind {
+    /// The connection could not be opened: the server is unreachable, or no protocol revision is shared.
+    Connect,
+    /// The connection or this request was lost. The source is a [`TransportError`].
+    Transport,
+    /// The server requires a login or rejected the credentials. The source is a [`TransportError`].
+    Unauthorized,
+    /// The server returned a JSON-RPC error, see [`Error::rpc`].
+    Rpc,
+    /// The tool failed (`isError`); the message is its text. Only from methods that decode the result.
+    Tool,
+    /// No response within the timeout of the call.
+    Timeout,
+    /// The server requested input more often than the client's limits allow.
+    TooManyRounds,
+    /// A server request that this client cannot handle, or a result of the host that does not match it. If the host's
+    /// callback failed, its error is the source.
+    Input,
+    /// The definition of the tool is invalid, and the client refuses to call it.
+    InvalidTool,
+    /// The host passed a value that cannot be sent.
+    InvalidRequest,
+    /// The response is malformed or does not match its declared schema.
+    InvalidResponse,
     /// The connection was closed by this side.
     Closed,
 }
 
-/// An error object of the server.
-#[derive(Clone)]
-pub struct Refused {
-    /// The code, see [`linchpin_types::error::code`].
-    pub code: i32,
-    /// What the server says.
-    pub message: String,
-    /// What it adds.
-    pub data: Option<Box<RawValue>>,
-}
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error::caused(kind, message.into(), Cause::None)
+    }
 
-impl Refused {
-    /// Reads an error object as leniently as possible.
-    pub(crate) fn read(json: &str) -> Refused {
-        match serde_json::from_str::<ErrorObject>(json) {
-            Ok(ErrorObject { code, message, data }) => Refused { code, message, data },
-            Err(_) => Refused {
-                code: linchpin_types::error::code::INTERNAL_ERROR,
-                message: format!("an error that cannot be read: {}", json.chars().take(200).collect::<String>()),
-                data: None,
-            },
+    pub(crate) fn with_source(kind: ErrorKind, message: impl Into<String>, source: impl Into<BoxError>) -> Error {
+        Error::caused(kind, message.into(), Cause::Other(source.into()))
+    }
+
+    fn caused(kind: ErrorKind, message: String, cause: Cause) -> Error {
+        Error(Arc::new(Inner { kind, message, cause }))
+    }
+
+    /// A failed connection: the reason, and the last transport error, if there is one.
+    pub(crate) fn connect(why: &str, cause: Option<TransportError>) -> Error {
+        Error::caused(ErrorKind::Connect, cannot_connect(why), cause.map_or(Cause::None, Cause::Transport))
+    }
+
+    /// A connection that timed out.
+    pub(crate) fn connect_late(why: &str, elapsed: tokio::time::error::Elapsed) -> Error {
+        Error::with_source(ErrorKind::Connect, cannot_connect(why), elapsed)
+    }
+
+    /// A failed connection: the transport error.
+    pub(crate) fn connecting(why: TransportError) -> Error {
+        let kind = match why {
+            TransportError::Unauthorized(_) => ErrorKind::Unauthorized,
+            _ => ErrorKind::Connect,
+        };
+        Error::caused(kind, cannot_connect(&why.to_string()), Cause::Transport(why))
+    }
+
+    /// A JSON-RPC error, read from its JSON text as leniently as possible.
+    pub(crate) fn refused(json: &str) -> Error {
+        let unreadable = |_| {
+            let shown: String = json.chars().take(200).collect();
+            ErrorObject::new(code::INTERNAL_ERROR, format!("an error that cannot be read: {shown}"))
+        };
+        let error = serde_json::from_str::<ErrorObject>(json).unwrap_or_else(unreadable);
+        Error::caused(ErrorKind::Rpc, format!("the server answered with an error: {error}"), Cause::Rpc(error))
+    }
+
+    /// A tool error with this text.
+    pub(crate) fn tool(text: &str) -> Error {
+        Error::new(ErrorKind::Tool, format!("the tool failed: {text}"))
+    }
+
+    pub(crate) fn timeout(after: Duration) -> Error {
+        let ms = after.as_millis();
+        let message = format!("no answer within {ms} ms; give the call more time or ask for progress");
+        Error::new(ErrorKind::Timeout, message)
+    }
+
+    pub(crate) fn closed() -> Error {
+        Error::new(ErrorKind::Closed, "the connection is closed")
+    }
+
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns whether a call or the opening of the connection timed out.
+    pub fn is_timeout(&self) -> bool {
+        let elapsed = matches!(&self.0.cause, Cause::Other(error) if error.is::<tokio::time::error::Elapsed>());
+        self.0.kind == ErrorKind::Timeout || elapsed
+    }
+
+    /// Returns whether the connection is closed, by either side, so that other calls fail too.
+    pub fn is_closed(&self) -> bool {
+        match &self.0.cause {
+            Cause::Transport(why) => self.0.kind == ErrorKind::Transport && why.is_closed(),
+            _ => self.0.kind == ErrorKind::Closed,
         }
     }
-}
 
-impl fmt::Debug for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+    /// Returns the JSON-RPC error of the server: its code, message and data.
+    pub fn rpc(&self) -> Option<&ErrorObject> {
+        match &self.0.cause {
+            Cause::Rpc(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The transport error, if the transport failed.
+    pub(crate) fn transport(&self) -> Option<&TransportError> {
+        match &self.0.cause {
+            Cause::Transport(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_rpc(&self, code: i32) -> bool {
+        self.rpc().is_some_and(|error| error.code == code)
     }
 }
 
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
-    }
+/// Some causes say so themselves.
+fn cannot_connect(why: &str) -> String {
+    if why.starts_with("cannot connect") { why.to_owned() } else { format!("cannot connect: {why}") }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Connect(why) => write!(f, "cannot connect: {why}"),
-            Error::Link(why) => why.fmt(f),
-            Error::Refused(error) => write!(f, "the server answered with an error: {error}"),
-            Error::Tool(text) => write!(f, "the tool failed: {text}"),
-            Error::Timeout(after) => {
-                write!(f, "no answer within {} ms; give the call more time or ask for progress", after.as_millis())
-            }
-            Error::Rounds(n) => write!(f, "the server asked for input again after {n} rounds, which is the limit"),
-            Error::Ask(why) | Error::Tools(why) | Error::Arguments(why) | Error::Unexpected(why) => f.write_str(why),
-            Error::Closed => f.write_str("the connection is closed"),
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0.cause {
+            Cause::None => None,
+            Cause::Rpc(error) => Some(error),
+            Cause::Transport(why) => Some(why),
+            Cause::Other(error) => Some(&**error),
         }
     }
 }
 
-impl std::error::Error for Error {}
-
-impl From<LinkError> for Error {
-    fn from(why: LinkError) -> Error {
-        Error::Link(why)
+impl From<TransportError> for Error {
+    fn from(why: TransportError) -> Error {
+        let kind = match why {
+            TransportError::Unauthorized(_) => ErrorKind::Unauthorized,
+            _ => ErrorKind::Transport,
+        };
+        Error::caused(kind, why.to_string(), Cause::Transport(why))
     }
 }

@@ -1,48 +1,64 @@
-//! For people who write hosts of the Model Context Protocol: programs that use servers.
+//! The API for MCP hosts: programs that connect to servers.
 //!
-//! A [`Client`] says who the host is and how it answers what servers ask. [`Client::connect`] opens a [`Connection`] to
-//! one server, whatever revision that speaks; calls, lists, reads and subscriptions look the same in all of them.
+//! A [`Client`] is the identity and the callbacks of a host. [`Client::connect`] opens a [`Connection`] to one server
+//! and negotiates its revision; calls, lists, reads and subscriptions have the same API in all revisions.
 //!
-//! **What this crate owns.** Which methods are called, finding out the revision, keeping a connection alive, the rounds of
-//! a call that asks for input, timeouts, progress, lists and their pages, the cache of answers, subscriptions.
+//! Use it through the crate `linchpin`, with its transports:
 //!
-//! **What it must never know.** Frames: those are written by [`linchpin_proto::outgoing::Writer`]. Sockets, processes,
-//! HTTP: those are behind [`linchpin_proto::Link`]. It also does not know the server crate, and names no protocol version:
-//! it asks the [`linchpin_proto::Wire`] what a revision has.
+//! ```
+//! use linchpin_client::{Client, Connector, Result};
+//!
+//! async fn greet(transport: impl Connector) -> Result<String> {
+//!     let server = Client::new("my-host", "1.0").connect(transport).await?;
+//!     let result = server.call("greet", serde_json::json!({ "name": "Ada" })).await?;
+//!     server.close().await;
+//!     Ok(result.text())
+//! }
+//! ```
+//!
+//! * Calls: [`Call`] with timeout, progress and cancellation; results: [`CallResult`] and [`Decoded`].
+//! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
+//! * Server requests: [`ElicitForm`], [`ElicitUrl`] and [`SamplingRequest`], passed to the callbacks of [`Client`].
+//! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`ClientLimits`].
 
-mod ask;
+// This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,
+// progress, lists and their pages, the cache, and subscriptions. It must never know frames (`linchpin_proto`'s `Writer`
+// writes those), sockets, processes, HTTP (those are behind `linchpin_proto::ClientTransport`) or the server crate, and
+// names no protocol version: it asks `linchpin_proto::Features` what a revision has.
+
 mod cache;
 mod call;
 mod client;
 mod connection;
-mod core;
+mod connection_state;
+mod elicitation;
 mod error;
-mod form;
-mod inbox;
+mod incoming;
 mod list;
 mod listen;
-mod open;
+mod mrtr;
+mod negotiate;
 mod queue;
 mod result;
-mod rounds;
+mod server_requests;
 mod supervise;
-mod tools;
+mod tool_index;
 
-pub use ask::{AskUrl, Sample};
 pub use call::{Call, Progress, Received, Step, Steps};
-pub use client::{Client, Restart};
+pub use client::{Client, ReconnectPolicy};
 pub use connection::Connection;
-pub use error::{Error, Refused};
-pub use form::Form;
-pub use linchpin_proto::{ClientLimits, Dial, LinkError, Tap, Traffic};
+pub use elicitation::ElicitForm;
+pub use error::{BoxError, Error, ErrorKind};
+pub use linchpin_proto::{ClientLimits, Connector, Tap, Traffic, TransportError};
 pub use list::{Listed, Listing, Page, Pages, Refusal};
-pub use listen::{Changes, Interests};
+pub use listen::{ChangeFilter, Changes};
 pub use result::{CallResult, Decoded};
+pub use server_requests::{ElicitUrl, SamplingRequest};
 
-/// The result of what a client does.
+/// The result of client operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What changed at a server.
+/// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The list of tools.

@@ -1,12 +1,12 @@
-//! Lists: page by page, or whole.
+//! Lists: page by page, or complete.
 
 use crate::Result;
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::core::{Core, Options, Request};
-use crate::error::Error;
+use crate::connection_state::{ConnectionState, Options, Request};
+use crate::error::{Error, ErrorKind};
+use crate::mrtr::Round;
 use crate::result::unexpected;
-use crate::rounds::Round;
 use futures_core::Stream;
 use linchpin_proto::service::BoxFuture;
 use linchpin_types::prompt::Prompt;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Something that servers list: tools, resources, templates, prompts.
+/// The items of lists: tools, resources, resource templates, prompts.
 pub trait Listed: DeserializeOwned + Clone + Send + Unpin + 'static {
-    /// The method that lists it.
+    /// The method that lists the items.
     const METHOD: &'static str;
-    /// The member of the result that holds the items.
+    /// The member of the result that contains the items.
     const MEMBER: &'static str;
     #[doc(hidden)]
     fn offered(capabilities: &linchpin_types::capability::ServerCapabilities) -> bool;
@@ -33,9 +33,9 @@ pub trait Listed: DeserializeOwned + Clone + Send + Unpin + 'static {
     fn learn(self, core: &Known<'_>) -> Result<Self, String>;
 }
 
-/// What is remembered of items; opaque outside of this crate.
+/// The state that items are recorded in; private to this crate.
 #[doc(hidden)]
-pub struct Known<'a>(&'a Core);
+pub struct Known<'a>(&'a ConnectionState);
 
 macro_rules! listed {
     ($($item:ty, $method:literal, $member:literal, $capability:ident;)*) => { $(
@@ -67,7 +67,7 @@ impl Listed for Tool {
     }
 
     fn learn(self, known: &Known<'_>) -> Result<Tool, String> {
-        let headers_matter = known.0.latest().is_some_and(|live| live.agreed.wire.header_params);
+        let headers_matter = known.0.latest().is_some_and(|live| live.agreed.features.header_params);
         known.0.tools.learn(&self, headers_matter).map(|()| self)
     }
 }
@@ -75,29 +75,31 @@ impl Listed for Tool {
 /// One page of a list.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// Its items, in the server's order.
+    /// The items, in the server's order.
     pub items: Vec<T>,
-    /// Definitions that were left out.
+    /// Rejected definitions.
     pub refused: Vec<Refusal>,
-    /// Where the next page begins; `None` on the last.
+    /// The cursor of the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
-/// A whole list. Derefs to its items.
+/// A complete list. Derefs to its items.
 #[derive(Clone, Debug)]
 pub struct Listing<T> {
-    /// Its items, in the server's order.
+    /// The items, in the server's order.
     pub items: Vec<T>,
-    /// Definitions that were left out, because they cannot be read or break the rules. A tool among them cannot be called.
+    /// Rejected definitions: malformed, or in violation of the specification.
+    ///
+    /// A rejected tool cannot be called.
     pub refused: Vec<Refusal>,
 }
 
-/// A definition that was left out.
+/// A rejected definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Its name, as far as it has one.
     pub name: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -116,12 +118,12 @@ impl<T> IntoIterator for Listing<T> {
     }
 }
 
-/// The pages of a list, fetched as they are asked for. Also a [`Stream`].
+/// The pages of a list, requested on demand. Also a [`Stream`].
 pub struct Pages<T> {
-    /// Keeps the connection open while there are more.
+    /// Keeps the connection open while pages remain.
     #[expect(dead_code, reason = "held, not looked at")]
     connection: Option<Connection>,
-    core: Arc<Core>,
+    core: Arc<ConnectionState>,
     next: Next<T>,
 }
 
@@ -136,7 +138,7 @@ impl<T: Listed> Pages<T> {
         Pages { connection: Some(connection.clone()), core: connection.core().clone(), next: Next::Fetch(None) }
     }
 
-    /// The next page; `None` after the last, and after an error. Cancel-safe.
+    /// Returns the next page; `None` after the last, and after an error. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Page<T>>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -167,9 +169,11 @@ impl<T: Listed> Stream for Pages<T> {
     }
 }
 
-/// Reads one page, from the cache while it is fresh.
-async fn page<T: Listed>(core: &Arc<Core>, cursor: Option<String>) -> Result<Page<T>> {
-    let key = Key { method: T::METHOD, which: cursor.clone().unwrap_or_default() };
+/// Reads one page, from the cache while fresh.
+async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) -> Result<Page<T>> {
+    // The empty string is the first page; a cursor may be empty too.
+    let which = cursor.as_ref().map_or_else(String::new, |cursor| format!("at {cursor}"));
+    let key = Key { method: T::METHOD, which };
     let live = core.live().await?;
     if !T::offered(&live.agreed.capabilities) {
         return Ok(Page { items: Vec::new(), refused: Vec::new(), next_cursor: None });
@@ -183,14 +187,19 @@ async fn page<T: Listed>(core: &Arc<Core>, cursor: Option<String>) -> Result<Pag
     }
     let limit = core.recipe.limits.call_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
-    let response = core.exchange(&request, &options, &Round::default()).await?;
+    let response = core.exchange(&request, &options, &Round::default()).await;
+    if cursor.is_some() && response.as_ref().is_err_and(|error| error.rpc().is_some()) {
+        // The cursor is from a list that no longer exists, and so are the pages before it.
+        core.cache.forget(T::METHOD);
+    }
+    let response = response?;
     let (page, ttl_ms) = read(core, response.text())?;
     core.cache.put(key, response.text(), ttl_ms);
     Ok(page)
 }
 
-/// Reads a page leniently: an item that cannot be read does not spoil the others.
-fn read<T: Listed>(core: &Core, json: &str) -> Result<(Page<T>, u64)> {
+/// Reads a page leniently: one malformed item does not invalidate the others.
+fn read<T: Listed>(core: &ConnectionState, json: &str) -> Result<(Page<T>, u64)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Raw {
@@ -201,7 +210,7 @@ fn read<T: Listed>(core: &Core, json: &str) -> Result<(Page<T>, u64)> {
         #[serde(alias = "tools", alias = "resources", alias = "resourceTemplates", alias = "prompts", default)]
         items: Vec<Box<RawValue>>,
     }
-    let raw: Raw = serde_json::from_str(json).map_err(|e| unexpected(&format!("the answer to {}", T::METHOD), &e))?;
+    let raw: Raw = serde_json::from_str(json).map_err(|e| unexpected(&format!("the answer to {}", T::METHOD), e))?;
     let (mut items, mut refused) = (Vec::with_capacity(raw.items.len()), Vec::new());
     for item in &raw.items {
         let read = serde_json::from_str::<T>(item.get()).map_err(|e| format!("it cannot be read: {e}"));
@@ -214,8 +223,9 @@ fn read<T: Listed>(core: &Core, json: &str) -> Result<(Page<T>, u64)> {
             }
         }
     }
-    // An empty cursor is what some servers send on their last page.
-    let next_cursor = raw.next_cursor.filter(|cursor| !cursor.is_empty());
+    // An empty cursor is valid in revisions that say so; before, some servers send it on their last page.
+    let empty_leads_on = core.latest().is_some_and(|live| live.agreed.features.empty_cursors);
+    let next_cursor = raw.next_cursor.filter(|cursor| empty_leads_on || !cursor.is_empty());
     let ttl_ms = raw.ttl_ms.filter(|ms| *ms > 0.0).map_or(0, |ms| ms as u64);
     Ok((Page { items, refused, next_cursor }, ttl_ms))
 }
@@ -227,7 +237,7 @@ fn name_of(json: &str) -> String {
 }
 
 /// All pages of a list, within the limits.
-pub(crate) async fn all<T: Listed>(core: &Arc<Core>) -> Result<Listing<T>> {
+pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listing<T>> {
     let limits = core.recipe.limits.clone();
     let mut pages = Pages::<T> { connection: None, core: core.clone(), next: Next::Fetch(None) };
     let mut listing = Listing { items: Vec::new(), refused: Vec::new() };
@@ -239,34 +249,32 @@ pub(crate) async fn all<T: Listed>(core: &Arc<Core>) -> Result<Listing<T>> {
         listing.items.extend(page.items);
         listing.refused.extend(page.refused);
         if listing.items.len() > limits.items_max {
-            return Err(Error::Unexpected(format!(
-                "{} goes on past {} items (items_max)",
-                T::METHOD,
-                limits.items_max
-            )));
+            let why = format!("{} goes on past {} items (items_max)", T::METHOD, limits.items_max);
+            return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
         let Some(cursor) = page.next_cursor else { break };
         if number >= limits.pages_max || !seen.insert(cursor) {
-            return Err(Error::Unexpected(format!("{} does not end: page {number} leads on to more", T::METHOD)));
+            let why = format!("{} does not end: page {number} leads on to more", T::METHOD);
+            return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
     }
     Ok(listing)
 }
 
-pub(crate) async fn tools(core: &Arc<Core>) -> Result<Listing<Tool>> {
+pub(crate) async fn tools(core: &Arc<ConnectionState>) -> Result<Listing<Tool>> {
     let listing = all::<Tool>(core).await?;
     core.tools.complete();
     Ok(listing)
 }
 
-/// Reads the list of tools past the cache, for what is remembered of it.
-pub(crate) async fn learn_tools(core: &Arc<Core>) -> Result<()> {
+/// Reads the list of tools, bypassing the cache, to update the tool index.
+pub(crate) async fn learn_tools(core: &Arc<ConnectionState>) -> Result<()> {
     core.cache.changed(&crate::Change::Tools);
     core.tools.forget();
     tools(core).await.map(drop)
 }
 
-/// How long a result may be kept, as it says itself.
+/// The lifetime of a cached result, from its `ttlMs`.
 pub(crate) fn ttl_ms(json: &str) -> u64 {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,14 +1,14 @@
-//! Hearing of changes: a listen stream that is kept open, or in revisions with sessions subscriptions that are renewed.
+//! Subscriptions: a listen stream that is kept open or, with sessions, subscriptions that are renewed.
 //!
 //! Specification: 2026-07-28 "Subscriptions"; 2025-11-25 "Resources", subscriptions.
 
-use crate::core::{Cancel, Core, Live, Options, Request, Response, lock};
-use crate::error::Error;
+use crate::connection_state::{ActiveTransport, Cancel, ConnectionState, Options, Request, Response, lock};
+use crate::error::{Error, ErrorKind};
+use crate::mrtr::Round;
 use crate::queue::Queue;
-use crate::rounds::Round;
 use crate::{Change, Result};
 use futures_core::Stream;
-use linchpin_proto::outgoing::Extras;
+use linchpin_proto::message_writer::Extras;
 use linchpin_types::subscribe::SubscriptionFilter;
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -18,47 +18,52 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// Which changes to hear of.
+/// A filter for changes to subscribe to.
+///
+/// ```
+/// # use linchpin_client::ChangeFilter;
+/// let filter = ChangeFilter::lists().resource("file:///notes");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Interests {
+pub struct ChangeFilter {
     tools: bool,
     prompts: bool,
     resources: bool,
     uris: Vec<String>,
 }
 
-impl Interests {
-    /// None yet.
-    pub fn new() -> Interests {
-        Interests::default()
+impl ChangeFilter {
+    /// Creates an empty filter.
+    pub fn new() -> ChangeFilter {
+        ChangeFilter::default()
     }
 
-    /// All lists.
-    pub fn lists() -> Interests {
-        Interests { tools: true, prompts: true, resources: true, uris: Vec::new() }
+    /// Creates a filter for all lists.
+    pub fn lists() -> ChangeFilter {
+        ChangeFilter { tools: true, prompts: true, resources: true, uris: Vec::new() }
     }
 
-    /// The list of tools.
-    pub fn tools(mut self) -> Interests {
+    /// Adds the list of tools.
+    pub fn tools(mut self) -> ChangeFilter {
         self.tools = true;
         self
     }
 
-    /// The list of prompts.
-    pub fn prompts(mut self) -> Interests {
+    /// Adds the list of prompts.
+    pub fn prompts(mut self) -> ChangeFilter {
         self.prompts = true;
         self
     }
 
-    /// The lists of resources and templates.
-    pub fn resources(mut self) -> Interests {
+    /// Adds the lists of resources and templates.
+    pub fn resources(mut self) -> ChangeFilter {
         self.resources = true;
         self
     }
 
-    /// The resource of this URI, and what lies below it: `file:///a/b` with `file:///a`, but not `file:///ab`.
-    pub fn resource(mut self, uri: impl Into<String>) -> Interests {
+    /// Adds a resource and its sub-resources: `file:///a` includes `file:///a/b`, but not `file:///ab`.
+    pub fn resource(mut self, uri: impl Into<String>) -> ChangeFilter {
         self.uris.push(uri.into());
         self
     }
@@ -68,7 +73,7 @@ impl Interests {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
-            // Servers may tell of a sub-resource of one that was subscribed to.
+            // Servers may notify about a sub-resource of a subscribed resource.
             Change::Updated(uri) => self.uris.iter().any(|mine| is_part(uri, mine)),
         }
     }
@@ -80,40 +85,38 @@ impl Interests {
     }
 
     fn filter(&self) -> SubscriptionFilter {
-        SubscriptionFilter {
-            tools_list_changed: self.tools.then_some(true),
-            prompts_list_changed: self.prompts.then_some(true),
-            resources_list_changed: self.resources.then_some(true),
-            resource_subscriptions: self.uris.clone(),
-        }
+        let mut filter = SubscriptionFilter::new().with_resource_subscriptions(self.uris.iter());
+        filter.tools_list_changed = self.tools.then_some(true);
+        filter.prompts_list_changed = self.prompts.then_some(true);
+        filter.resources_list_changed = self.resources.then_some(true);
+        filter
     }
 }
 
-/// Whether `uri` is `whole` or lies below it: the specification has no word for that, so the path's segments, the query and
-/// the fragment say where something ends.
+/// Whether `uri` is `whole` or a sub-resource of it. The specification does not define this, so path segments, the
+/// query and the fragment are the boundaries.
 fn is_part(uri: &str, whole: &str) -> bool {
     let Some(rest) = uri.strip_prefix(whole) else { return false };
     rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#'])
 }
 
-/// Changes as they are heard of. Ends with the connection; dropping it ends the subscription. Also a [`Stream`].
+/// A stream of changes. Ends with the connection; dropping it unsubscribes. Also a [`Stream`].
 ///
-/// It re-establishes itself: when the stream was interrupted, everything in which there is interest is reported as
-/// changed, because something may have been missed. When changes come faster than they are taken, the oldest are dropped
-/// (`queue_messages_max`).
+/// It resubscribes after a reconnect and then reports everything in its filter as changed, because changes may have
+/// been missed. If changes arrive faster than they are read, the oldest are dropped (`queue_messages_max`).
 pub struct Changes {
-    core: Arc<Core>,
+    core: Arc<ConnectionState>,
     key: u64,
     listener: Arc<Listener>,
 }
 
 impl Changes {
-    /// The next change; `None` after the end of the connection. Cancel-safe.
+    /// Returns the next change; `None` once the connection has ended. Cancel-safe.
     pub async fn next(&mut self) -> Option<Change> {
         self.listener.queue.next().await
     }
 
-    /// What the server agreed to tell, where it said so; it may be less than was asked for.
+    /// Returns the filter that the server granted, if it sent one; it may be smaller than requested.
     pub fn granted(&self) -> Option<SubscriptionFilter> {
         self.listener.state.borrow().granted.clone()
     }
@@ -129,19 +132,19 @@ impl Stream for Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         let unused = lock(&self.core.listeners).remove(self.key);
-        let Some(live) = self.core.latest().filter(|l| !l.agreed.wire.listens && l.lost.get().is_none()) else {
+        let Some(live) = self.core.latest().filter(|l| !l.agreed.features.listens && l.lost.get().is_none()) else {
             return;
         };
         for uri in unused {
             let out = live.writer.request(self.core.next_id(), "resources/unsubscribe", Extras::default(), |members| {
                 members.text("uri", &uri);
             });
-            live.link.tell_later(out);
+            live.link.notify_detached(out);
         }
     }
 }
 
-/// All who listen on one connection.
+/// All subscribers of one connection.
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: HashMap<u64, (Arc<Listener>, Option<AbortHandle>)>,
@@ -150,9 +153,9 @@ pub(crate) struct Listeners {
 }
 
 pub(crate) struct Listener {
-    interests: Interests,
+    interests: ChangeFilter,
     queue: Queue<Change>,
-    /// The id of the listen request that is open now.
+    /// The id of the open listen request.
     current: Mutex<Option<u64>>,
     state: watch::Sender<State>,
 }
@@ -181,7 +184,7 @@ impl Listeners {
         }
     }
 
-    /// Takes a listener out. The URIs that nobody else is subscribed to.
+    /// Removes a subscriber. Returns the URIs without other subscribers.
     fn remove(&mut self, key: u64) -> Vec<String> {
         let Some((listener, task)) = self.all.remove(&key) else { return Vec::new() };
         if let Some(task) = task {
@@ -191,7 +194,7 @@ impl Listeners {
         listener.interests.uris.iter().filter(|uri| !others.contains(uri)).cloned().collect()
     }
 
-    /// Every URI somebody is subscribed to, once.
+    /// All subscribed URIs, without duplicates.
     pub(crate) fn subscribed(&self) -> Vec<String> {
         let mut uris: Vec<String> =
             self.all.values().flat_map(|(listener, _)| listener.interests.uris.iter().cloned()).collect();
@@ -200,7 +203,7 @@ impl Listeners {
         uris
     }
 
-    /// Something changed; `listen` is the stream that said so, where there are such.
+    /// Reports a change; `listen` is the stream that it arrived on, if there is one.
     pub(crate) fn changed(&self, change: &Change, listen: Option<u64>) {
         for (listener, _) in self.all.values() {
             let mine = listen.is_none_or(|id| *lock(&listener.current) == Some(id));
@@ -219,14 +222,14 @@ impl Listeners {
         }
     }
 
-    /// The link is gone.
+    /// The transport was lost.
     pub(crate) fn lost(&self) {
         for (listener, _) in self.all.values() {
             *lock(&listener.current) = None;
         }
     }
 
-    /// Nothing more will come.
+    /// No more changes will arrive.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         for (listener, task) in self.all.values_mut() {
@@ -238,22 +241,22 @@ impl Listeners {
     }
 }
 
-fn listener(core: &Core, interests: Interests) -> Arc<Listener> {
+fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
     let queue = Queue::new(core.recipe.limits.queue_messages_max);
     Arc::new(Listener { interests, queue, current: Mutex::default(), state: watch::Sender::default() })
 }
 
-pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Changes> {
+pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter) -> Result<Changes> {
     let live = core.live().await?;
     let listener = listener(core, interests);
     let limit = Duration::from_millis(core.recipe.limits.call_ms_max.max(1));
-    if live.agreed.wire.listens {
+    if live.agreed.features.listens {
         let key = lock(&core.listeners).add(&listener);
         let changes = Changes { core: core.clone(), key, listener: listener.clone() };
         start(core, key, &listener);
         let mut state = listener.state.subscribe();
         let settled = state.wait_for(|state| state.acknowledged || state.failed.is_some());
-        let settled = tokio::time::timeout(limit, settled).await.map_err(|_| Error::Timeout(limit))?;
+        let settled = tokio::time::timeout(limit, settled).await.map_err(|_| Error::timeout(limit))?;
         if let Some(why) = settled.ok().and_then(|state| state.failed.clone()) {
             return Err(why);
         }
@@ -261,7 +264,7 @@ pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Cha
     }
     let before = lock(&core.listeners).subscribed();
     let key = lock(&core.listeners).add(&listener);
-    // From here on dropping ends what was begun.
+    // From here on, dropping `changes` unsubscribes.
     let changes = Changes { core: core.clone(), key, listener: listener.clone() };
     for uri in listener.interests.uris.iter().filter(|uri| !before.contains(uri)) {
         let mut request = Request::new("resources/subscribe");
@@ -271,19 +274,19 @@ pub(crate) async fn listen(core: &Arc<Core>, interests: Interests) -> Result<Cha
     Ok(changes)
 }
 
-/// Subscribes to the lists whose changes a host's handler wants to hear of, where that must be asked for.
-pub(crate) fn lists_for_handler(core: &Arc<Core>, live: &Live) {
-    if core.recipe.on_change.is_none() || !live.agreed.wire.listens {
+/// Subscribes to the lists for the `on_change` callback, in revisions that require it.
+pub(crate) fn lists_for_handler(core: &Arc<ConnectionState>, live: &ActiveTransport) {
+    if core.recipe.on_change.is_none() || !live.agreed.features.listens {
         return;
     }
     let can = &live.agreed.capabilities;
-    let interests = Interests {
+    let interests = ChangeFilter {
         tools: can.tools.is_some_and(|c| c.list_changed == Some(true)),
         prompts: can.prompts.is_some_and(|c| c.list_changed == Some(true)),
         resources: can.resources.is_some_and(|c| c.list_changed == Some(true)),
         uris: Vec::new(),
     };
-    if interests == Interests::new() {
+    if interests == ChangeFilter::new() {
         return;
     }
     let listener = listener(core, interests);
@@ -291,22 +294,21 @@ pub(crate) fn lists_for_handler(core: &Arc<Core>, live: &Live) {
     start(core, key, &listener);
 }
 
-fn start(core: &Arc<Core>, key: u64, listener: &Arc<Listener>) {
+fn start(core: &Arc<ConnectionState>, key: u64, listener: &Arc<Listener>) {
     let task = tokio::spawn(keep(core.clone(), listener.clone()));
     lock(&core.listeners).runs(key, task.abort_handle());
 }
 
 /// Keeps one listen stream open until it is refused or the connection ends.
-async fn keep(core: Arc<Core>, listener: Arc<Listener>) {
+async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
     let (shortest, longest) = (Duration::from_millis(200), Duration::from_secs(30));
     let mut pause = shortest;
     let mut times = 0;
     let why = loop {
         let began = Instant::now();
         match open(&core, &listener, times > 0).await {
-            Err(Error::Closed) => break Error::Closed,
-            Err(why @ Error::Refused(_)) => break why,
-            Err(Error::Link(why)) if why.is_closed() && core.recipe.restart.is_none() => break Error::Link(why),
+            Err(why) if matches!(why.kind(), ErrorKind::Closed | ErrorKind::Rpc) => break why,
+            Err(why) if why.is_closed() && core.recipe.restart.is_none() => break why,
             Err(why) => tracing::debug!(%why, "a listen stream ended"),
             Ok(()) => tracing::debug!("the server ended a listen stream"),
         }
@@ -322,29 +324,33 @@ async fn keep(core: Arc<Core>, listener: Arc<Listener>) {
     listener.state.send_modify(|state| state.failed = Some(why));
 }
 
-async fn open(core: &Arc<Core>, listener: &Listener, again: bool) -> Result<()> {
+async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> Result<()> {
     let live = core.live().await?;
     let id = core.next_id();
     *lock(&listener.current) = Some(id);
     let out = live.writer.request(id, "subscriptions/listen", Extras::default(), |members| {
-        // A struct of booleans and text: it cannot fail to be written.
+        // A struct of booleans and strings: serialising cannot fail.
         let _ = members.value("notifications", &listener.interests.filter());
     });
     if again {
-        // What changed meanwhile was not heard.
+        // Changes in the meantime were missed.
         for change in listener.interests.all() {
             listener.queue.push(change.clone());
-            crate::inbox::report(core, change);
+            crate::incoming::report(core, change);
         }
     }
     let mut cancel = Cancel { live: &live, id, answered: false };
     let answer = live.link.exchange(out).await;
     cancel.answered = true;
-    core.response(answer?, live.agreed.wire).map(drop)
+    core.response(answer?, live.agreed.features).map(drop)
 }
 
-/// One request on this link, without making the link anew.
-pub(crate) async fn once(core: &Arc<Core>, live: &Arc<Live>, request: &Request) -> Result<Response> {
+/// One request on this transport, without reconnecting.
+pub(crate) async fn once(
+    core: &Arc<ConnectionState>,
+    live: &Arc<ActiveTransport>,
+    request: &Request,
+) -> Result<Response> {
     let limit = core.recipe.limits.call_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
     core.exchange_on(live, request, &options, &Round::default()).await

@@ -1,4 +1,4 @@
-//! A bounded queue that never blocks the one who fills it: past its limit the oldest goes, and is counted.
+//! A bounded queue that never blocks the sender: when it is full, the oldest item is dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Nothing more will come. What waits can still be taken.
+    /// Closes the queue. Queued items can still be received.
     pub(crate) fn close(&self) {
         let waker = {
             let mut state = self.state();
@@ -63,7 +63,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next item; `None` after the last, once it is closed. For one reader.
+    /// Returns the next item; `None` after the last, once closed. For one receiver.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = self.state();
         match state.items.pop_front() {

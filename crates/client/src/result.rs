@@ -1,7 +1,7 @@
-//! Results: what a server answered, decoded when somebody looks.
+//! Results, decoded on demand.
 
 use crate::Result;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use bytestring::ByteString;
 use linchpin_proto::json::{Scanner, Span};
 use linchpin_types::content::{ContentBlock, ResourceContents};
@@ -12,7 +12,19 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::ops::Deref;
 
-/// What a tool answered. Kept as it arrived; each method decodes what it needs.
+/// The result of a tool. Kept as received; each method decodes what it needs.
+///
+/// ```
+/// # use linchpin_client::{CallResult, Result};
+/// # #[derive(serde::Deserialize)] struct Report { highs: Vec<f64> }
+/// fn highs(result: &CallResult) -> Result<Vec<f64>> {
+///     if result.is_error() {
+///         eprintln!("the tool failed: {}", result.text());
+///     }
+///     // Structured content, or the text read as JSON; `Err` if the tool failed.
+///     Ok(result.json::<Report>()?.highs)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct CallResult {
     text: ByteString,
@@ -35,7 +47,7 @@ impl CallResult {
         };
         let mut s = Scanner::new(&text, 127);
         if s.peek() != Some(b'{') {
-            return Err(Error::Unexpected("the result of the tool is not an object".to_owned()));
+            return Err(Error::new(ErrorKind::InvalidResponse, "the result of the tool is not an object"));
         }
         let scanned = s.object(&mut |s, key| {
             let value = s.value()?;
@@ -49,23 +61,29 @@ impl CallResult {
             }
             Ok(())
         });
-        scanned.map_err(|e| Error::Unexpected(format!("the result of the tool cannot be read: {}", e.what)))?;
+        scanned.map_err(|e| {
+            let why = format!("the result of the tool cannot be read: {}", e.what);
+            Error::new(ErrorKind::InvalidResponse, why)
+        })?;
         Ok(found)
     }
 
-    /// Whether the tool says that it failed. Its content then says why.
+    /// Returns whether the tool failed. The content then describes the error.
     pub fn is_error(&self) -> bool {
         self.is_error
     }
 
-    /// Whether the server wants input first. Only when the rounds are left to the host, see [`crate::Client::rounds`]:
-    /// [`CallResult::decode`] it as [`linchpin_types::mrtr::InputRequiredResult`].
+    /// Returns whether the server requires input first.
+    ///
+    /// Only if [`crate::Client::multi_round_trip`] is off. [`CallResult::decode`] it as
+    /// [`linchpin_types::mrtr::InputRequiredResult`].
     pub fn input_required(&self) -> bool {
         self.input_required
     }
 
-    /// The content's text blocks, joined by line feeds. Blocks of other kinds, and ones that cannot be read, are left
-    /// out.
+    /// Returns the text blocks of the content, joined by line feeds.
+    ///
+    /// Other and malformed blocks are omitted.
     pub fn text(&self) -> String {
         #[derive(Deserialize)]
         struct Block {
@@ -80,66 +98,67 @@ impl CallResult {
         texts.join("\n")
     }
 
-    /// The content.
+    /// Returns the content.
     ///
     /// # Errors
-    /// When a block is of a kind that no revision has.
+    /// If a block has an unknown type.
     pub fn content(&self) -> Result<Vec<ContentBlock>> {
         let Some(span) = self.content else { return Ok(Vec::new()) };
-        serde_json::from_str(span.of(&self.text)).map_err(|e| unexpected("the content of the result", &e))
+        serde_json::from_str(span.of(&self.text)).map_err(|e| unexpected("the content of the result", e))
     }
 
-    /// The structured content as JSON text, if there is any.
+    /// Returns the structured content as JSON text, if there is any.
     pub fn structured(&self) -> Option<&str> {
         self.structured.map(|span| span.of(&self.text))
     }
 
-    /// The structured content as a type of the host; without any, the text, read as JSON.
+    /// Decodes the structured content or, if there is none, the text as JSON.
     ///
     /// # Errors
-    /// [`Error::Tool`] with the tool's text when it failed, [`Error::Unexpected`] when the result is of another shape.
+    /// [`ErrorKind::Tool`] with the tool's text if it failed, [`ErrorKind::InvalidResponse`] if the result has another
+    /// shape.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         if self.is_error {
-            return Err(Error::Tool(self.text()));
+            return Err(Error::tool(&self.text()));
         }
         match self.structured() {
-            Some(json) => serde_json::from_str(json).map_err(|e| unexpected("the structured result", &e)),
-            None => serde_json::from_str(&self.text()).map_err(|e| unexpected("the result's text", &e)),
+            Some(json) => serde_json::from_str(json).map_err(|e| unexpected("the structured result", e)),
+            None => serde_json::from_str(&self.text()).map_err(|e| unexpected("the result's text", e)),
         }
     }
 
-    /// The text, or an error when the tool failed.
+    /// Returns the result, or an error if the tool failed.
     ///
     /// # Errors
-    /// [`Error::Tool`] with the tool's text.
+    /// [`ErrorKind::Tool`] with the tool's text.
     pub fn ok(self) -> Result<CallResult> {
-        if self.is_error { Err(Error::Tool(self.text())) } else { Ok(self) }
+        if self.is_error { Err(Error::tool(&self.text())) } else { Ok(self) }
     }
 
-    /// `_meta` as JSON text, if there is any.
+    /// Returns `_meta` as JSON text, if there is any.
     pub fn meta(&self) -> Option<&str> {
         self.meta.map(|span| span.of(&self.text))
     }
 
-    /// The whole result as JSON text, as it arrived.
+    /// Returns the whole result as JSON text, as received.
     pub fn as_json(&self) -> &str {
         &self.text
     }
 
-    /// The whole result in the words of the specification.
+    /// Decodes the whole result as the type of the specification.
     ///
     /// # Errors
-    /// When it is not of that shape.
+    /// If it has another shape.
     pub fn result(&self) -> Result<CallToolResult> {
         self.decode()
     }
 
-    /// The whole result as any type.
+    /// Decodes the whole result as any type.
     ///
     /// # Errors
-    /// When it is not of that shape.
+    /// If it has another shape.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_str(&self.text).map_err(|e| unexpected("the result", &e))
+        serde_json::from_str(&self.text).map_err(|e| unexpected("the result", e))
     }
 }
 
@@ -149,7 +168,7 @@ impl fmt::Debug for CallResult {
     }
 }
 
-/// A result decoded as `T`, with the text it came from.
+/// A result decoded as `T`, with its JSON text. Derefs to `T`.
 #[derive(Clone)]
 pub struct Decoded<T> {
     value: T,
@@ -158,25 +177,25 @@ pub struct Decoded<T> {
 
 impl<T: DeserializeOwned> Decoded<T> {
     pub(crate) fn of(text: ByteString) -> Result<Decoded<T>> {
-        let value = serde_json::from_str(&text).map_err(|e| unexpected("the result", &e))?;
+        let value = serde_json::from_str(&text).map_err(|e| unexpected("the result", e))?;
         Ok(Decoded { value, text })
     }
 }
 
 impl<T> Decoded<T> {
-    /// The decoded value, without its text.
+    /// Returns the decoded value.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// The result as JSON text, as it arrived.
+    /// Returns the result as JSON text, as received.
     pub fn as_json(&self) -> &str {
         &self.text
     }
 }
 
 impl Decoded<ReadResourceResult> {
-    /// The contents that are text, joined by line feeds.
+    /// Returns the text contents, joined by line feeds.
     pub fn text(&self) -> String {
         let texts = self.value.contents.iter().filter_map(|contents| match contents {
             ResourceContents::Text(text) => Some(text.text.as_str()),
@@ -200,6 +219,6 @@ impl<T> fmt::Debug for Decoded<T> {
     }
 }
 
-pub(crate) fn unexpected(what: &str, e: &serde_json::Error) -> Error {
-    Error::Unexpected(format!("{what} is of an unexpected shape: {e}"))
+pub(crate) fn unexpected(what: &str, e: serde_json::Error) -> Error {
+    Error::with_source(ErrorKind::InvalidResponse, format!("{what} is of an unexpected shape: {e}"), e)
 }

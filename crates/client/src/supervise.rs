@@ -1,25 +1,25 @@
-//! Making a lost connection again, and putting back what the server knew.
+//! Reopening a lost connection, and restoring its state at the server.
 
-use crate::client::Restart;
-use crate::core::{Core, Live, Request, lock};
-use crate::error::Error;
-use crate::inbox::report;
-use crate::{Change, listen, open};
-use linchpin_proto::LinkError;
+use crate::client::ReconnectPolicy;
+use crate::connection_state::{ActiveTransport, ConnectionState, Request, lock};
+use crate::error::ErrorKind;
+use crate::incoming::report;
+use crate::{Change, listen, negotiate};
+use linchpin_proto::TransportError;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A connection that held this long starts the count of attempts anew.
+/// A connection that lasted this long resets the count of attempts.
 pub(crate) const HELD: Duration = Duration::from_secs(60);
 
-/// Makes the link anew in the background, with growing pauses.
-pub(crate) fn watch(core: &Arc<Core>, generation: u64) {
+/// Reopens the transport in the background, with exponential backoff.
+pub(crate) fn watch(core: &Arc<ConnectionState>, generation: u64) {
     let Some(restart) = core.recipe.restart.clone() else { return };
     let core = Arc::downgrade(core);
     tokio::spawn(async move { again(core, generation, restart).await });
 }
 
-async fn again(core: Weak<Core>, generation: u64, restart: Restart) {
+async fn again(core: Weak<ConnectionState>, generation: u64, restart: ReconnectPolicy) {
     let mut pause = restart.first_ms;
     let mut first = true;
     for attempt in 1..=restart.attempts_max {
@@ -27,7 +27,7 @@ async fn again(core: Weak<Core>, generation: u64, restart: Restart) {
             let Some(core) = core.upgrade() else { return };
             let held = core.latest().is_some_and(|live| live.since.elapsed() > HELD);
             if first && !held {
-                // It crashed soon after it was started: how often in a row is in the core's count of links.
+                // It crashed soon after its start: the core counts such starts.
                 pause = pause.saturating_mul(1 << core.restarts_in_a_row().min(16)).min(restart.longest_ms);
             }
             first = false;
@@ -39,31 +39,31 @@ async fn again(core: Weak<Core>, generation: u64, restart: Restart) {
         }
         match core.reopen(generation).await {
             Ok(_) => return,
-            Err(Error::Closed) => return,
+            Err(why) if why.kind() == ErrorKind::Closed => return,
             Err(why) => tracing::warn!(%why, attempt, "the server could not be started again"),
         }
         pause = pause.saturating_mul(2).min(restart.longest_ms);
     }
     if let Some(core) = core.upgrade() {
-        core.give_up(LinkError::Closed("the server keeps failing and is not started again".into()));
+        core.give_up(TransportError::Closed("the server keeps failing and is not started again".into()));
     }
 }
 
-/// Between three quarters and the whole, so that many clients do not come back at once.
+/// Returns 75 to 100 % of the delay, so that many clients do not reconnect at once.
 fn jittered(ms: u64) -> u64 {
     let noise = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());
     ms - (ms / 4) * u64::from(noise % 1_000) / 1_000
 }
 
-/// Tells a server that was opened anew what the old one knew, and the host that everything may have changed.
-pub(crate) async fn restore(core: &Arc<Core>, live: &Arc<Live>) {
-    open::set_log_level(core, live).await;
+/// Restores subscriptions and the log level at a reopened server, and reports everything as changed to the host.
+pub(crate) async fn restore(core: &Arc<ConnectionState>, live: &Arc<ActiveTransport>) {
+    negotiate::set_log_level(core, live).await;
     for change in [Change::Tools, Change::Prompts, Change::Resources] {
         lock(&core.listeners).changed(&change, None);
         report(core, change);
     }
     core.cache.clear();
-    if live.agreed.wire.listens {
+    if live.agreed.features.listens {
         return;
     }
     let uris = lock(&core.listeners).subscribed();

@@ -1,4 +1,4 @@
-//! A whole server: one tool that answers at once and one that takes its time. Speaks stdio.
+//! A complete server on stdio: one tool that returns at once and one that waits.
 
 use linchpin::prelude::*;
 
@@ -24,7 +24,7 @@ async fn wait(q: Wait) -> &'static str {
 }
 
 #[tokio::main]
-async fn main() -> linchpin::Result<()> {
+async fn main() -> Result<(), ServeError> {
     Server::new("hello", "1.0")
         .tool(Tool::new("greet", "Greets somebody.").read_only(), greet)
         .tool(Tool::new("wait", "Waits.").read_only(), wait)

@@ -1,29 +1,94 @@
-//! The Model Context Protocol for Rust: one SDK, every revision, every transport.
+//! The [Model Context Protocol](https://modelcontextprotocol.io) (MCP) for Rust: servers and hosts, every transport, and all
+//! protocol revisions from 2024-11-05 to 2026-07-28.
 //!
-//! This crate holds no code of its own: it re-exports what servers and hosts are written with.
+//! You write tools, resources and prompts as functions. One server speaks every revision on one endpoint.
 //!
-//! ```no_run
+//! # A server
+//!
+//! A server on standard input and output needs two dependencies:
+//!
+//! ```toml
+//! [dependencies]
+//! linchpin = "0.1"
+//! tokio = { version = "1", features = ["rt-multi-thread", "macros"] }
+//! ```
+//!
+#![cfg_attr(all(feature = "macros", feature = "stdio"), doc = "```no_run")]
+#![cfg_attr(not(all(feature = "macros", feature = "stdio")), doc = "```ignore")]
 //! use linchpin::prelude::*;
 //!
-//! #[derive(Deserialize, JsonSchema)]
-//! struct Add {
-//!     /// The first number.
-//!     a: f64,
-//!     /// The second number.
-//!     b: f64,
-//! }
+//! struct Adder;
 //!
-//! async fn add(q: Add) -> String {
-//!     (q.a + q.b).to_string()
+//! #[register]
+//! impl Adder {
+//!     /// Adds two numbers.
+//!     #[tool(read_only)]
+//!     async fn add(&self, /** The first number. */ a: f64, /** The second number. */ b: f64) -> String {
+//!         (a + b).to_string()
+//!     }
 //! }
 //!
 //! #[tokio::main]
-//! async fn main() -> linchpin::Result<()> {
-//!     Server::new("adder", "1.0").tool(Tool::new("add", "Adds two numbers.").read_only(), add).serve(stdio()).await
+//! async fn main() -> Result<(), ServeError> {
+//!     Server::new("adder", "1.0").with(Adder).serve(stdio()).await
 //! }
 //! ```
 //!
-//! It must never hold code: what is missing here belongs into one of the crates it re-exports.
+//! `serve(http("127.0.0.1:8931"))` (feature `http`) makes it a Streamable HTTP server. `#[register]` writes builder calls;
+//! the builder itself takes any function: `Server::new("adder", "1.0").tool(("add", "Adds two numbers."), add)`.
+//!
+//! # A host
+//!
+//! A host connects to servers. This one starts a server as a child process (features `client` and `child`):
+//!
+#![cfg_attr(feature = "child", doc = "```no_run")]
+#![cfg_attr(not(feature = "child"), doc = "```ignore")]
+//! use linchpin::prelude::*;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Client::new("my-host", "1.0").connect(child("npx -y some-weather-server")?).await?;
+//!     for tool in server.tools().await? {
+//!         println!("{}: {}", tool.name, tool.description.unwrap_or_default());
+//!     }
+//!     let result = server.call("forecast", serde_json::json!({ "city": "Oslo" })).await?;
+//!     println!("{}", result.text());
+//!     server.close().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `server` | yes | the API for servers |
+//! | `stdio` | yes | standard input and output, unix sockets, pipes |
+//! | `macros` | yes | `#[register]`, `#[tool]`, `#[resource]`, `#[prompt]` |
+//! | `http` | | Streamable HTTP for servers, all revisions on one endpoint |
+//! | `sse` | | the HTTP+SSE transport of 2024-11-05 for servers, beside the MCP endpoint |
+//! | `validate` | | a full JSON Schema validator for arguments and results |
+//! | `client` | | the API for hosts |
+//! | `child` | | servers as child processes, for clients |
+//! | `remote` | | Streamable HTTP and HTTP+SSE for clients |
+//! | `auth` | | OAuth for clients |
+//! | `keyring` | | tokens in the keyring of the operating system |
+//! | `anyhow` | | conversions between the error of handlers and `anyhow::Error` |
+//! | `web` | | the HTTP client with address rules, for servers that fetch |
+//! | `decompress` | | compressed responses for `web`: gzip, br, deflate, zstd |
+//!
+//! # Where to go next
+//!
+//! * [`prelude`]: what most programs import.
+//! * `server`: the API for servers, also at the root of this crate. Start at `Server`, `Cx` and `Error`.
+//! * `client`: the API for hosts. Start at `Client` and `Connection`.
+//! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections.
+//! * `auth`: OAuth for clients.
+//! * [`types`]: the types of the specification.
+//! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
+//! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
+
+// This crate must never hold code: what is missing here belongs in one of the crates that it re-exports.
 
 pub use linchpin_proto as proto;
 pub use linchpin_transport as transport;
@@ -59,7 +124,7 @@ pub use linchpin_client as client;
 ///     asked.filter(["Oslo", "Bergen"])
 /// }
 ///
-/// #[offer]
+/// #[register]
 /// impl Weather {
 ///     /// Daily forecast for a city.
 ///     #[tool(read_only)]
@@ -67,13 +132,13 @@ pub use linchpin_client as client;
 ///         Json(Report { highs: vec![q.city.len() as f64; q.days.unwrap_or(1).into()] })
 ///     }
 ///
-///     /// Between two units.
+///     /// Converts degrees Celsius to another unit.
 ///     #[tool(read_only, idempotent, title = "Convert a temperature")]
 ///     async fn convert(
 ///         &self,
 ///         /// Degrees Celsius.
 ///         celsius: f64,
-///         /// `K` or `F`; the server's own unit when left out.
+///         /// `K` or `F`. Default: the server's unit.
 ///         unit: Option<String>,
 ///     ) -> Result<String> {
 ///         match unit.as_deref().unwrap_or(self.unit) {
@@ -83,7 +148,7 @@ pub use linchpin_client as client;
 ///         }
 ///     }
 ///
-///     /// A day's weather as a page.
+///     /// The weather of one day in Markdown.
 ///     #[resource("weather://{city}/{day}", mime_type = "text/markdown", cache(60_000, public), complete(city = cities))]
 ///     async fn page(&self, city: String, day: u16) -> String {
 ///         format!("# {city}, day {day}")
@@ -99,7 +164,7 @@ pub use linchpin_client as client;
 /// let server = Server::new("weather", "1.0").with(Weather { unit: "F" });
 /// ```
 #[cfg(feature = "macros")]
-pub use linchpin_macros::offer;
+pub use linchpin_macros::register;
 #[cfg(feature = "macros")]
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
@@ -107,7 +172,7 @@ pub use linchpin_server as server;
 #[cfg(feature = "server")]
 pub use linchpin_server::*;
 
-/// What the attribute macros refer to. Not for direct use.
+/// Used by the code of the attribute macros. Not public API.
 #[doc(hidden)]
 pub mod __private {
     pub use schemars;
@@ -115,16 +180,16 @@ pub mod __private {
     pub use serde_json;
 }
 
-/// What most servers need, in one line.
+/// The imports of most servers and hosts: `use linchpin::prelude::*;`.
 pub mod prelude {
     #[cfg(feature = "client")]
     pub use linchpin_client::{Client, Connection};
     #[cfg(feature = "macros")]
-    pub use linchpin_macros::{offer, prompt, resource, tool};
+    pub use linchpin_macros::{prompt, register, resource, tool};
     #[cfg(feature = "server")]
     pub use linchpin_server::{
-        Answer, Call, Content, Cx, Error, IntoReply, Json, Markdown, Message, Next, NoArgs, Offer, Prompt, Reply,
-        Resource, Result, Server, Structured, Text, Tool,
+        Call, CallToolResult, ContentBlock, Cx, Error, IntoReply, Json, Markdown, Next, NoArgs, Prompt, PromptMessage,
+        Register, Reply, Resource, Result, ResultExt, ServeError, Server, Structured, Text, Tool,
     };
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::child;
@@ -143,12 +208,17 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 }
 
-/// The examples of the README, compiled by the tests.
+/// The examples of the repository's README, compiled by the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
-/// The example of this crate's own README.
+/// The example of this crate's README, compiled by the doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme_of_the_crate {}
+
+/// The examples of the guide for users of rmcp, compiled by the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrating-from-rmcp.md")]
+mod migrating_from_rmcp {}

@@ -1,4 +1,4 @@
-//! Which shape a method has: who calls it, whether it wants the context, and what its arguments are.
+//! The shape of a method: its receiver, whether it takes the context, and its arguments.
 
 use crate::options::{Errors, Kind};
 use crate::text;
@@ -9,7 +9,7 @@ use syn::{
     Attribute, FnArg, GenericParam, Pat, PatType, Path, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type,
 };
 
-/// Types of the standard library that are one argument, never a struct of arguments.
+/// Types of the standard library that are a single argument, never a struct of arguments.
 const VALUES: &[&str] = &[
     "Arc",
     "BTreeMap",
@@ -36,21 +36,21 @@ const VALUES: &[&str] = &[
 
 /// A parameter that becomes a field of the hidden struct.
 pub(crate) struct Loose {
-    /// Its documentation, and what it tells serde and schemars.
+    /// Its doc comment, and its attributes for serde and schemars.
     attrs: Vec<Attribute>,
     ident: Ident,
     ty: Type,
 }
 
-/// What a method takes beside its state and context.
+/// The parameters of a method besides its state and context.
 pub(crate) enum Args {
     Nothing,
-    /// A struct that the person wrote.
+    /// A struct of the user.
     Struct,
     Loose(Vec<Loose>),
 }
 
-/// A method as the builder will see it.
+/// A method as the builder receives it.
 pub(crate) struct Method {
     ident: Ident,
     is_async: bool,
@@ -61,8 +61,8 @@ pub(crate) struct Method {
 }
 
 impl Method {
-    /// Reads a signature, and takes the attributes off its parameters that only the macro understands. `generics` are
-    /// the impl's type and const parameters.
+    /// Reads a signature, and removes the macro's attributes from its parameters. `generics` are the type and const
+    /// parameters of the `impl`.
     pub(crate) fn read(
         kind: Kind,
         sig: &mut Signature,
@@ -140,12 +140,12 @@ impl Method {
         }
     }
 
-    /// Whether the builder cannot take the method as it is.
+    /// Whether the builder needs an adapter for the method.
     fn adapted(&self) -> bool {
         matches!(self.args, Args::Loose(_))
     }
 
-    /// What to give to the builder, after `Self::`.
+    /// The handler for the builder, after `Self::`.
     pub(crate) fn handler(&self) -> Ident {
         if self.adapted() {
             format_ident!("__linchpin_{}", self.ident.unraw(), span = self.ident.span())
@@ -154,7 +154,7 @@ impl Method {
         }
     }
 
-    /// The names of loose parameters as clients see them; those with attributes may have other names.
+    /// The names of loose parameters for clients; those with attributes may have other names.
     pub(crate) fn loose(&self) -> Option<Vec<(Ident, bool)>> {
         match &self.args {
             Args::Nothing => Some(Vec::new()),
@@ -165,7 +165,7 @@ impl Method {
         }
     }
 
-    /// The hidden struct of loose parameters, and the function that takes it apart.
+    /// The hidden struct of loose parameters, and the function that destructures it.
     pub(crate) fn adapter(&self, cfgs: &[Attribute], krate: &Path) -> (TokenStream, TokenStream) {
         let Args::Loose(loose) = &self.args else { return Default::default() };
         let (ident, output, span) = (&self.ident, &self.output, self.ident.span());
@@ -201,7 +201,7 @@ impl Method {
     }
 }
 
-/// One parameter of a struct type is the arguments; everything else is arguments by themselves.
+/// Decides between a struct of arguments and loose parameters.
 fn arguments(params: Vec<PatType>, generics: &[Ident], errors: &mut Errors) -> Args {
     if params.is_empty() {
         return Args::Nothing;
@@ -232,7 +232,7 @@ fn arguments(params: Vec<PatType>, generics: &[Ident], errors: &mut Errors) -> A
     Args::Loose(loose)
 }
 
-/// Whether it is `&self`, or that written out.
+/// Whether it is `&self`, also in its explicit form.
 fn shared(receiver: &Receiver) -> bool {
     match &receiver.kind {
         ReceiverKind::Reference(_, _, mutable) => mutable.is_none(),
@@ -241,7 +241,7 @@ fn shared(receiver: &Receiver) -> bool {
     }
 }
 
-/// The attributes of parameters that the macro takes.
+/// The parameter attributes that the macro consumes.
 fn ours(attr: &Attribute) -> bool {
     ["doc", "serde", "schemars"].iter().any(|name| attr.path().is_ident(name))
 }
@@ -263,7 +263,7 @@ fn looks_like_struct(ty: &Type) -> bool {
     last(ty).map(Ident::to_string).is_some_and(|name| name.starts_with(char::is_uppercase) && !VALUES.contains(&&*name))
 }
 
-/// The first of `names`, or `Self`, that stands in `tokens`.
+/// The first of `names`, or `Self`, in `tokens`.
 fn mentions(tokens: TokenStream, names: &[Ident]) -> Option<Ident> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Ident(ident) if ident == "Self" || names.contains(&ident) => Some(ident),

@@ -1,6 +1,6 @@
-//! What may stand in `#[tool(…)]`, `#[resource(…)]` and `#[prompt(…)]`.
+//! The options of `#[tool(…)]`, `#[resource(…)]` and `#[prompt(…)]`.
 //!
-//! Nearly every option is named like the builder's method and becomes a call of it, so an editor shows the builder's
+//! Nearly every option has the name of a builder method and becomes a call of it, so editors show the builder's
 //! documentation on the option.
 
 use crate::text;
@@ -11,7 +11,7 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, LitBool, LitStr, Meta, Path, Result, Token, parenthesized, token};
 
-/// Collects errors, so that a person sees all of them at once.
+/// Collects errors, so that all of them are reported at once.
 #[derive(Default)]
 pub(crate) struct Errors(Option<Error>);
 
@@ -27,7 +27,7 @@ impl Errors {
         self.add(Error::new(span, message));
     }
 
-    /// Marks all of `tokens`.
+    /// Reports an error that spans all of `tokens`.
     pub(crate) fn over(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(Error::new_spanned(tokens, message));
     }
@@ -41,7 +41,7 @@ impl Errors {
     }
 }
 
-/// What a method is offered as.
+/// The kind of a marked method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Tool,
@@ -50,12 +50,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind that this attribute stands for.
+    /// The kind of this attribute.
     pub(crate) fn of(attr: &Attribute) -> Option<Kind> {
         [Kind::Tool, Kind::Resource, Kind::Prompt].into_iter().find(|kind| attr.path().is_ident(kind.word()))
     }
 
-    /// The attribute's name and the builder's method.
+    /// The name of the attribute and of the builder method.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Tool => "tool",
@@ -73,18 +73,18 @@ impl Kind {
     }
 }
 
-/// What follows an option's name.
+/// The syntax after an option's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// Nothing.
     Flag,
     /// Nothing, or `= true` or `= false`.
     Choice,
-    /// `= "…"`, which the macro itself must read.
+    /// `= "…"`, a literal that the macro itself reads.
     Name,
     /// `= expression`.
     Value,
-    /// `= expression`, as often as wanted.
+    /// `= expression`, repeatable.
     Values,
     /// `(ttl_ms, public)` or `(ttl_ms, private)`.
     Cache,
@@ -133,33 +133,33 @@ const PROMPT: &[(&str, Takes)] = &[
     ("meta", Value),
 ];
 
-/// Hints that cannot hold together.
+/// Hints that contradict each other.
 const CONTRADICTIONS: &[(&str, &str)] =
     &[("read_only", "writes"), ("read_only", "destructive"), ("read_only", "additive"), ("destructive", "additive")];
 
 /// The options of one attribute.
 pub(crate) struct Options {
     pub(crate) kind: Kind,
-    /// Where the attribute stands.
+    /// The location of the attribute.
     pub(crate) span: Span,
-    /// The name that was given, for tools and prompts.
+    /// The explicit name, for tools and prompts.
     pub(crate) name: Option<LitStr>,
     /// The URI or template of a resource.
     pub(crate) uri: Option<LitStr>,
     pub(crate) description: Option<Expr>,
-    /// A resource that was given its name.
+    /// A resource with an explicit name.
     pub(crate) named: bool,
-    /// Names of earlier versions.
+    /// Unlisted names.
     pub(crate) aliases: Vec<LitStr>,
-    /// Arguments or variables that are completed.
+    /// Arguments or variables with completion.
     pub(crate) completes: Vec<LitStr>,
-    /// Calls of the builder, each beginning with its dot.
+    /// Builder calls, each beginning with its dot.
     pub(crate) calls: Vec<TokenStream>,
     seen: Vec<Ident>,
 }
 
 impl Options {
-    /// Reads the attribute. What is wrong with it goes to `errors`; what is right is kept.
+    /// Reads the attribute. Invalid options are reported to `errors`, valid ones are kept.
     pub(crate) fn parse(kind: Kind, attr: &Attribute, krate: &Path, errors: &mut Errors) -> Options {
         let mut options = Options {
             kind,
@@ -351,7 +351,7 @@ impl Options {
     }
 }
 
-/// Passes over what belongs to an option that was refused, up to the next comma.
+/// Skips the rest of a rejected option, up to the next comma.
 fn skip(input: ParseStream<'_>) -> Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<proc_macro2::TokenTree>()?;

@@ -1,9 +1,9 @@
-//! Small things about text: doc comments, near misses, the variables of a URI template.
+//! Text utilities: doc comments, near misses, the variables of a URI template.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The doc comment among `attrs` as a description: the lines of a paragraph joined, paragraphs apart, and lists, tables,
-/// headings and code as they were written.
+/// The doc comment among `attrs` as a description: lines of a paragraph are joined; lists, tables, headings and code
+/// are kept.
 pub(crate) fn doc(attrs: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attr in attrs {
@@ -29,7 +29,7 @@ fn join(lines: &[String]) -> String {
         }
         out.push_str(if own_line { line } else { line.trim_start() });
         fenced ^= fence;
-        // What follows an empty line, a heading or a fence begins anew; what follows a list item may continue it.
+        // A line after an empty line, a heading or a fence starts anew; one after a list item may continue it.
         keep = fenced || fence || line.is_empty() || line.starts_with('#');
     }
     out.trim().to_owned()
@@ -44,7 +44,7 @@ fn begins_block(line: &str) -> bool {
         || ["- ", "* ", "+ ", "# ", "## ", "### ", "> ", "|"].iter().any(|mark| text.starts_with(mark))
 }
 
-/// The one of `choices` that `word` was probably meant to be.
+/// The most similar of `choices` to `word`, if any is similar enough.
 pub(crate) fn near<'a>(word: &str, choices: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (word.len() / 3).clamp(1, 3);
     let plain = |s: &str| s.to_lowercase().replace('_', "");
@@ -56,7 +56,7 @@ pub(crate) fn near<'a>(word: &str, choices: impl IntoIterator<Item = &'a str>) -
         .map(|(_, choice)| choice)
 }
 
-/// How many letters must be put in, left out or changed to get from `a` to `b`.
+/// The edit distance between `a` and `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -108,7 +108,7 @@ mod tests {
             (" Kinds:\n - one\n   and more\n - two", "Kinds:\n- one and more\n- two"),
             (" # Head\n Body\n goes on", "# Head\nBody goes on"),
             (" Run:\n ```\n a\n b\n ```\n Then\n stop.", "Run:\n```\na\nb\n```\nThen stop."),
-            (" 1. one\n 2. two\n 3 is no item", "1. one\n2. two 3 is no item"),
+            (" 1. one\n 2. two\n 3 is not an item", "1. one\n2. two 3 is not an item"),
             ("\n\n", ""),
         ];
         for (doc, want) in cases {

@@ -1,8 +1,8 @@
 //! Who is asking: filled from the session in one era, from the request itself in the other, and read the same way.
 
-use crate::era::Wire;
-use crate::feed::FeedHandle;
+use crate::era::Features;
 use crate::json::Span;
+use crate::subscription::SubscriptionHandle;
 use bytestring::ByteString;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -99,23 +99,23 @@ impl Locals {
 
 /// What `initialize` agreed on. One lives as long as its pipe or HTTP session.
 pub struct Session {
-    wire: &'static Wire,
+    features: &'static Features,
     caps: ClientCaps,
     /// `capabilities` and `clientInfo` in one allocation; `info_at` is where the second begins.
     declared: Box<str>,
     info_at: u32,
     log: AtomicU8,
-    feed: OnceLock<FeedHandle>,
+    feed: OnceLock<SubscriptionHandle>,
     locals: Locals,
 }
 
 impl Session {
-    /// A session of `wire` with what the client declared, as JSON texts.
-    pub fn new(wire: &'static Wire, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
+    /// A session of `features` with what the client declared, as JSON texts.
+    pub fn new(features: &'static Features, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
         let declared = [capabilities, client_info].concat().into();
         let log = AtomicU8::new(LoggingLevel::Info as u8);
         Session {
-            wire,
+            features,
             caps,
             declared,
             info_at: capabilities.len() as u32,
@@ -126,8 +126,8 @@ impl Session {
     }
 
     /// What the session's revision has.
-    pub fn wire(&self) -> &'static Wire {
-        self.wire
+    pub fn features(&self) -> &'static Features {
+        self.features
     }
 
     /// Bytes kept of what the client declared.
@@ -151,12 +151,12 @@ impl Session {
     }
 
     /// Where change notifications for this session wait. The transport sets it once, when the session opens.
-    pub fn feed(&self) -> Option<&FeedHandle> {
+    pub fn feed(&self) -> Option<&SubscriptionHandle> {
         self.feed.get()
     }
 
     /// Gives the session its feed. A second call has no effect.
-    pub fn set_feed(&self, feed: FeedHandle) {
+    pub fn set_feed(&self, feed: SubscriptionHandle) {
         let _ = self.feed.set(feed);
     }
 }
@@ -181,7 +181,7 @@ pub struct Caller(Source);
 enum Source {
     Session(Arc<Session>),
     Request {
-        wire: &'static Wire,
+        features: &'static Features,
         frame: ByteString,
         capabilities: Span,
         info: Option<Span>,
@@ -197,20 +197,20 @@ impl Caller {
 
     /// A caller described by its own request.
     pub fn of_request(
-        wire: &'static Wire,
+        features: &'static Features,
         frame: ByteString,
         capabilities: Span,
         info: Option<Span>,
         log: Option<LoggingLevel>,
     ) -> Caller {
-        Caller(Source::Request { wire, frame, capabilities, info, log })
+        Caller(Source::Request { features, frame, capabilities, info, log })
     }
 
     /// What the caller's revision has.
-    pub fn wire(&self) -> &'static Wire {
+    pub fn features(&self) -> &'static Features {
         match &self.0 {
-            Source::Session(s) => s.wire,
-            Source::Request { wire, .. } => wire,
+            Source::Session(s) => s.features,
+            Source::Request { features, .. } => features,
         }
     }
 
@@ -258,6 +258,6 @@ impl Caller {
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("revision", &self.wire().revision).finish_non_exhaustive()
+        f.debug_struct("Caller").field("revision", &self.features().revision).finish_non_exhaustive()
     }
 }

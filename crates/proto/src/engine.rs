@@ -2,7 +2,7 @@
 //!
 //! Bytes become [`Event`]s; finished calls are reported back. The engine keeps three promises whatever the peer does: an
 //! id is answered at most once, nothing is sent for a cancelled request, and no frame of one era reaches a peer of the
-//! other. A request that stands alone over HTTP needs no engine: [`open`] is a pure function.
+//! other. A stateless request over HTTP needs no engine: [`open`] is a pure function.
 //!
 //! ```text
 //!            initialize                    close
@@ -11,7 +11,7 @@
 //! ```
 
 use crate::caller::{Caller, ClientCaps, Session};
-use crate::era::{self, HeaderVersion, Wire};
+use crate::era::{self, Features, HeaderVersion};
 use crate::frame::{self, Kind, Message, Name, Request};
 use crate::id::Id;
 use crate::json::{Span, write_str};
@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::method::Method;
 use crate::render;
 use crate::reply::Reply;
-use crate::service::{Ask, AskError, Cancel};
+use crate::service::{Cancel, ServerRequest, ServerRequestError};
 use bytes::Bytes;
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::Implementation;
@@ -40,7 +40,7 @@ pub enum Event {
     /// End this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
     Cancel(Option<Arc<dyn Cancel>>, Vec<Bytes>),
     /// Deliver the client's answer to a question.
-    Answer(Ask, Result<String, AskError>),
+    Answer(ServerRequest, Result<String, ServerRequestError>),
     /// Hand this notification to the service.
     Notified(Caller, Name, String),
     /// Nothing to do.
@@ -59,7 +59,7 @@ pub struct Engine {
     state: State,
     /// At most `calls_per_peer_max` and `listeners_per_peer_max`, mostly one or two: a search through them beats hashing.
     running: Vec<Running>,
-    asked: HashMap<u64, (Id, Ask)>,
+    asked: HashMap<u64, (Id, ServerRequest)>,
     next_ask: u64,
     limits: Arc<Limits>,
 }
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Whether the peer may send batches.
     pub fn batches(&self) -> bool {
-        self.session().is_some_and(|s| s.wire().batches)
+        self.session().is_some_and(|s| s.features().batches)
     }
 
     /// Requests that are not finished, cancelled ones included.
@@ -141,7 +141,7 @@ impl Engine {
                 self.state = State::Open(session.clone());
             }
         }
-        let stateless = request.caller.wire().stateless;
+        let stateless = request.caller.features().stateless;
         self.running.push(Running { id: request.id.clone(), stateless, listens, cancel: None, cancelled: false });
         Event::Call(Box::new(request))
     }
@@ -190,8 +190,8 @@ impl Engine {
         let answer = match outcome {
             Ok(result) => Ok(message.text(result).to_owned()),
             Err(error) => Err(match serde_json::from_str::<ErrorObject<'_>>(message.text(error)) {
-                Ok(e) => AskError::Refused(e.code, e.message.into_owned()),
-                Err(_) => AskError::Refused(code::INTERNAL_ERROR, "the client sent a malformed error".into()),
+                Ok(e) => ServerRequestError::Rpc(e.code, e.message.into_owned()),
+                Err(_) => ServerRequestError::Rpc(code::INTERNAL_ERROR, "the client sent a malformed error".into()),
             }),
         };
         Event::Answer(ask, answer)
@@ -221,8 +221,8 @@ impl Engine {
     }
 
     /// Asks the client something in the middle of the request `parent`: the frame to send. `None`, with the question
-    /// answered as gone, when the request ended or stands alone (such clients are never sent requests).
-    pub fn ask(&mut self, parent: &Id, ask: Ask) -> Option<Bytes> {
+    /// answered as gone, when the request ended or is stateless (such clients are never sent requests).
+    pub fn ask(&mut self, parent: &Id, ask: ServerRequest) -> Option<Bytes> {
         match self.find(parent).map(|at| &self.running[at]) {
             Some(running) if !running.stateless && !running.cancelled => {
                 self.next_ask += 1;
@@ -231,7 +231,7 @@ impl Engine {
                 Some(frame)
             }
             _ => {
-                (ask.answer)(Err(AskError::Gone));
+                (ask.answer)(Err(ServerRequestError::Disconnected));
                 None
             }
         }
@@ -246,7 +246,7 @@ impl Engine {
     pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
         self.state = State::Closed;
         for (_, (_, ask)) in self.asked.drain() {
-            (ask.answer)(Err(AskError::Gone));
+            (ask.answer)(Err(ServerRequestError::Disconnected));
         }
         self.running.drain(..).filter_map(|r| r.cancel).collect()
     }
@@ -260,7 +260,7 @@ impl Engine {
         let mut frames = Vec::new();
         for n in orphans {
             if let Some((_, ask)) = self.asked.remove(&n) {
-                (ask.answer)(Err(AskError::Gone));
+                (ask.answer)(Err(ServerRequestError::Disconnected));
                 frames.push(render::cancelled(n, "the request that asked has ended"));
             }
         }
@@ -296,14 +296,14 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
         (None, name) => match session {
             Some(session) => Caller::of_session(session.clone()),
             None if *name == Name::Known(Method::Ping) => {
-                Caller::of_session(Arc::new(Session::new(Wire::negotiated(""), ClientCaps::default(), "{}", "")))
+                Caller::of_session(Arc::new(Session::new(Features::negotiated(""), ClientCaps::default(), "{}", "")))
             }
             None => return fail(code::INVALID_PARAMS, MISSING_META),
         },
     };
-    let wire = caller.wire();
+    let features = caller.features();
     let method = match method {
-        Name::Known(method) if wire.defines(*method) => *method,
+        Name::Known(method) if features.defines(*method) => *method,
         name => return fail(code::METHOD_NOT_FOUND, &format!("method not found: {}", clip(name.as_str()))),
     };
     let (id, params, frame) = (id.clone(), message.params, frame.clone());
@@ -320,7 +320,7 @@ fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Rep
     let Some(version) = frame::string(frame, version) else {
         return fail("`io.modelcontextprotocol/protocolVersion` must be a string");
     };
-    let Some(wire) = Wire::claimed(&version) else { return Err(unsupported(id, &version)) };
+    let Some(features) = Features::claimed(&version) else { return Err(unsupported(id, &version)) };
     let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.of(frame)).is_some()) else {
         return fail("`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
     };
@@ -334,7 +334,7 @@ fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Rep
             None => return fail("`io.modelcontextprotocol/logLevel` is not a log level"),
         },
     };
-    Ok(Caller::of_request(wire, frame.clone(), caps, claims.info, log))
+    Ok(Caller::of_request(features, frame.clone(), caps, claims.info, log))
 }
 
 /// The version a message claims in its `_meta`, if it claims one. Malformed claims are found by [`open`].
@@ -342,7 +342,7 @@ pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
     frame::string(message.frame(), message.params.claims.version?)
 }
 
-/// Whether an HTTP request without claims in its body was meant to stand alone, judged by its version header.
+/// Whether an HTTP request without claims in its body was meant to are stateless, judged by its version header.
 pub fn header_means_stateless(header: Option<&str>) -> bool {
     header.is_some_and(|h| era::header_version(h) == HeaderVersion::PerRequest)
 }
@@ -385,7 +385,7 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
         long if long.len() > DECLARED_BYTES_MAX => Cow::Owned(name_and_version(long)),
         info => Cow::Borrowed(info),
     };
-    Ok(Session::new(Wire::negotiated(&p.version), caps, p.capabilities.get(), &info))
+    Ok(Session::new(Features::negotiated(&p.version), caps, p.capabilities.get(), &info))
 }
 
 /// Most bytes of `capabilities`, and of `clientInfo`, that are kept for a session.

@@ -1,37 +1,39 @@
-//! Which revision is spoken, and what that revision has.
+//! The revisions and their features.
 //!
-//! This file, `legacy/` and `modern/` are the only places that name an era or compare versions. Everyone else asks a
-//! [`Wire`], whose fields say what may be sent.
+//! This file, `legacy/` and `modern/` are the only places that name an era or compare versions. All other code uses
+//! [`Features`], whose fields say what may be sent.
 
 use crate::method::Method;
 use crate::{legacy, modern};
 use linchpin_types::error::code;
 use linchpin_types::version::Revision;
 
-/// What one revision has. A `false` means: never send it to a peer of this revision.
+/// The features of one revision. A feature that is `false` is never sent to a peer of this revision.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct Features {
     /// The revision.
     pub revision: Revision,
-    /// Its place in [`Revision::ALL`], for tables with one slot a revision.
+    /// Its index in [`Revision::ALL`], for tables with one slot per revision.
     pub index: usize,
-    /// Every request stands alone: it claims its revision and its client's capabilities in its `_meta`. What else comes with
-    /// that has a name of its own below; ask for that.
+    /// Every request is stateless: its `_meta` has its revision and its client's capabilities. Related features have their own
+    /// fields below; use those.
     pub stateless: bool,
     /// `initialize` opens a session, to which requests, log levels and requests of the server belong.
     pub has_sessions: bool,
-    /// The server asks for input with an `input_required` result, and the client sends the request again with the answers.
-    /// Otherwise it sends a request of its own.
-    pub elicits_in_rounds: bool,
-    /// Changes are heard of on `subscriptions/listen` streams. Otherwise they come unasked, those of resources after
+    /// The server asks for input with an `input_required` result, and the client repeats the request with the responses.
+    /// Otherwise the server sends a request.
+    pub multi_round_trip: bool,
+    /// Changes are sent on `subscriptions/listen` streams. Otherwise they are unsolicited, those of resources after
     /// `resources/subscribe`.
     pub listens: bool,
-    /// Over HTTP, closing a response cancels its request. Otherwise that takes a notification.
+    /// Over HTTP, closing a response cancels its request. Otherwise a notification does.
     pub cancels_by_close: bool,
     /// `resultType` on every result.
     pub result_types: bool,
     /// `ttlMs` and `cacheScope`.
     pub cache_hints: bool,
+    /// An empty `nextCursor` is a cursor like any other.
+    pub empty_cursors: bool,
     /// `extensions` among the capabilities.
     pub extensions: bool,
     /// Arguments that are mirrored in HTTP headers (`x-mcp-header`).
@@ -48,7 +50,7 @@ pub struct Wire {
     pub completions_capability: bool,
     /// `outputSchema` and `structuredContent`.
     pub structured: bool,
-    /// Structured content that is no object, and schemas of such.
+    /// Structured content that is not an object, and schemas for it.
     pub structured_any: bool,
     /// `execution` of tools: whether they may run as tasks.
     pub tool_execution: bool,
@@ -69,18 +71,19 @@ pub struct Wire {
     pub resource_not_found: i32,
 }
 
-const fn of(revision: Revision, index: usize) -> Wire {
+const fn of(revision: Revision, index: usize) -> Features {
     let (r1, r2, r3, r4) = (index >= 1, index >= 2, index >= 3, index >= 4);
-    Wire {
+    Features {
         revision,
         index,
         stateless: r4,
         has_sessions: !r4,
-        elicits_in_rounds: r4,
+        multi_round_trip: r4,
         listens: r4,
         cancels_by_close: r4,
         result_types: r4,
         cache_hints: r4,
+        empty_cursors: r4,
         extensions: r4,
         header_params: r4,
         batches: index == 1,
@@ -101,7 +104,7 @@ const fn of(revision: Revision, index: usize) -> Wire {
     }
 }
 
-static WIRES: [Wire; 5] = [
+static FEATURES: [Features; 5] = [
     of(Revision::V2024_11_05, 0),
     of(Revision::V2025_03_26, 1),
     of(Revision::V2025_06_18, 2),
@@ -109,26 +112,21 @@ static WIRES: [Wire; 5] = [
     of(Revision::V2026_07_28, 4),
 ];
 
-impl Wire {
-    /// What `revision` has.
-    pub fn of(revision: Revision) -> &'static Wire {
-        match revision {
-            Revision::V2024_11_05 => &WIRES[0],
-            Revision::V2025_03_26 => &WIRES[1],
-            Revision::V2025_06_18 => &WIRES[2],
-            Revision::V2025_11_25 => &WIRES[3],
-            Revision::V2026_07_28 => &WIRES[4],
-        }
+impl Features {
+    /// Returns the features of `revision`.
+    pub fn of(revision: Revision) -> &'static Features {
+        // The variants are in the order of the table; a test checks all of them.
+        &FEATURES[revision as usize]
     }
 
-    /// The newest revision with sessions, which answers an `initialize` that asks for an unknown version.
-    pub fn negotiated(asked: &str) -> &'static Wire {
-        Wire::of(legacy::negotiate(asked))
+    /// Returns the revision for an `initialize` that requests this version: the newest with sessions if it is unknown.
+    pub fn negotiated(asked: &str) -> &'static Features {
+        Features::of(legacy::negotiate(asked))
     }
 
-    /// The wire of a request that claims `version` in its own `_meta`, if that version is served this way.
-    pub fn claimed(version: &str) -> Option<&'static Wire> {
-        modern::claimed(version).map(Wire::of)
+    /// Returns the features for a stateless request with `version` in its `_meta`, if that version is served this way.
+    pub fn claimed(version: &str) -> Option<&'static Features> {
+        modern::claimed(version).map(Features::of)
     }
 
     /// Whether this revision has the method.
@@ -137,52 +135,52 @@ impl Wire {
     }
 }
 
-/// Versions that a request may claim in its `_meta`, for the "unsupported protocol version" error.
+/// Returns the versions that a request may have in its `_meta`, for the "unsupported protocol version" error.
 pub fn claimable() -> &'static [&'static str] {
     modern::SERVED
 }
 
-/// Every version served, newest first, for `server/discover`.
+/// Returns every supported version, newest first, for `server/discover`.
 pub fn served() -> impl Iterator<Item = &'static str> {
     Revision::ALL.iter().rev().map(|r| r.as_str())
 }
 
-/// Whether a version header names a revision of the sessions era, or one that requests claim themselves.
+/// Classifies the version in a header: a revision with sessions, a stateless one, or unknown.
 pub fn header_version(value: &str) -> HeaderVersion {
     match Revision::parse(value) {
         None => HeaderVersion::Unknown,
-        Some(r) if Wire::of(r).stateless => HeaderVersion::PerRequest,
+        Some(r) if Features::of(r).stateless => HeaderVersion::PerRequest,
         Some(_) => HeaderVersion::Session,
     }
 }
 
-/// See [`header_version`].
+/// The kind of version in a header, returned by [`header_version`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderVersion {
     /// Not a version this implementation serves.
     Unknown,
     /// A revision whose requests belong to a session.
     Session,
-    /// A revision whose requests stand alone.
+    /// A revision whose requests are stateless.
     PerRequest,
 }
 
-/// Whether a method exists only where requests stand alone, so that its sender must have meant that.
+/// Whether a method exists only in stateless revisions, so that its sender must use one.
 pub fn only_stateless(method: Method) -> bool {
     modern::defines(method) && !legacy::defines(method)
 }
 
-/// Every revision, newest first, as a client offers them.
-pub fn all() -> impl Iterator<Item = &'static Wire> {
-    WIRES.iter().rev()
+/// Returns every revision, newest first, as a client offers them.
+pub fn all() -> impl Iterator<Item = &'static Features> {
+    FEATURES.iter().rev()
 }
 
-/// The wire of a version's name, if it is one of ours.
-pub fn named(version: &str) -> Option<&'static Wire> {
-    Revision::parse(version).map(Wire::of)
+/// Returns the features of a version by its name, if it is supported.
+pub fn named(version: &str) -> Option<&'static Features> {
+    Revision::parse(version).map(Features::of)
 }
 
-/// Whether an error code is one that only servers of requests that stand alone use, so that it tells them apart.
+/// Whether only servers of stateless revisions use this error code, which identifies them.
 pub fn modern_error(code: i32) -> bool {
     modern::ERRORS.contains(&code)
 }

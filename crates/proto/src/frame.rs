@@ -340,7 +340,7 @@ fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
     Reply::error(id, code, &format!("not an acceptable message at byte {}: {}", e.at, e.what), None)
 }
 
-const DUPLICATE: &str = "the same member twice";
+const DUPLICATE: &str = "duplicate key";
 
 #[derive(Default)]
 struct Envelope {

@@ -1,6 +1,6 @@
 //! Frames this side sends that are not answers.
 
-use crate::era::Wire;
+use crate::era::Features;
 use crate::id::Id;
 use crate::json::write_str;
 use bytes::Bytes;
@@ -33,7 +33,7 @@ pub fn request(id: u64, method: &str, params: &str) -> Bytes {
 }
 
 /// `notifications/progress` for the request whose token this is (as JSON text). Numbers that are not finite are 0.
-pub fn progress(wire: &Wire, token: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> Bytes {
+pub fn progress(features: &Features, token: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> Bytes {
     let mut out = Vec::with_capacity(64 + token.len());
     out.extend_from_slice(b"\"progressToken\":");
     out.extend_from_slice(token.as_bytes());
@@ -43,7 +43,7 @@ pub fn progress(wire: &Wire, token: &str, progress: f64, total: Option<f64>, mes
         out.extend_from_slice(b",\"total\":");
         number(&mut out, total);
     }
-    if let Some(message) = message.filter(|_| wire.progress_message) {
+    if let Some(message) = message.filter(|_| features.progress_message) {
         out.extend_from_slice(b",\"message\":");
         write_str(&mut out, message);
     }

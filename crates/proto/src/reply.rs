@@ -1,6 +1,6 @@
 //! How an answer is written: once, into one buffer, under the size limit, era stamps included.
 
-use crate::era::Wire;
+use crate::era::Features;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
 use bytes::Bytes;
@@ -198,7 +198,7 @@ pub struct ResultWriter {
     start: usize,
     limit: usize,
     over: bool,
-    wire: &'static Wire,
+    features: &'static Features,
     stamps: Arc<Stamps>,
     id: Id,
     meta: Vec<u8>,
@@ -208,7 +208,7 @@ pub struct ResultWriter {
 
 impl ResultWriter {
     /// Begins a result for the request `id`. `limit` counts the whole frame in bytes.
-    pub fn new(id: &Id, wire: &'static Wire, stamps: &Arc<Stamps>, limit: usize) -> ResultWriter {
+    pub fn new(id: &Id, features: &'static Features, stamps: &Arc<Stamps>, limit: usize) -> ResultWriter {
         let mut frame = Vec::with_capacity(320);
         frame.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         frame.extend_from_slice(id.as_bytes());
@@ -220,7 +220,7 @@ impl ResultWriter {
             start,
             limit,
             over: false,
-            wire,
+            features,
             stamps: stamps.clone(),
             id: id.clone(),
             meta: Vec::new(),
@@ -230,8 +230,8 @@ impl ResultWriter {
     }
 
     /// What may be sent to this caller.
-    pub fn wire(&self) -> &'static Wire {
-        self.wire
+    pub fn features(&self) -> &'static Features {
+        self.features
     }
 
     /// The id being answered.
@@ -240,12 +240,12 @@ impl ResultWriter {
     }
 
     /// Leaves a note for whoever writes the result: the URI being read.
-    pub fn set_note(&mut self, note: impl Into<Box<str>>) {
+    pub fn set_uri(&mut self, note: impl Into<Box<str>>) {
         self.note = Some(note.into());
     }
 
-    /// The note left by [`ResultWriter::set_note`].
-    pub fn note(&self) -> Option<&str> {
+    /// The note left by [`ResultWriter::set_uri`].
+    pub fn uri(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
@@ -333,12 +333,12 @@ impl ResultWriter {
 
     /// Closes the result.
     pub fn finish(mut self, kind: ReplyKind) -> Reply {
-        if self.wire.result_types {
+        if self.features.result_types {
             let result_type = if kind == ReplyKind::InputRequired { "input_required" } else { "complete" };
             self.key("resultType");
             self.string(result_type);
         }
-        let stamped = self.wire.stateless && !self.stamps.server_info.is_empty();
+        let stamped = self.features.stateless && !self.stamps.server_info.is_empty();
         if stamped || !self.meta.is_empty() {
             self.key("_meta");
             self.push(b"{");
@@ -391,18 +391,18 @@ impl io::Write for ResultWriter {
 mod tests {
     use super::*;
 
-    fn writer(wire: &'static Wire, limit: usize) -> ResultWriter {
+    fn writer(features: &'static Features, limit: usize) -> ResultWriter {
         let stamps = Arc::new(Stamps { server_info: r#"{"name":"n","version":"1"}"#.into() });
-        ResultWriter::new(&Id::number(7), wire, &stamps, limit)
+        ResultWriter::new(&Id::number(7), features, &stamps, limit)
     }
 
-    fn wires() -> (&'static Wire, &'static Wire) {
-        (Wire::negotiated(""), Wire::claimed(crate::era::claimable()[0]).unwrap())
+    fn revisions() -> (&'static Features, &'static Features) {
+        (Features::negotiated(""), Features::claimed(crate::era::claimable()[0]).unwrap())
     }
 
     #[test]
     fn stamps_are_the_revisions() {
-        let (session, alone) = wires();
+        let (session, alone) = revisions();
         let mut w = writer(session, 1000);
         w.key("a");
         w.string("\"");
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn middleware_changes_texts_and_what_kind_of_answer_it_is() {
-        let mut w = writer(wires().0, 1000);
+        let mut w = writer(revisions().0, 1000);
         w.key("content");
         w.push(br#"[{"type":"text","text":"key 123"},{"type":"resource","resource":{"uri":"k://123","text":"123"}}]"#);
         w.key("structuredContent");
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn an_answer_over_the_limit_becomes_an_error_and_is_never_held() {
-        let mut w = writer(wires().0, 100);
+        let mut w = writer(revisions().0, 100);
         w.key("a");
         for _ in 0..1000 {
             w.string(&"x".repeat(50));

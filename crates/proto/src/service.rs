@@ -1,129 +1,132 @@
-//! The one door between a wire and a server.
+//! The interface between a transport and a server.
 //!
-//! A transport turns bytes into a [`Request`] and hands it to a [`Service`]; what comes back is either the finished
-//! answer or an [`Exchange`] that is polled in place. The transport knows no methods, the service knows no sockets, and
-//! a call that is ready at its first poll touches no task, channel or lock.
+//! A transport turns bytes into a [`Request`] and passes it to a [`Service`], which returns either the finished
+//! response or a [`RunningCall`] that is polled in place. The transport knows no methods, the service knows no sockets, and
+//! a call that completes on its first poll needs no task, channel or lock.
 
 use crate::Caller;
 use crate::budget::Budget;
 use crate::caller::Locals;
-use crate::feed::{FeedHandle, Hub};
 use crate::frame::{Name, Request};
 use crate::limits::Limits;
 use crate::reply::Reply;
+use crate::subscription::{ChangeBus, SubscriptionHandle};
 use bytes::Bytes;
+use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What a transport drives. Implemented by the server crate, and by anything that wants to stand behind a wire.
+/// A server as a transport drives it. Implemented by the server crate.
 pub trait Service: Send + Sync + 'static {
-    /// The limits in force, for engine and transport alike.
+    /// Returns the limits that apply to the engine and the transports.
     fn limits(&self) -> &Arc<Limits>;
 
-    /// The memory that clients may hold: one budget of [`Limits::memory_bytes_max`] for all wires.
+    /// Returns the memory budget of all clients: [`Limits::memory_bytes_max`] for all transports together.
     fn budget(&self) -> &Arc<Budget>;
 
     /// Starts a request and polls it once.
     ///
-    /// `cx` is the context of the task that will go on polling. Never panics: a panicking handler is an error answer.
-    fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started;
+    /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
+    fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart;
 
-    /// Takes a notification of the client, for example `notifications/roots/list_changed`.
+    /// Handles a notification of the client, for example `notifications/roots/list_changed`.
     fn notified(&self, caller: &Caller, name: &Name, params: &str);
 
-    /// The `x-mcp-header` annotations of a tool: which arguments must be mirrored in which headers. Empty for most.
+    /// Returns a tool's `x-mcp-header` annotations: the arguments that must be mirrored in headers. Empty for most tools.
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>>;
 
-    /// Where changes are published to feeds.
-    fn hub(&self) -> &Arc<Hub>;
+    /// Returns the bus on which changes are published to subscriptions.
+    fn changes(&self) -> &Arc<ChangeBus>;
 
-    /// Opens the feed of a session: it hears of every list change and of the resources it subscribes to later.
-    fn open_feed(&self) -> Option<FeedHandle>;
+    /// Opens the subscription of a session: it receives all list changes, and changes of resources it subscribes to later.
+    fn open_feed(&self) -> Option<SubscriptionHandle>;
 
-    /// Called when the whole service must end, for all its peers: running listen exchanges finish with their final answer.
-    /// The end of one peer is none of the service: its subscriptions are ended by [`Cancel::finish`].
+    /// Closes the whole service, for all its peers: running `subscriptions/listen` requests finish with their final response.
+    ///
+    /// Not called when a single peer disconnects: its subscriptions are ended with [`Cancel::finish`].
     fn close(&self);
 
-    /// What is left to do once serving has ended and its calls were dropped. Whoever serves waits for it before the runtime
-    /// goes; it has a deadline of its own. Nothing by default.
+    /// Runs after serving has ended and its calls were dropped.
+    ///
+    /// The caller awaits it before the runtime ends; it has its own deadline. Does nothing by default.
     fn ended(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// What the wire knows about a request that the message does not say.
+/// What a transport knows about a request beside the message.
 #[derive(Default)]
-pub struct Door {
-    /// HTTP request headers; empty on other wires.
+pub struct RequestContext {
+    /// HTTP request headers; empty on other transports.
     pub headers: http::HeaderMap,
-    /// What layers in front of the service left for handlers.
+    /// Values that layers in front of the service have set for handlers.
     pub extensions: http::Extensions,
-    /// Who asks, as verified by the transport's authentication. `None` without authentication.
+    /// The authenticated caller, as verified by a layer in front. `None` without authentication.
     pub principal: Option<Arc<str>>,
-    /// What the service keeps for the connection, on wires where each client has a connection of its own.
+    /// The service's state of the connection, on transports where each client has its own connection.
     pub connection: Option<Arc<Locals>>,
 }
 
 /// The outcome of [`Service::start`].
-pub enum Started {
-    /// Finished at the first poll, without notifications.
+pub enum CallStart {
+    /// The call completed on its first poll, without notifications.
     Done(Reply),
-    /// Still running, or with messages waiting: poll it.
-    Running(Box<dyn Exchange>),
+    /// The call is running or has pending messages: poll it.
+    Running(Box<dyn RunningCall>),
 }
 
 /// A running request. Dropping it cancels the work.
-pub trait Exchange: Send {
-    /// The next thing to do for this request. After [`Step::Done`] or [`Step::Cancelled`] it must not be polled again.
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step>;
+pub trait RunningCall: Send {
+    /// Polls for the next event of this request. Must not be called after [`CallEvent::Done`] or [`CallEvent::Cancelled`].
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent>;
 
-    /// A handle that ends the exchange from elsewhere: its next poll yields [`Step::Cancelled`].
+    /// Returns a handle that cancels the call from elsewhere: its next poll returns [`CallEvent::Cancelled`].
     fn canceller(&self) -> Arc<dyn Cancel>;
 }
 
-/// Ends an exchange from outside the task that polls it.
+/// Ends a call from outside the task that polls it.
 pub trait Cancel: Send + Sync {
-    /// Ends it. Idempotent; wakes the polling task.
+    /// Cancels the call. Idempotent; wakes the polling task.
     fn cancel(&self);
 
-    /// Ends a subscription gracefully: what waits is delivered, then its final answer. Cancels any other exchange.
+    /// Ends a subscription gracefully: pending changes are delivered, then its final response. Cancels any other call.
     fn finish(&self) {
         self.cancel();
     }
 }
 
-/// One thing a running request wants of its wire.
-pub enum Step {
+/// An event of a running call, for the transport to act on.
+pub enum CallEvent {
     /// Send this notification frame on the request's stream.
     Notify(Bytes),
-    /// Send this question to the client and deliver its answer.
-    Ask(Ask),
-    /// Close the request's stream now, if the wire can resume it later; the request goes on. The client is told to come
-    /// back after this many milliseconds. Wires that cannot resume ignore it.
+    /// Send this server request to the client and deliver its response.
+    ServerRequest(ServerRequest),
+    /// Close the request's SSE stream now; the call continues. The client is told to reconnect after this many milliseconds.
+    /// Transports without resumable streams ignore this.
     Pause(u64),
-    /// The answer. Nothing follows.
+    /// The response. Nothing follows.
     Done(Reply),
-    /// Cancelled. Nothing may be sent any more.
+    /// Cancelled. Nothing more may be sent.
     Cancelled,
 }
 
-/// A request of the server to the client, in eras that have such.
-pub struct Ask {
+/// A request from the server to the client, in revisions that have them.
+pub struct ServerRequest {
     /// The method, for example `elicitation/create`.
     pub method: &'static str,
     /// `params` as JSON text.
     pub params: String,
-    /// Takes the answer: the `result` as JSON text, or why there is none.
-    pub answer: Box<dyn FnOnce(Result<String, AskError>) + Send>,
+    /// Receives the response: the `result` as JSON text, or an error.
+    pub answer: Box<dyn FnOnce(Result<String, ServerRequestError>) + Send>,
 }
 
-/// Why a question has no answer.
+/// Why a server request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AskError {
-    /// The client answered with this error: code and message.
-    Refused(i32, String),
-    /// The connection or the request ended first.
-    Gone,
+pub enum ServerRequestError {
+    /// The client returned this error: code and message.
+    Rpc(i32, String),
+    /// The connection or the call ended first.
+    Disconnected,
 }
 
 /// One argument of a tool that is mirrored in an HTTP header.
@@ -148,24 +151,74 @@ pub enum HeaderParamKind {
     Boolean,
 }
 
-/// A boxed future, as traits that are used as objects return it.
+/// A boxed future, as returned by object-safe traits.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A place a service can be served at: a pipe, a socket, an address.
+/// A transport that a service can be served on: a pipe, a socket, an address.
 pub trait Bind: Send + 'static {
-    /// Serves until the peer ends or the place is told to shut down; dropping the future ends it, too. An error is one of the
-    /// place itself, for example an address in use.
+    /// Serves until the peer disconnects or shutdown is requested. Dropping the future ends it too.
+    ///
+    /// Returns an error of the transport itself, for example an address in use.
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, std::io::Result<()>>;
 }
 
-/// Something that can be put behind a wire: a configured server, or a service itself.
+/// Conversion into a service that transports can drive: a configured server, or a service itself.
 pub trait IntoService {
-    /// The service. An error says what is wrong with the configuration, for example two tools of one name.
-    fn into_shared(self) -> std::io::Result<Arc<dyn Service>>;
+    /// Converts into a service.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, for example two tools have the same name.
+    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError>;
 }
 
 impl IntoService for Arc<dyn Service> {
-    fn into_shared(self) -> std::io::Result<Arc<dyn Service>> {
+    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
         Ok(self)
+    }
+}
+
+/// The problems of a server's configuration, each a sentence, with its location in the source if known.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    problems: Vec<String>,
+}
+
+impl ConfigError {
+    /// Creates an error with one problem.
+    pub fn new(problem: impl Into<String>) -> ConfigError {
+        ConfigError { problems: vec![problem.into()] }
+    }
+
+    /// Returns the problems, in the order in which they were found.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
+    }
+}
+
+impl FromIterator<String> for ConfigError {
+    fn from_iter<I: IntoIterator<Item = String>>(problems: I) -> ConfigError {
+        ConfigError { problems: problems.into_iter().collect() }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    /// Writes the problems, one per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("\n"))
+    }
+}
+
+impl fmt::Debug for ConfigError {
+    // What `fn main() -> Result<(), ConfigError>` prints.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl From<ConfigError> for std::io::Error {
+    fn from(error: ConfigError) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::InvalidInput, error)
     }
 }

@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_proto::engine::open;
-use linchpin_proto::http::rules::{Admit, admit};
+use linchpin_proto::http::rules::{PostKind, classify};
 use linchpin_proto::{Limits, frame};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -56,8 +56,8 @@ fn a_request_that_stands_alone_is_read_opened_and_admitted_without_allocating() 
 
     let (reading, message) = counted(|| frame::message(bytes, &limits).unwrap());
     let (opening, request) = counted(|| open(&message, None).unwrap());
-    let (admitting, admitted) = counted(|| admit(&message, &headers, &|_| None).unwrap());
+    let (admitting, admitted) = counted(|| classify(&message, &headers, &|_| None).unwrap());
     drop(request);
-    assert!(matches!(admitted, Admit::Request(_)));
+    assert!(matches!(admitted, PostKind::Request(_)));
     assert_eq!((reading, opening, admitting), (0, 0, 0));
 }

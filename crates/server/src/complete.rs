@@ -1,22 +1,33 @@
-//! Suggestions for the arguments of prompts and the variables of resource templates.
+//! Completion for the arguments of prompts and the variables of resource templates.
 
 use linchpin_proto::service::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A client asks for suggestions.
+/// A completion request.
+///
+/// ```
+/// # use linchpin_server::Completion;
+/// async fn branches(asked: Completion) -> Vec<String> {
+///     match asked.context.get("repository").map(String::as_str) {
+///         Some("linchpin") => asked.filter(["main", "next"]),
+///         _ => Vec::new(),
+///     }
+/// }
+/// # linchpin_server::Prompt::new("p", "").complete("branch", branches);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The argument or variable.
+    /// The name of the argument or variable.
     pub argument: String,
-    /// What was typed so far.
+    /// The text entered so far.
     pub value: String,
-    /// Arguments that are already decided (from 2025-06-18 on).
+    /// The values of other arguments (from 2025-06-18 on).
     pub context: BTreeMap<String, String>,
 }
 
 impl Completion {
-    /// Those of `choices` that begin with what was typed, without regard to case; then those that contain it.
+    /// Returns the `choices` that start with the entered text, then those that contain it, ignoring case.
     pub fn filter<I, T>(&self, choices: I) -> Vec<String>
     where
         I: IntoIterator<Item = T>,
@@ -38,9 +49,9 @@ impl Completion {
     }
 }
 
-/// Suggestions, best first. Clients are sent the first 100 and told the total.
+/// Completion values, best first. Clients receive the first 100 and the total.
 pub trait IntoCompletion {
-    /// The values, or a message for the caller.
+    /// Returns the values, or an error message for the caller.
     fn into_values(self) -> Result<Vec<String>, String>;
 }
 
@@ -58,7 +69,7 @@ impl<T: IntoCompletion, E: std::fmt::Display> IntoCompletion for Result<T, E> {
 
 type Erased = dyn Fn(Completion) -> BoxFuture<'static, Result<Vec<String>, String>> + Send + Sync;
 
-/// An erased completion function.
+/// A type-erased completion function.
 #[derive(Clone)]
 pub(crate) struct Completer(Arc<Erased>);
 

@@ -1,12 +1,12 @@
-//! What a call may want of its caller: progress, logs, questions, and who is asking.
+//! The context of a call: progress, logs, server requests, and the caller.
 
-use crate::core::Core;
-use crate::error::{Error, Result};
 use crate::handle::Handle;
-use crate::rounds::Rounds;
+use crate::mrtr::RoundTrips;
+use crate::request_error::{RequestError, RequestErrorKind};
+use crate::service::RunningServer;
 use linchpin_proto::frame::Request;
-use linchpin_proto::service::{Cancel, Door};
-use linchpin_proto::{Ask, Caller, Change, Method, Session, render};
+use linchpin_proto::service::{Cancel, RequestContext};
+use linchpin_proto::{Caller, Method, ServerChange, ServerRequest, Session, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -18,22 +18,39 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use tokio::sync::Notify;
 
-/// The context of one call. Cheap to clone; a clone may outlive the call, but then sends nothing.
+/// The context of one call. Cheap to clone; a clone that outlives the call sends nothing.
 ///
-/// Dropping the call's future (cancellation, deadline, a closed stream) is how work stops; [`Cx::cancelled`] is for work
-/// the handler moved elsewhere.
+/// Cancellation, the deadline and a closed stream drop the call's future; [`Cx::cancelled`] is for work that the
+/// handler moved to other tasks.
+///
+/// ```
+/// # use linchpin_server::{Cx, Result};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Import { files: Vec<String> }
+/// async fn import(cx: &Cx, q: Import) -> Result<String> {
+///     let total = q.files.len() as f64;
+///     for (done, file) in (1..).zip(&q.files) {
+///         // … import the file …
+///         cx.progress_with(f64::from(done), Some(total), file);
+///     }
+///     Ok(format!("{total} files, for {}", cx.principal().unwrap_or("anonymous")))
+/// }
+/// # linchpin_server::Server::new("s", "1").tool("import", import);
+/// ```
 #[derive(Clone)]
+#[doc(alias = "RequestContext")]
+#[doc(alias = "context")]
+#[doc(alias = "extra")]
 pub struct Cx(pub(crate) Arc<CallState>);
 
 pub(crate) struct CallState {
     pub(crate) request: Request,
-    pub(crate) door: Door,
-    pub(crate) core: Arc<Core>,
-    pub(crate) rounds: Mutex<Rounds>,
+    pub(crate) door: RequestContext,
+    pub(crate) core: Arc<RunningServer>,
+    pub(crate) round_trips: Mutex<RoundTrips>,
     queue: Mutex<Queue>,
     cancelled: AtomicBool,
     over: Notify,
-    /// What is called, where JSON has escapes in it.
+    /// The name or URI without JSON escapes, if it had any.
     name: OnceLock<Box<str>>,
 }
 
@@ -47,26 +64,26 @@ pub(crate) struct Queue {
 
 pub(crate) enum Out {
     Notify(bytes::Bytes),
-    Ask(Ask),
+    ServerRequest(ServerRequest),
     Pause(u64),
 }
 
 impl Cx {
-    pub(crate) fn new(request: Request, door: Door, core: Arc<Core>, rounds: Rounds) -> Cx {
+    pub(crate) fn new(request: Request, door: RequestContext, core: Arc<RunningServer>, round_trips: RoundTrips) -> Cx {
         let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
-        let (rounds, name) = (Mutex::new(rounds), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, core, rounds, queue, cancelled, over, name }))
+        let (round_trips, name) = (Mutex::new(round_trips), OnceLock::new());
+        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name }))
     }
 
-    /// Reports progress: how much is done, and of how much if that is known, in any unit.
+    /// Reports progress: the amount done and, if known, the total, in any unit.
     ///
-    /// Does nothing when the client did not ask for progress. `done` must grow from call to call; a report that does not
-    /// is left out, as the specification wants. Reports to a slow reader are dropped oldest first.
+    /// Does nothing if the client did not request progress. `done` must increase from call to call; other reports are
+    /// dropped, as the specification requires. If the client reads slowly, the oldest reports are dropped.
     pub fn progress(&self, done: f64, total: Option<f64>) {
         self.report(done, total, None);
     }
 
-    /// [`Cx::progress`] with a sentence for a person (left out for clients of 2024-11-05, which have no place for it).
+    /// Like [`Cx::progress`], with a message for the user (omitted for 2024-11-05, which has no messages).
     pub fn progress_with(&self, done: f64, total: Option<f64>, message: &str) {
         self.report(done, total, Some(message));
     }
@@ -79,19 +96,28 @@ impl Cx {
             return;
         }
         queue.progress = Some(done);
-        let frame = render::progress(request.caller.wire(), request.text(token), done, total, message);
+        let frame = render::progress(request.caller.features(), request.text(token), done, total, message);
         self.0.push_droppable(queue, frame);
     }
 
-    /// Sends a log message to the client, if it wants messages of this level now. `data` is any JSON value.
+    /// Sends a log message to the client if it requested this level. `data` is any JSON value.
     ///
-    /// Never put secrets or personal data here. Clients of the current revision ask for logs per request; others set a
-    /// level per session (default `info`).
+    /// Never log secrets or personal data. Clients of the current revision request logs per request; others set a level
+    /// per session (default `info`).
+    ///
+    /// ```
+    /// # use linchpin_server::Cx; use linchpin_types::logging::LoggingLevel;
+    /// fn index(cx: &Cx) -> &'static str {
+    ///     cx.log(LoggingLevel::Warning, serde_json::json!({ "skipped": 3 }));
+    ///     "indexed"
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("index", index);
+    /// ```
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
         self.log_as(level, None, data);
     }
 
-    /// [`Cx::log`] under the name of a logger.
+    /// Like [`Cx::log`], with the name of a logger.
     pub fn log_as(&self, level: LoggingLevel, logger: Option<&str>, data: impl Serialize) {
         if self.0.request.caller.log_level().is_none_or(|least| level < least) {
             return;
@@ -101,8 +127,24 @@ impl Cx {
         }
     }
 
-    /// Resolves when the call is cancelled or over. Only needed for work moved out of the handler's own future, which is
-    /// dropped on cancellation anyway. Cancel-safe.
+    /// Resolves when the call is cancelled or over. Cancel-safe.
+    ///
+    /// Only needed for work outside of the handler's own future, which is dropped on cancellation anyway.
+    ///
+    /// ```
+    /// # use linchpin_server::Cx;
+    /// async fn start(cx: &Cx) -> &'static str {
+    ///     let cx = cx.clone();
+    ///     let job = tokio::spawn(async move {
+    ///         tokio::select! {
+    ///             () = cx.cancelled() => "stopped",
+    ///             () = tokio::time::sleep(std::time::Duration::from_secs(5)) => "finished",
+    ///         }
+    ///     });
+    ///     job.await.unwrap_or("failed")
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("start", start);
+    /// ```
     pub async fn cancelled(&self) {
         loop {
             let over = self.0.over.notified();
@@ -113,57 +155,57 @@ impl Cx {
         }
     }
 
-    /// Whether the call is cancelled or over.
+    /// Returns whether the call is cancelled or over.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// The client's name and version, if it gave them. For display only; nobody verified it.
+    /// Returns the client's name and version, if sent. Not verified; for display only.
     pub fn client(&self) -> Option<Implementation> {
         self.0.request.caller.client_info()
     }
 
-    /// What the client declared that it can do, as JSON text of a `ClientCapabilities` object.
+    /// Returns the client's declared capabilities as JSON text of a `ClientCapabilities` object.
     pub fn client_capabilities(&self) -> &str {
         self.0.request.caller.capabilities_json()
     }
 
-    /// Whether the client can be asked with a form, asked to open a URL, to sample, or to list roots.
+    /// Returns whether the client supports form elicitation, URL elicitation, sampling and roots.
     pub fn caps(&self) -> linchpin_proto::ClientCaps {
         self.0.request.caller.caps()
     }
 
-    /// The protocol revision the call came in.
+    /// Returns the protocol revision of the request.
     pub fn revision(&self) -> linchpin_types::version::Revision {
-        self.0.request.caller.wire().revision
+        self.0.request.caller.features().revision
     }
 
-    /// Who asks, as the transport's authentication verified it. `None` without authentication.
+    /// Returns the principal that the transport authenticated. `None` without authentication.
     pub fn principal(&self) -> Option<&str> {
         self.0.door.principal.as_deref()
     }
 
-    /// HTTP request headers; empty on other wires. They are the client's word.
+    /// Returns the HTTP request headers; empty on other transports. Not verified.
     pub fn headers(&self) -> &http::HeaderMap {
         &self.0.door.headers
     }
 
-    /// The request's `_meta` as JSON text.
+    /// Returns the request's `_meta` as JSON text.
     pub fn meta(&self) -> &str {
         self.0.request.params.meta.map_or("{}", |span| self.0.request.text(span))
     }
 
-    /// W3C trace context from `_meta`, for spans of one's own. Empty when the client sent none.
+    /// Returns the W3C trace context from `_meta`. Empty if the client sent none.
     pub fn trace(&self) -> TraceContext {
         serde_json::from_str(self.meta()).unwrap_or_default()
     }
 
-    /// The URI that is read, as the client sent it. `None` outside of resources.
+    /// Returns the requested resource URI, as sent. `None` outside of resources.
     pub fn uri(&self) -> Option<&str> {
         self.0.request.params.uri.map(|_| self.name())
     }
 
-    /// What is called: the name of a tool or prompt, or the URI of a resource.
+    /// The name of the tool or prompt, or the URI of the resource.
     pub(crate) fn name(&self) -> &str {
         let request = &self.0.request;
         match request.string(request.params.name.or(request.params.uri)) {
@@ -173,24 +215,27 @@ impl Cx {
         }
     }
 
-    /// What a `tower` layer at the HTTP edge left in the request's extensions.
+    /// Returns an extension of the HTTP request, for example one inserted by a `tower` layer.
     pub fn get<X: Clone + Send + Sync + 'static>(&self) -> Option<X> {
         self.0.door.extensions.get::<X>().cloned()
     }
 
-    /// The running server: add, remove and change what it offers.
+    /// Returns a handle to the running server, to add, remove and change its tools, resources and prompts.
     pub fn server(&self) -> Handle {
-        Handle::new(self.0.core.offers.clone())
+        Handle::new(self.0.core.registries.clone())
     }
 
-    /// The session the call belongs to, for log messages after the call is over. `None` where requests stand alone.
+    /// Returns the session of the call, for messages after the call is over. `None` for stateless requests.
     pub fn peer(&self) -> Option<Peer> {
         self.0.request.caller.session().map(|s| Peer(Arc::downgrade(s)))
     }
 
-    /// Closes the call's stream and lets the client come back for the answer after `retry_ms` milliseconds. For long calls
-    /// over HTTP with sessions of 2025-11-25; elsewhere it does nothing. The call itself goes on.
-    pub fn release_stream(&self, retry_ms: u64) {
+    /// Closes the call's SSE stream; the client reconnects for the result after `retry_ms` milliseconds.
+    ///
+    /// For long calls over HTTP with sessions of 2025-11-25; no effect otherwise. The call continues.
+    #[doc(alias = "polling")]
+    #[doc(alias = "closeSSEStream")]
+    pub fn close_sse_stream(&self, retry_ms: u64) {
         self.0.push(Out::Pause(retry_ms));
     }
 
@@ -202,15 +247,15 @@ impl Cx {
         self.0.request.method
     }
 
-    pub(crate) fn rounds(&self) -> MutexGuard<'_, Rounds> {
-        self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn round_trips(&self) -> MutexGuard<'_, RoundTrips> {
+        self.0.round_trips.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push_ask(&self, ask: Ask) -> Result<()> {
+    pub(crate) fn push_ask(&self, ask: ServerRequest) -> Result<(), RequestError> {
         if self.is_cancelled() {
-            return Err(Error::tool("the call is over"));
+            return Err(RequestError::new(RequestErrorKind::Closed, "the call is over"));
         }
-        self.0.push(Out::Ask(ask));
+        self.0.push(Out::ServerRequest(ask));
         Ok(())
     }
 }
@@ -225,9 +270,9 @@ impl CallState {
         if !queue.closed {
             queue.out.push_back(out);
             wake(&mut queue);
-        } else if let Out::Ask(ask) = out {
+        } else if let Out::ServerRequest(ask) = out {
             drop(queue);
-            (ask.answer)(Err(linchpin_proto::AskError::Gone));
+            (ask.answer)(Err(linchpin_proto::ServerRequestError::Disconnected));
         }
     }
 
@@ -244,7 +289,7 @@ impl CallState {
         wake(&mut queue);
     }
 
-    /// No message leaves any more; whoever waits for the call's end is woken.
+    /// Drops all pending messages and wakes the tasks that wait for the end of the call.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         queue.closed = true;
@@ -252,8 +297,8 @@ impl CallState {
         let left = std::mem::take(&mut queue.out);
         drop(queue);
         for out in left {
-            if let Out::Ask(ask) = out {
-                (ask.answer)(Err(linchpin_proto::AskError::Gone));
+            if let Out::ServerRequest(ask) = out {
+                (ask.answer)(Err(linchpin_proto::ServerRequestError::Disconnected));
             }
         }
         self.cancelled.store(true, Ordering::Release);
@@ -281,43 +326,48 @@ impl fmt::Debug for Cx {
     }
 }
 
-/// A client's session, held weakly: it does not keep the session alive.
+/// A weak reference to a client's session. It does not keep the session alive.
 #[derive(Clone)]
 pub struct Peer(Weak<Session>);
 
 impl Peer {
-    /// Sends a log message on the session's own stream, if the session's level lets it through. `false` once the session is
-    /// over. At most 128 wait for a client that does not read; the oldest are dropped.
+    /// Sends a log message on the session's stream if its level is enabled.
+    ///
+    /// Returns `false` once the session is over.
+    ///
+    /// At most 128 messages are queued for a client that does not read; the oldest are dropped.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Serialize) -> bool {
         let Some(session) = self.0.upgrade() else { return false };
         if level >= session.log_level()
             && let (Some(feed), Ok(data)) = (session.feed(), serde_json::to_string(&data))
         {
-            feed.feed().push(&Change::Log(render::log(level, logger, &data)));
+            feed.feed().push(&ServerChange::Log(render::log(level, logger, &data)));
         }
         true
     }
 
-    /// The resources the session subscribed to.
+    /// Returns the URIs that the session is subscribed to.
     pub fn subscriptions(&self) -> Vec<Box<str>> {
         self.0.upgrade().and_then(|s| s.feed().map(|f| f.feed().subscriptions())).unwrap_or_default()
     }
 
-    /// Tells this session, if it subscribed, that a resource changed. `false` once the session is over.
+    /// Notifies this session, if subscribed, that a resource changed.
+    ///
+    /// Returns `false` once the session is over.
     pub fn resource_updated(&self, uri: &str) -> bool {
         let Some(session) = self.0.upgrade() else { return false };
         if let Some(feed) = session.feed() {
-            feed.feed().push(&Change::Updated(uri.into()));
+            feed.feed().push(&ServerChange::Updated(uri.into()));
         }
         true
     }
 
-    /// Whether the session still exists.
+    /// Returns whether the session still exists.
     pub fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// A value that is the same for calls of one session and differs between sessions that exist at the same time.
+    /// Returns a key that is unique among the existing sessions and the same for all calls of one.
     pub fn key(&self) -> usize {
         self.0.as_ptr() as usize
     }
@@ -329,7 +379,7 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// W3C trace context of a request, as sent.
+/// The W3C trace context of a request, as sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct TraceContext {
     /// `traceparent`

@@ -1,29 +1,29 @@
-//! Changing what a server offers while it runs.
+//! Changes to the tools, resources and prompts of a running server.
 
-use crate::error::{Error, Result};
 use crate::handler::{self, Bound, PromptHandler, ResourceHandler, ToolHandler};
 use crate::prompt::{self, Prompt};
 use crate::registry::{ChangeError, Item, Registry};
 use crate::resource::{self, Resource};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
-use linchpin_proto::{Change, Hub};
+use linchpin_proto::service::ConfigError;
+use linchpin_proto::{ChangeBus, ServerChange};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Everything a server offers, shared by the builder, the running server and all handles.
+/// All tools, resources and prompts, shared by the builder, the running server and all handles.
 #[derive(Default)]
-pub(crate) struct Offers {
+pub(crate) struct Registries {
     pub(crate) tools: Registry<tool::Registered>,
     pub(crate) resources: Registry<resource::Registered>,
     pub(crate) prompts: Registry<prompt::Registered>,
-    pub(crate) hub: Arc<Hub>,
-    /// Kinds that are announced even while there is nothing of them.
+    pub(crate) hub: Arc<ChangeBus>,
+    /// Kinds whose capability is declared even if there are no items.
     pub(crate) announced: [AtomicBool; 3],
-    /// Tools with mirrored arguments; while there are none, nobody looks for them.
+    /// The number of tools with mirrored arguments; without any, the lookup is skipped.
     pub(crate) mirrored: AtomicUsize,
     pub(crate) live: AtomicBool,
     pub(crate) pause_ms: AtomicU64,
@@ -37,10 +37,10 @@ struct Sent {
     scheduled: bool,
 }
 
-const KINDS: [Change; 3] = [Change::Tools, Change::Resources, Change::Prompts];
+const KINDS: [ServerChange; 3] = [ServerChange::Tools, ServerChange::Resources, ServerChange::Prompts];
 
-impl Offers {
-    /// A list changed: tells listeners at once, then at most once a pause.
+impl Registries {
+    /// Notifies subscribers that a list changed: at once, then at most once per pause.
     fn changed(self: &Arc<Self>, kind: usize) {
         if !self.live.load(Ordering::Acquire) {
             return;
@@ -53,14 +53,14 @@ impl Offers {
             (Some(_), Ok(_)) if sent[kind].scheduled => {}
             (Some(due), Ok(runtime)) => {
                 sent[kind].scheduled = true;
-                let offers = self.clone();
+                let registries = self.clone();
                 runtime.spawn(async move {
                     tokio::time::sleep_until(due).await;
                     {
-                        let mut sent = offers.sent.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut sent = registries.sent.lock().unwrap_or_else(PoisonError::into_inner);
                         sent[kind] = Sent { last: Some(Instant::now()), scheduled: false };
                     }
-                    offers.hub.publish(&KINDS[kind]);
+                    registries.hub.publish(&KINDS[kind]);
                 });
             }
             _ => {
@@ -71,7 +71,7 @@ impl Offers {
         }
     }
 
-    /// Notes whether a tool has mirrored arguments, before anybody can call it.
+    /// Counts tools with mirrored arguments before they can be called.
     pub(crate) fn mirrors(&self, tool: &tool::Registered) {
         if tool.headers.is_some() {
             self.mirrored.fetch_add(1, Ordering::Release);
@@ -115,43 +115,53 @@ impl Item for prompt::Registered {
     }
 }
 
-/// A running server, as its handlers and its program see it. Cheap to clone.
+/// A handle to a running server. Cheap to clone.
+///
+/// ```
+/// # use linchpin_server::{Cx, Result};
+/// async fn unlock(cx: &Cx) -> Result<&'static str> {
+///     cx.server().tools().enable("purge")?;
+///     cx.server().resource_updated("rows://state");
+///     Ok("unlocked")
+/// }
+/// # linchpin_server::Server::new("s", "1").tool("unlock", unlock);
+/// ```
 #[derive(Clone)]
 pub struct Handle {
-    offers: Arc<Offers>,
+    registries: Arc<Registries>,
 }
 
 impl Handle {
-    pub(crate) fn new(offers: Arc<Offers>) -> Handle {
-        Handle { offers }
+    pub(crate) fn new(registries: Arc<Registries>) -> Handle {
+        Handle { registries }
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub fn tools(&self) -> Tools {
-        self.offers.announced[0].store(true, Ordering::Relaxed);
-        Tools { offers: self.offers.clone() }
+        self.registries.announced[0].store(true, Ordering::Relaxed);
+        Tools { registries: self.registries.clone() }
     }
 
-    /// The resources and templates.
+    /// Returns the resources and templates.
     pub fn resources(&self) -> Resources {
-        self.offers.announced[1].store(true, Ordering::Relaxed);
-        Resources { offers: self.offers.clone() }
+        self.registries.announced[1].store(true, Ordering::Relaxed);
+        Resources { registries: self.registries.clone() }
     }
 
-    /// The prompts.
+    /// Returns the prompts.
     pub fn prompts(&self) -> Prompts {
-        self.offers.announced[2].store(true, Ordering::Relaxed);
-        Prompts { offers: self.offers.clone() }
+        self.registries.announced[2].store(true, Ordering::Relaxed);
+        Prompts { registries: self.registries.clone() }
     }
 
-    /// Tells whoever subscribed to this resource that it changed. Repeats that were not delivered yet are one.
+    /// Notifies subscribers of this resource that it changed. Undelivered duplicates are merged.
     pub fn resource_updated(&self, uri: &str) {
-        self.offers.hub.publish(&Change::Updated(uri.into()));
+        self.registries.hub.publish(&ServerChange::Updated(uri.into()));
     }
 
-    /// How many sessions and listen streams are open.
+    /// Returns the number of open sessions and `subscriptions/listen` streams.
     pub fn listeners(&self) -> usize {
-        self.offers.hub.open_feeds()
+        self.registries.hub.open_feeds()
     }
 }
 
@@ -163,29 +173,30 @@ impl fmt::Debug for Handle {
 
 macro_rules! kind {
     ($name:ident $field:ident $at:literal $builder:ident $trait:ident $bind:ident $what:literal, $key:literal) => {
-        #[doc = concat!("The ", $what, "s of a server: readers see each change at once, listeners hear of it once.")]
+        #[doc = concat!("The ", $what, "s of a server. Changes take effect at once; subscribers are notified once.")]
         ///
-        /// A name that nothing has is an error, [`ChangeError::Unknown`], so that a misspelt one does not go unnoticed.
+        /// An unknown name is an error, [`ChangeError::Unknown`].
         #[derive(Clone)]
         pub struct $name {
-            offers: Arc<Offers>,
+            registries: Arc<Registries>,
         }
 
         impl $name {
-            #[doc = concat!("Adds a ", $what, " without state of its own; closures capture what they need.")]
-            #[doc = concat!("A handler cannot name itself here, see [`", stringify!($name), "::replace`].")]
+            #[doc = concat!("Adds a ", $what, " without state; closures can capture values.")]
+            ///
+            #[doc = concat!("A handler cannot pass itself here, see [`", stringify!($name), "::replace`].")]
             ///
             /// # Errors
-            #[doc = concat!("The definition is wrong, or another ", $what, " has this ", $key, ".")]
+            #[doc = concat!("If the definition is invalid, or another ", $what, " has this ", $key, ".")]
             #[track_caller]
-            pub fn insert<M, H>(&self, definition: impl Into<$builder>, handler: H) -> Result<()>
+            pub fn insert<M, H>(&self, definition: impl Into<$builder>, handler: H) -> Result<(), ConfigError>
             where
                 H: $trait<(), M>,
             {
                 self.insert_with(Arc::new(()), definition, handler)
             }
 
-            #[doc = concat!("Adds a ", $what, " with its state.")]
+            #[doc = concat!("Adds a ", $what, " with state.")]
             ///
             /// # Errors
             #[doc = concat!("As for [`", stringify!($name), "::insert`].")]
@@ -195,7 +206,7 @@ macro_rules! kind {
                 state: Arc<S>,
                 definition: impl Into<$builder>,
                 handler: H,
-            ) -> Result<()>
+            ) -> Result<(), ConfigError>
             where
                 S: Send + Sync + 'static,
                 H: $trait<S, M>,
@@ -203,16 +214,19 @@ macro_rules! kind {
                 let mut definition = definition.into();
                 definition.place = std::panic::Location::caller();
                 let bound = handler::$bind(StateOf::shared(state), handler);
-                self.offers.$field.insert(self.register(definition, bound).map_err(Error::tool)?).map_err(Error::tool)?;
+                let registered = self.register(definition, bound).map_err(ConfigError::new)?;
+                self.registries.$field.insert(registered).map_err(ConfigError::new)?;
                 self.after();
                 Ok(())
             }
 
-            #[doc = concat!("Puts a ", $what, " in the place of the one that has its ", $key, ": definition and handler.")]
-            /// No list is without it in between, and calls see the old one or the new one. It stays disabled if it was.
+            #[doc = concat!("Replaces the ", $what, " with the same ", $key, ": definition and handler.")]
             ///
-            /// A handler that names *itself* here does not compile (`E0283`: rustc cannot know yet that its future is `Send`).
-            /// The call of `replace` then goes into a plain `fn` beside it:
+            /// Lists always contain one of them, and calls reach the old one or the new one. It stays disabled if it
+            /// was.
+            ///
+            /// A handler that passes *itself* here does not compile (`E0283`: rustc cannot prove yet that its future is
+            /// `Send`). Call `replace` in a separate plain `fn` instead:
             ///
             /// ```
             /// # use linchpin_server::{Cx, Resource, Server, Tool, Prompt, Tools};
@@ -228,7 +242,7 @@ macro_rules! kind {
             /// ```
             ///
             /// # Errors
-            #[doc = concat!("No ", $what, " has this ", $key, ", or the definition is wrong.")]
+            #[doc = concat!("If no ", $what, " has this ", $key, ", or the definition is invalid.")]
             #[track_caller]
             pub fn replace<M, H>(&self, definition: impl Into<$builder>, handler: H) -> Result<(), ChangeError>
             where
@@ -237,7 +251,7 @@ macro_rules! kind {
                 self.replace_with(Arc::new(()), definition, handler)
             }
 
-            #[doc = concat!("[`", stringify!($name), "::replace`] with state.")]
+            #[doc = concat!("Like [`", stringify!($name), "::replace`], with state.")]
             ///
             /// # Errors
             #[doc = concat!("As for [`", stringify!($name), "::replace`].")]
@@ -256,52 +270,54 @@ macro_rules! kind {
                 definition.place = std::panic::Location::caller();
                 let bound = handler::$bind(StateOf::shared(state), handler);
                 let registered = self.register(definition, bound).map_err(ChangeError::Invalid)?;
-                self.offers.$field.replace(registered)?;
+                self.registries.$field.replace(registered)?;
                 self.after();
                 Ok(())
             }
 
-            #[doc = concat!("Takes a ", $what, " away. Calls that run go on.")]
+            #[doc = concat!("Removes a ", $what, ". Running calls continue.")]
             ///
             /// # Errors
-            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
             pub fn remove(&self, name: &str) -> Result<(), ChangeError> {
-                self.offers.$field.remove(name)?;
+                self.registries.$field.remove(name)?;
                 self.after();
                 Ok(())
             }
 
-            /// Offers again what was disabled. `false` if it was not.
+            /// Enables a disabled item. Returns `false` if it was enabled already.
             ///
             /// # Errors
-            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
             pub fn enable(&self, name: &str) -> Result<bool, ChangeError> {
                 self.set(name, true)
             }
 
-            /// Hides it from lists and refuses calls, until it is enabled. `false` if that is so already.
+            /// Hides it from lists and rejects calls until it is enabled.
+            ///
+            /// Returns `false` if it was disabled already.
             ///
             /// # Errors
-            #[doc = concat!("No ", $what, " has this ", $key, ".")]
+            #[doc = concat!("If no ", $what, " has this ", $key, ".")]
             pub fn disable(&self, name: &str) -> Result<bool, ChangeError> {
                 self.set(name, false)
             }
 
             fn set(&self, name: &str, enabled: bool) -> Result<bool, ChangeError> {
-                let changed = self.offers.$field.enable(name, enabled)?;
+                let changed = self.registries.$field.enable(name, enabled)?;
                 if changed {
                     self.after();
                 }
                 Ok(changed)
             }
 
-            /// The names (for resources, the URIs) offered now, in list order.
+            /// Returns the enabled names (for resources, the URIs), in list order.
             pub fn names(&self) -> Vec<String> {
-                self.offers.$field.snapshot().entries.iter().map(|e| e.item.key().to_owned()).collect()
+                self.registries.$field.snapshot().entries.iter().map(|e| e.item.key().to_owned()).collect()
             }
 
             fn after(&self) {
-                self.offers.changed($at);
+                self.registries.changed($at);
             }
         }
 
@@ -319,22 +335,23 @@ kind!(Prompts prompts 2 Prompt PromptHandler bind_prompt "prompt", "name");
 
 impl Tools {
     fn register(&self, tool: Tool, bound: Bound) -> Result<tool::Registered, String> {
-        let tool = tool::register(tool, bound, self.offers.problems_max.load(Ordering::Relaxed))?;
-        self.offers.mirrors(&tool);
+        let tool = tool::register(tool, bound, self.registries.problems_max.load(Ordering::Relaxed))?;
+        self.registries.mirrors(&tool);
         Ok(tool)
     }
 
-    /// Offers a tool under another name, which must be as names of tools are: 1 to 128 letters, digits, `_`, `-` or `.`. Its
-    /// own becomes one that calls may use but that is not listed ([`Tool::alias`]).
+    /// Renames a tool. The old name stays usable but is not listed ([`Tool::alias`]).
+    ///
+    /// The new name has 1 to 128 letters, digits, `_`, `-` or `.`.
     ///
     /// # Errors
-    /// No tool has this name, or the new one is taken or not a name.
+    /// If no tool has this name, or the new name is taken or invalid.
     pub fn rename(&self, name: &str, to: &str) -> Result<(), ChangeError> {
         if !tool::name_ok(to) {
             let why = format!("`{to}` cannot be the name of a tool: 1 to 128 letters, digits, `_`, `-` or `.`");
             return Err(ChangeError::Invalid(why));
         }
-        self.offers.tools.rename(name, |old| {
+        self.registries.tools.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
             next.hidden.push(name.into());
@@ -344,18 +361,27 @@ impl Tools {
         Ok(())
     }
 
-    /// Changes a tool in place: what `change` makes of its definition, schemas included. Its name and handler stay, and so does
-    /// a schema that `change` does not give anew. No list is without the tool in between.
+    /// Changes the definition of a tool in place, schemas included. Its name and handler stay.
     ///
-    /// A new [`Tool::input_schema`] is checked before the handler is called, whose type must be able to read what it allows.
+    /// Schemas that `change` does not set are kept. Lists always contain the tool.
+    ///
+    /// A new [`Tool::input_schema`] is checked before the handler is called; the handler's type must accept all values
+    /// that it allows.
+    ///
+    /// ```
+    /// # use linchpin_server::{Server, Tool};
+    /// let server = Server::new("rows", "1.0").tool(("query", "Queries."), || "no rows");
+    /// server.tools().update("query", |tool: Tool| tool.description("Queries the table `users`.").read_only())?;
+    /// # Ok::<(), linchpin_server::ChangeError>(())
+    /// ```
     ///
     /// # Errors
-    /// No tool has this name, or the new definition is wrong.
+    /// If no tool has this name, or the new definition is invalid.
     pub fn update(&self, name: &str, change: impl FnOnce(Tool) -> Tool) -> Result<(), ChangeError> {
-        let problems_max = self.offers.problems_max.load(Ordering::Relaxed);
-        self.offers.tools.update(name, |old| {
+        let problems_max = self.registries.problems_max.load(Ordering::Relaxed);
+        self.registries.tools.update(name, |old| {
             let new = old.changed(change, problems_max)?;
-            self.offers.mirrors(&new);
+            self.registries.mirrors(&new);
             Ok(new)
         })?;
         self.after();
@@ -369,12 +395,12 @@ impl Resources {
         resource::register(resource, bound)
     }
 
-    /// Changes a resource or template in place: what `change` makes of its definition. Its URI and handler stay.
+    /// Changes the definition of a resource or template in place. Its URI and handler stay.
     ///
     /// # Errors
-    /// No resource has this URI, or the new definition is wrong.
+    /// If no resource has this URI, or the new definition is invalid.
     pub fn update(&self, uri: &str, change: impl FnOnce(Resource) -> Resource) -> Result<(), ChangeError> {
-        self.offers.resources.update(uri, |old| old.changed(change))?;
+        self.registries.resources.update(uri, |old| old.changed(change))?;
         self.after();
         Ok(())
     }
@@ -386,13 +412,12 @@ impl Prompts {
         prompt::register(prompt, bound)
     }
 
-    /// Offers a prompt under another name. Its own becomes one that requests may use but that is not listed
-    /// ([`Prompt::alias`]).
+    /// Renames a prompt. The old name stays usable but is not listed ([`Prompt::alias`]).
     ///
     /// # Errors
-    /// No prompt has this name, or the new one is taken.
+    /// If no prompt has this name, or the new name is taken.
     pub fn rename(&self, name: &str, to: &str) -> Result<(), ChangeError> {
-        self.offers.prompts.rename(name, |old| {
+        self.registries.prompts.rename(name, |old| {
             let mut next = old.clone();
             next.def.name = to.into();
             next.hidden.push(name.into());
@@ -402,12 +427,12 @@ impl Prompts {
         Ok(())
     }
 
-    /// Changes a prompt in place: what `change` makes of its definition. Its name and handler stay.
+    /// Changes the definition of a prompt in place. Its name and handler stay.
     ///
     /// # Errors
-    /// No prompt has this name, or the new definition is wrong.
+    /// If no prompt has this name, or the new definition is invalid.
     pub fn update(&self, name: &str, change: impl FnOnce(Prompt) -> Prompt) -> Result<(), ChangeError> {
-        self.offers.prompts.update(name, |old| old.changed(change))?;
+        self.registries.prompts.update(name, |old| old.changed(change))?;
         self.after();
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Handlers, erased: what a registry keeps of a function once its shape is known.
+//! Type-erased handlers, as the registry keeps them.
 
-use crate::answer::IntoReply;
-use crate::call::{self, EXPLAINED_BYTES_MAX};
 use crate::cx::Cx;
-use crate::explain::{self, Checker};
+use crate::dispatch::{self, EXPLAINED_BYTES_MAX};
 use crate::prompt::{IntoMessages, Prompt};
 use crate::resource::{IntoContents, Resource};
 use crate::shape::{FromArgs, Parameters, Roles, Signature};
 use crate::state::{Owner, StateOf};
 use crate::tool::Tool;
-use crate::{text, vars};
+use crate::tool_result::IntoReply;
+use crate::validate::{self, Checker};
+use crate::{string_args, text_arg};
 use bytestring::ByteString;
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{Reply, ResultWriter, Span};
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Arguments on their way to a handler: still the bytes that arrived, or variables taken from a URI or a prompt.
+/// Arguments of a call: the received bytes, or the variables of a URI or the arguments of a prompt.
 #[derive(Clone, Debug)]
 pub struct Args(pub(crate) Source);
 
@@ -29,7 +29,7 @@ pub(crate) enum Source {
 }
 
 impl Args {
-    /// The arguments as JSON text. Variables are an object of strings.
+    /// Returns the arguments as JSON text. Variables are an object of strings.
     pub fn json(&self) -> std::borrow::Cow<'_, str> {
         match &self.0 {
             Source::Json(frame, Some(span)) => span.of(frame).into(),
@@ -45,35 +45,36 @@ impl Args {
 
     pub(crate) fn read_json<A: DeserializeOwned>(&self) -> Result<A, String> {
         let json = self.json();
-        // An explicit null means the same as no arguments.
-        let decode = || serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| explain::said(&e));
+        // An explicit null means no arguments.
+        let decode =
+            || serde_json::from_str(if json == "null" { "{}" } else { &json }).map_err(|e| validate::serde_message(&e));
         match &self.0 {
-            Source::Json(message, _) => text::within(message, decode),
+            Source::Json(message, _) => text_arg::within(message, decode),
             _ => decode(),
         }
     }
 
     pub(crate) fn read_vars<A: DeserializeOwned>(&self) -> Result<A, String> {
         match &self.0 {
-            Source::Vars(vars) => vars::decode(vars),
+            Source::Vars(vars) => string_args::decode(vars),
             _ => self.read_json(),
         }
     }
 }
 
-/// One call on its way to its handler.
+/// A call before its handler runs.
 pub struct Invocation {
     pub(crate) args: Args,
     pub(crate) cx: Option<Cx>,
     pub(crate) out: ResultWriter,
-    /// Explains arguments that did not decode, from the tool's schema.
+    /// Explains invalid arguments, using the tool's schema.
     pub(crate) explain: Option<Arc<Checker>>,
-    /// Whose state the handler is given, where that is not shared by all.
+    /// The owner of a state per session.
     pub(crate) owner: Option<Owner>,
 }
 
 impl Invocation {
-    /// Arguments of a tool. What does not decode is tried once more with whole numbers that were sent as floats.
+    /// The arguments of a tool. If decoding fails, it is retried with integral floats as integers.
     fn tool_arguments<A: FromArgs>(&self) -> Result<A, String> {
         A::from_json(&self.args).or_else(|why| {
             let json = self.args.json();
@@ -91,13 +92,13 @@ impl Invocation {
 /// An erased handler.
 pub(crate) type Run = Arc<dyn Fn(Invocation) -> BoxFuture<'static, Reply> + Send + Sync>;
 
-/// A handler whose types are forgotten, with its state.
+/// A type-erased handler with its state.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pub(crate) run: Run,
     /// The schema of its arguments.
     pub(crate) input: fn() -> Value,
-    /// The schema of its structured answer, if it has one.
+    /// The schema of its structured result, if there is one.
     pub(crate) output: fn() -> Option<Value>,
     pub(crate) wants_cx: bool,
     pub(crate) per_session: bool,
@@ -107,10 +108,10 @@ macro_rules! handlers {
     ($(#[$doc:meta])* $name:ident $bind:ident $kind:ty, $answer:ident $decode:ident $refuse:path) => {
         $(#[$doc])*
         ///
-        /// It is an `async fn` or a plain `fn` of any of `&S`, `&Cx` and one struct of arguments, in this order. Among
-        /// closures, those that take a reference are written `async |app: &App, q: Query| …`: the future of
-        /// `|app: &App| async move { … }` cannot borrow from the parameter. Implemented for all such functions; not to be
-        /// implemented by hand.
+        /// It is an `async fn` or a plain `fn` of any of `&S`, `&Cx` and one struct of arguments, in this order. A closure
+        /// that takes a reference is written `async |app: &App, q: Query| …`, because the future of
+        /// `|app: &App| async move { … }` cannot borrow from the parameter. Implemented for all such functions; do not
+        /// implement it yourself.
         #[diagnostic::on_unimplemented(
             message = "this function cannot be a handler of `{S}`",
             label = "not a handler",
@@ -118,13 +119,13 @@ macro_rules! handlers {
             note = "a closure that takes a reference is written `async |app: &{S}, q: Query| …`; calls run at the same time, so a handler is `Fn`, `Clone`, `Send`, `Sync` and `'static`"
         )]
         pub trait $name<S, M>: Clone + Send + Sync + 'static {
-            /// Whether the handler looks at its context.
+            /// Whether the handler takes the context.
             #[doc(hidden)]
             const WANTS_CX: bool;
             /// The schema of its arguments.
             #[doc(hidden)]
             fn input() -> Value;
-            /// The schema of its structured answer, if it has one.
+            /// The schema of its structured result, if there is one.
             #[doc(hidden)]
             fn output() -> Option<Value>;
             /// Runs it.
@@ -132,7 +133,7 @@ macro_rules! handlers {
             fn run(&self, state: &StateOf<S>, call: Invocation) -> BoxFuture<'static, Reply>;
         }
 
-        /// Forgets the types of a handler.
+        /// Erases the types of a handler.
         pub(crate) fn $bind<S, M, H>(state: StateOf<S>, handler: H) -> Bound
         where
             S: Send + Sync + 'static,
@@ -178,14 +179,14 @@ macro_rules! handlers {
 }
 
 handlers! {
-    /// A function that can be a tool of state `S`.
-    ToolHandler bind_tool Tool, IntoReply tool_arguments call::bad_arguments
+    /// A function that can handle a tool with state `S`.
+    ToolHandler bind_tool Tool, IntoReply tool_arguments dispatch::bad_arguments
 }
 handlers! {
-    /// A function that can serve a resource of state `S`. [`Cx::uri`] is the URI that was asked for.
-    ResourceHandler bind_resource Resource, IntoContents variables call::bad_variables
+    /// A function that can handle a resource with state `S`. [`Cx::uri`] returns the requested URI.
+    ResourceHandler bind_resource Resource, IntoContents variables dispatch::bad_variables
 }
 handlers! {
-    /// A function that can be a prompt of state `S`.
-    PromptHandler bind_prompt Prompt, IntoMessages variables call::bad_variables
+    /// A function that can handle a prompt with state `S`.
+    PromptHandler bind_prompt Prompt, IntoMessages variables dispatch::bad_variables
 }

@@ -1,18 +1,18 @@
-//! Middleware: an `async fn(Call, Next) -> Reply`, per tool or for everything a server offers.
+//! Middleware: an `async fn(Call, Next) -> Reply`, per tool, resource or prompt, or for a whole server.
 
-use crate::answer;
 use crate::cx::Cx;
 use crate::handler::{Invocation, Run, Source};
+use crate::tool_result;
 use linchpin_proto::Reply;
 use linchpin_proto::service::BoxFuture;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// An erased layer.
+/// A type-erased layer.
 pub(crate) type Layer = Arc<dyn Fn(Call, Next) -> BoxFuture<'static, Reply> + Send + Sync>;
 
-/// Erases a layer.
+/// Erases the type of a layer.
 pub(crate) fn erase<F, Fut>(layer: F) -> Layer
 where
     F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -21,7 +21,19 @@ where
     Arc::new(move |call, next| Box::pin(layer(call, next)))
 }
 
-/// A call on its way to a tool, resource or prompt.
+/// A tool call, resource read or prompt request, as middleware receives it.
+///
+/// ```
+/// # use linchpin_server::{Call, Next, Reply, Server};
+/// async fn timed(call: Call, next: Next) -> Reply {
+///     let (name, start) = (call.name().to_owned(), std::time::Instant::now());
+///     let reply = next.run(call).await;
+///     eprintln!("{name} took {:?}", start.elapsed());
+///     reply
+/// }
+///
+/// let server = Server::new("rows", "1.0").layer(timed);
+/// ```
 pub struct Call {
     invocation: Invocation,
     cx: Cx,
@@ -32,37 +44,37 @@ impl Call {
         Call { invocation, cx }
     }
 
-    /// What is called: the name of a tool or prompt, or the URI of a resource.
+    /// Returns the name of the tool or prompt, or the URI of the resource.
     pub fn name(&self) -> &str {
         self.cx.name()
     }
 
-    /// The request's method, for example `tools/call`.
+    /// Returns the request's method, for example `tools/call`.
     pub fn method(&self) -> &'static str {
         self.cx.method().as_str()
     }
 
-    /// The arguments as JSON text, not yet checked.
+    /// Returns the arguments as JSON text, not yet validated.
     pub fn arguments(&self) -> Cow<'_, str> {
         self.invocation.args.json()
     }
 
-    /// Replaces the arguments. They are checked like any others.
+    /// Replaces the arguments. They are validated as usual.
     pub fn set_arguments(&mut self, json: impl Into<Arc<str>>) {
         self.invocation.args.0 = Source::Owned(json.into());
     }
 
-    /// The call's context.
+    /// Returns the call's context.
     pub fn cx(&self) -> &Cx {
         &self.cx
     }
 
-    /// Refuses the call with a message for the model.
+    /// Rejects the call with a message for the model.
     pub fn refuse(self, message: &str) -> Reply {
-        answer::failure(self.invocation.out, message)
+        tool_result::failure(self.invocation.out, message)
     }
 
-    /// Refuses the call with a JSON-RPC error.
+    /// Rejects the call with a JSON-RPC error.
     pub fn refuse_protocol(self, code: i32, message: &str) -> Reply {
         self.invocation.out.error(code, message, None)
     }
@@ -74,7 +86,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// What is left of the chain; the handler is its last link.
+/// The rest of the middleware chain, with the handler at its end.
 pub struct Next {
     layers: Arc<[Layer]>,
     at: usize,

@@ -1,57 +1,94 @@
-//! For people who write MCP servers: [`Server`], tools, resources and prompts as `async fn`s or plain `fn`s, [`Cx`] for
-//! everything a call may want of its caller.
+//! The API for MCP servers: [`Server`], [`Tool`], [`Resource`], [`Prompt`], and [`Cx`], the context of a call.
 //!
-//! This crate owns the API, the registry of what a server offers, and the members of results. It must never know HTTP
-//! status codes, sockets, sessions' ids, or frames and what each revision adds to them: those belong to `linchpin-proto`
-//! (a result is written through its `ResultWriter`) and `linchpin-transport`. It does not know the client crate.
+//! Use it through the crate `linchpin`. A handler is an `async fn`, a plain `fn` or a closure:
+//!
+//! ```
+//! use linchpin_server::{Error, Result, Server};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Divide {
+//!     a: f64,
+//!     /// Not zero.
+//!     b: f64,
+//! }
+//!
+//! async fn divide(q: Divide) -> Result<String> {
+//!     if q.b == 0.0 {
+//!         return Err(Error::tool("cannot divide by zero"));
+//!     }
+//!     Ok((q.a / q.b).to_string())
+//! }
+//!
+//! let server = Server::new("math", "1.0")
+//!     .tool(("divide", "Divides two numbers."), divide)
+//!     .resource("math://pi", || "3.14159");
+//! ```
+//!
+//! * Results of tools: [`IntoReply`]; of resources: [`IntoContents`]; of prompts: [`IntoMessages`].
+//! * Errors: [`Error`] in handlers, [`RequestError`] of requests to the client, [`ServeError`] of [`Server::serve`].
+//! * Changes while the server runs: [`Handle`]. Middleware: [`Call`] and [`Next`]. Limits: [`Limits`].
 
-mod answer;
-mod ask;
-mod call;
+// This crate owns the API, the registry of tools, resources and prompts, and the members of results. It must never know
+// HTTP status codes, sockets, session ids, or frames and what each revision adds to them: those belong to `linchpin-proto`
+// (a result is written through its `ResultWriter`) and `linchpin-transport`. It does not know the client crate.
+
+mod coerce_integers;
 mod complete;
-mod core;
 mod cx;
+mod dispatch;
+mod elicit;
 mod error;
-mod exchange;
-mod explain;
-mod form;
+mod form_schema;
 mod handle;
 mod handler;
 mod layer;
 mod list;
 mod listen;
+mod mrtr;
 mod prompt;
 mod registry;
+mod request_error;
 mod resource;
-mod rounds;
+mod running_call;
 mod schema;
+mod serve_error;
 mod server;
+mod service;
 mod shape;
 mod state;
-mod text;
+mod string_args;
+mod text_arg;
 mod tool;
-mod vars;
-mod whole;
+mod tool_result;
+mod validate;
 
-pub use answer::{Answer, Content, IntoReply, Json, Structured};
-pub use ask::{Accepted, UrlAnswer};
 pub use complete::{Completion, IntoCompletion};
 pub use cx::{Cx, Peer, TraceContext};
-pub use error::{Error, Result};
+pub use elicit::{Elicited, UrlElicited};
+pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
 pub use handler::{Args, Invocation, PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
-pub use prompt::{IntoMessages, Message, Prompt};
+pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;
+pub use request_error::{RequestError, RequestErrorKind};
 pub use resource::{IntoContents, Markdown, Resource};
 pub use schema::NoArgs;
-pub use server::{Offer, Server};
-pub use text::Text;
+pub use serve_error::ServeError;
+pub use server::{Register, Server};
+pub use text_arg::Text;
 pub use tool::Tool;
+pub use tool_result::{IntoReply, Json, Structured};
 
-/// The limits of a server, each with its default.
+/// The limits of a server and their defaults.
 pub use linchpin_proto::Limits;
-/// The answer of a call, for middleware.
+/// The response of a call, for middleware.
 pub use linchpin_proto::reply::{Reply, ReplyKind};
-/// Whether an answer may be cached for everyone or only for the asking user.
+/// The problems in the configuration of a server.
+pub use linchpin_proto::service::ConfigError;
+/// Content blocks, for results built by hand.
+pub use linchpin_types::content::ContentBlock;
+/// Whether a response may be cached for all users or only for the requesting one.
 pub use linchpin_types::page::CacheScope;
+pub use linchpin_types::prompt::PromptMessage;
+pub use linchpin_types::tool::CallToolResult;

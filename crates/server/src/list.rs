@@ -1,45 +1,45 @@
-//! Lists, rendered once for each version of the registry, revision and page; a request only adds its id.
+//! Lists, rendered once per version of the registry, revision and page; a request only adds its id.
 
-use crate::core::Core;
 use crate::registry::{Entry, Page, Registry};
+use crate::service::RunningServer;
 use bytes::Bytes;
 use linchpin_proto::frame::Request;
-use linchpin_proto::{Id, Reply, ReplyKind, ResultWriter, Wire, cursor, fit};
+use linchpin_proto::{Features, Id, Reply, ReplyKind, ResultWriter, cursor, downgrade};
 use linchpin_types::error::code;
 use linchpin_types::resource::ResourceTemplate;
 use std::sync::Arc;
 
-/// A list: which items of a registry are on it, and how they are written.
+/// A list: its items and how they are serialised.
 struct List<T> {
     member: &'static str,
-    /// Marks this list's cursors.
+    /// The prefix of this list's cursors.
     kind: char,
-    /// Which of the registry's two caches.
+    /// The index of its cache in the registry.
     slot: usize,
     on: fn(&T) -> bool,
-    write: fn(&T, &'static Wire, &mut ResultWriter) -> Result<(), serde_json::Error>,
+    write: fn(&T, &'static Features, &mut ResultWriter) -> Result<(), serde_json::Error>,
 }
 
 /// `tools/list`
-pub(crate) fn tools(core: &Core, request: &Request) -> Reply {
-    let write = |t: &crate::tool::Registered, wire: &'static Wire, out: &mut ResultWriter| {
-        out.serialize(&fit::tool(t.def.clone(), wire))
+pub(crate) fn tools(core: &RunningServer, request: &Request) -> Reply {
+    let write = |t: &crate::tool::Registered, features: &'static Features, out: &mut ResultWriter| {
+        out.serialize(&downgrade::tool(t.def.clone(), features))
     };
-    serve(core, request, &core.offers.tools, &List { member: "tools", kind: 't', slot: 0, on: |_| true, write })
+    serve(core, request, &core.registries.tools, &List { member: "tools", kind: 't', slot: 0, on: |_| true, write })
 }
 
 /// `prompts/list`
-pub(crate) fn prompts(core: &Core, request: &Request) -> Reply {
-    let write = |p: &crate::prompt::Registered, wire: &'static Wire, out: &mut ResultWriter| {
-        out.serialize(&fit::prompt(p.def.clone(), wire))
+pub(crate) fn prompts(core: &RunningServer, request: &Request) -> Reply {
+    let write = |p: &crate::prompt::Registered, features: &'static Features, out: &mut ResultWriter| {
+        out.serialize(&downgrade::prompt(p.def.clone(), features))
     };
-    serve(core, request, &core.offers.prompts, &List { member: "prompts", kind: 'p', slot: 0, on: |_| true, write })
+    serve(core, request, &core.registries.prompts, &List { member: "prompts", kind: 'p', slot: 0, on: |_| true, write })
 }
 
 /// `resources/list`
-pub(crate) fn resources(core: &Core, request: &Request) -> Reply {
-    let write = |r: &crate::resource::Registered, wire: &'static Wire, out: &mut ResultWriter| {
-        out.serialize(&fit::resource(r.def.clone(), wire))
+pub(crate) fn resources(core: &RunningServer, request: &Request) -> Reply {
+    let write = |r: &crate::resource::Registered, features: &'static Features, out: &mut ResultWriter| {
+        out.serialize(&downgrade::resource(r.def.clone(), features))
     };
     let list = List {
         member: "resources",
@@ -48,24 +48,17 @@ pub(crate) fn resources(core: &Core, request: &Request) -> Reply {
         on: |r: &crate::resource::Registered| r.template.is_none(),
         write,
     };
-    serve(core, request, &core.offers.resources, &list)
+    serve(core, request, &core.registries.resources, &list)
 }
 
 /// `resources/templates/list`
-pub(crate) fn templates(core: &Core, request: &Request) -> Reply {
-    let write = |r: &crate::resource::Registered, wire: &'static Wire, out: &mut ResultWriter| {
+pub(crate) fn templates(core: &RunningServer, request: &Request) -> Reply {
+    let write = |r: &crate::resource::Registered, features: &'static Features, out: &mut ResultWriter| {
         let d = r.def.clone();
-        let template = ResourceTemplate {
-            uri_template: d.uri,
-            name: d.name,
-            title: d.title,
-            description: d.description,
-            mime_type: d.mime_type,
-            icons: d.icons,
-            annotations: d.annotations,
-            meta: d.meta,
-        };
-        out.serialize(&fit::template(template, wire))
+        let mut template = ResourceTemplate::new(d.uri, d.name).with_icons(d.icons);
+        (template.title, template.description) = (d.title, d.description);
+        (template.mime_type, template.annotations, template.meta) = (d.mime_type, d.annotations, d.meta);
+        out.serialize(&downgrade::template(template, features))
     };
     let list = List {
         member: "resourceTemplates",
@@ -74,11 +67,16 @@ pub(crate) fn templates(core: &Core, request: &Request) -> Reply {
         on: |r: &crate::resource::Registered| r.template.is_some(),
         write,
     };
-    serve(core, request, &core.offers.resources, &list)
+    serve(core, request, &core.registries.resources, &list)
 }
 
-fn serve<T: crate::registry::Item>(core: &Core, request: &Request, registry: &Registry<T>, list: &List<T>) -> Reply {
-    let wire = request.caller.wire();
+fn serve<T: crate::registry::Item>(
+    core: &RunningServer,
+    request: &Request,
+    registry: &Registry<T>,
+    list: &List<T>,
+) -> Reply {
+    let features = request.caller.features();
     let after = match request.params.cursor {
         Some(span) if request.text(span) != "null" => {
             match request.string(Some(span)).and_then(|c| cursor::decode(list.kind, &c)) {
@@ -97,17 +95,17 @@ fn serve<T: crate::registry::Item>(core: &Core, request: &Request, registry: &Re
     };
     let snapshot = registry.snapshot();
     let entries = || snapshot.entries.iter().filter(|e| (list.on)(&e.item));
-    let pages = snapshot.rendered[list.slot][wire.index].get_or_init(|| {
+    let pages = snapshot.rendered[list.slot][features.index].get_or_init(|| {
         let all: Vec<_> = entries().collect();
         let size = if core.limits.page_items_max == 0 { all.len().max(1) } else { core.limits.page_items_max };
         if all.is_empty() {
-            return vec![page(core, wire, list, 0, &[], false)].into();
+            return vec![page(core, features, list, 0, &[], false)].into();
         }
         let mut after = 0;
         let chunks = all.chunks(size).enumerate();
         chunks
             .map(|(i, chunk)| {
-                let page = page(core, wire, list, after, chunk, (i + 1) * size < all.len());
+                let page = page(core, features, list, after, chunk, (i + 1) * size < all.len());
                 after = chunk[chunk.len() - 1].seq;
                 page
             })
@@ -115,34 +113,34 @@ fn serve<T: crate::registry::Item>(core: &Core, request: &Request, registry: &Re
     });
     let result = match pages.binary_search_by_key(&after, |p| p.after) {
         Ok(at) => pages[at].result.clone(),
-        // The list changed since the cursor was given out: the pages moved, the cursor still names its place.
+        // The list changed since the cursor was issued: the pages moved, but the cursor still marks its position.
         Err(_) => {
             let rest: Vec<_> = entries().filter(|e| e.seq > after).collect();
             let size =
                 if core.limits.page_items_max == 0 { rest.len() } else { core.limits.page_items_max.min(rest.len()) };
-            page(core, wire, list, after, &rest[..size], size < rest.len()).result
+            page(core, features, list, after, &rest[..size], size < rest.len()).result
         }
     };
     Reply::with_result(&request.id, result)
 }
 
 fn page<T>(
-    core: &Core,
-    wire: &'static Wire,
+    core: &RunningServer,
+    features: &'static Features,
     list: &List<T>,
     after: u64,
     entries: &[&Arc<Entry<T>>],
     more: bool,
 ) -> Page {
-    let mut out = ResultWriter::new(&Id::number(0), wire, &core.stamps, usize::MAX);
+    let mut out = ResultWriter::new(&Id::number(0), features, &core.stamps, usize::MAX);
     out.key(list.member);
     out.push(b"[");
     for (i, entry) in entries.iter().enumerate() {
         if i > 0 {
             out.push(b",");
         }
-        if let Err(e) = (list.write)(&entry.item, wire, &mut out) {
-            // Definitions are plain data; a failure here is a bug, and an empty object beats a broken list.
+        if let Err(e) = (list.write)(&entry.item, features, &mut out) {
+            // Definitions are plain data; a failure here is a bug, and an empty object is better than an invalid list.
             tracing::error!(error = %e, "a definition could not be written");
             out.push(b"{}");
         }

@@ -1,13 +1,15 @@
-//! `subscriptions/listen`: an exchange that acknowledges, tells of changes, and ends only when somebody ends it.
+//! `subscriptions/listen`: a request that is acknowledged, then sends notifications until either side ends it.
 
-use crate::core::Core;
-use crate::exchange::Flag;
+use crate::running_call::Flag;
+use crate::service::RunningServer;
 use bytes::Bytes;
-use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::Request;
 use linchpin_proto::json::write_str;
-use linchpin_proto::service::Started;
-use linchpin_proto::{Cancel, Exchange, Feed, FeedHandle, Id, Reply, ReplyKind, ResultWriter, Step, render};
+use linchpin_proto::service::CallStart;
+use linchpin_proto::subscription::Filter;
+use linchpin_proto::{
+    CallEvent, Cancel, Id, Reply, ReplyKind, ResultWriter, RunningCall, Subscription, SubscriptionHandle, render,
+};
 use linchpin_types::error::code;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
@@ -15,12 +17,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Opens a subscription.
-pub(crate) fn open(core: &Core, request: &Request) -> Started {
+pub(crate) fn open(core: &RunningServer, request: &Request) -> CallStart {
     #[derive(Deserialize)]
     struct Params {
         notifications: SubscriptionFilter,
     }
-    let fail = |code, why: &str| Started::Done(Reply::error(Some(&request.id), code, why, None));
+    let fail = |code, why: &str| CallStart::Done(Reply::error(Some(&request.id), code, why, None));
     let wanted = match serde_json::from_str::<Params>(request.params_text()) {
         Ok(params) => params.notifications,
         Err(e) => return fail(code::INVALID_PARAMS, &format!("`notifications` is malformed: {e}")),
@@ -36,19 +38,19 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
     };
-    let Some(feed) = core.offers.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
+    let Some(feed) = core.registries.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
     if resources {
         for uri in &wanted.resource_subscriptions {
             if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions_max, &core.budget) {
-                return fail(core.subscribe_code(&why), &why);
+                return CallStart::Done(core.subscribe_refused(&request.id, why));
             }
         }
     }
     let ack = render::acknowledged(&request.id, &granted(filter, &feed.feed().subscriptions()));
     let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
-    Started::Running(Box::new(Listen {
+    CallStart::Running(Box::new(Listen {
         id: request.id.clone(),
         feed,
         ack: Some(ack),
@@ -57,7 +59,7 @@ pub(crate) fn open(core: &Core, request: &Request) -> Started {
     }))
 }
 
-/// What is honoured, as members of a filter.
+/// The granted filter, as members of an object.
 fn granted(filter: Filter, uris: &[Box<str>]) -> Vec<u8> {
     let mut out = Vec::new();
     let flags = [
@@ -92,16 +94,16 @@ fn separate(out: &mut Vec<u8>) {
 
 struct Listen {
     id: Id,
-    feed: FeedHandle,
+    feed: SubscriptionHandle,
     ack: Option<Bytes>,
     end: Option<Box<ResultWriter>>,
     stop: Arc<Stop>,
 }
 
-/// Ends a subscription from outside the task that polls it.
+/// Ends a subscription from outside of the task that polls it.
 struct Stop {
     cancelled: Flag,
-    feed: Arc<Feed>,
+    feed: Arc<Subscription>,
 }
 
 impl Cancel for Stop {
@@ -114,24 +116,24 @@ impl Cancel for Stop {
     }
 }
 
-impl Exchange for Listen {
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+impl RunningCall for Listen {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
         if self.stop.cancelled.poll(cx) {
-            return Poll::Ready(Step::Cancelled);
+            return Poll::Ready(CallEvent::Cancelled);
         }
         if let Some(ack) = self.ack.take() {
-            return Poll::Ready(Step::Notify(ack));
+            return Poll::Ready(CallEvent::Notify(ack));
         }
         match self.feed.feed().poll_next(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(change)) => Poll::Ready(Step::Notify(change.frame(Some(&self.id)))),
+            Poll::Ready(Some(change)) => Poll::Ready(CallEvent::Notify(change.frame(Some(&self.id)))),
             Poll::Ready(None) => match self.end.take() {
                 Some(mut end) => {
                     let meta = format!("\"io.modelcontextprotocol/subscriptionId\":{}", self.id);
                     end.meta(meta.as_bytes());
-                    Poll::Ready(Step::Done(end.finish(ReplyKind::Complete)))
+                    Poll::Ready(CallEvent::Done(end.finish(ReplyKind::Complete)))
                 }
-                None => Poll::Ready(Step::Cancelled),
+                None => Poll::Ready(CallEvent::Cancelled),
             },
         }
     }

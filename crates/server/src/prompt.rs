@@ -1,25 +1,30 @@
-//! A prompt's definition, and what a prompt handler may answer with.
+//! The definition of a prompt, and the result types of prompt handlers.
 
-use crate::call::Target;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
+use crate::dispatch::Target;
 use crate::error::{Error, Kind};
 use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
-use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
+use linchpin_proto::{Reply, ReplyKind, ResultWriter, downgrade};
 use linchpin_types::content::Icon;
 use linchpin_types::error::code;
-use linchpin_types::meta::Meta;
+use linchpin_types::meta::IntoMeta;
 use linchpin_types::prompt::{GetPromptResult, Prompt as Definition, PromptArgument, PromptMessage};
 use serde_json::Value;
-use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A message of a prompt: a role and a piece of content.
-pub type Message = PromptMessage;
-
-/// A prompt: a template of messages that a person may choose. Its arguments come from the handler's type.
+/// The definition of a prompt. Its arguments are derived from the handler's argument type.
+///
+/// ```
+/// # use linchpin_server::{Prompt, PromptMessage, Server};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Review { code: String }
+/// let prompt = Prompt::new("review", "Reviews code.").title("Code review");
+/// let server = Server::new("prompts", "1.0").prompt(prompt, |q: Review| {
+///     vec![PromptMessage::user("Review this code."), PromptMessage::user(q.code)]
+/// });
+/// ```
 #[derive(Clone)]
 pub struct Prompt {
     pub(crate) def: Definition,
@@ -31,12 +36,13 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt of this name.
+    /// Creates a prompt with this name and description.
     #[track_caller]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Prompt {
         let description = description.into();
         let description = (!description.is_empty()).then_some(description);
-        let def = Definition { name: name.into(), description, ..Definition::default() };
+        let mut def = Definition::new(name);
+        def.description = description;
         Prompt {
             def,
             layers: Vec::new(),
@@ -47,8 +53,10 @@ impl Prompt {
         }
     }
 
-    /// Declares an argument that is known only at run time, for example of a prompt that was read from a file. The handler takes
-    /// a map of strings, in which every argument is that was given. An argument of the handler's own type is described anew.
+    /// Declares an argument that is known only at run time, for example of a prompt read from a file.
+    ///
+    /// The handler takes a map of strings with all arguments that were passed. For an argument of the handler's own
+    /// type, this replaces its description.
     ///
     /// ```
     /// # use linchpin_server::{Prompt, Server};
@@ -63,11 +71,13 @@ impl Prompt {
         let (name, description) = (name.into(), description.into());
         let description = (!description.is_empty()).then_some(description);
         self.declared.retain(|argument| argument.name != name);
-        self.declared.push(PromptArgument { name, title: None, description, required: Some(required) });
+        let mut argument = PromptArgument::new(name).with_required(required);
+        argument.description = description;
+        self.declared.push(argument);
         self
     }
 
-    /// A name for people (from 2025-06-18 on).
+    /// Sets the display name (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Prompt {
         self.def.title = Some(title.into());
         self
@@ -79,13 +89,27 @@ impl Prompt {
         self
     }
 
-    /// The definition's `_meta` (from 2025-06-18 on).
-    pub fn meta(mut self, meta: Meta) -> Prompt {
-        self.def.meta = Some(meta);
+    /// Sets the `_meta` of the definition (from 2025-06-18 on).
+    ///
+    /// It is a `Meta`, or JSON such as `json!({ "example.com/cost": 1 })`.
+    ///
+    /// # Panics
+    /// If the JSON is not an object.
+    pub fn meta(mut self, meta: impl IntoMeta) -> Prompt {
+        self.def.meta = Some(meta.into_meta());
         self
     }
 
-    /// Suggests values for an argument.
+    /// Adds a function that suggests values of an argument.
+    ///
+    /// ```
+    /// # use linchpin_server::{Completion, Prompt};
+    /// async fn languages(asked: Completion) -> Vec<String> {
+    ///     asked.filter(["Rust", "Python"])
+    /// }
+    ///
+    /// let prompt = Prompt::new("review", "Reviews code.").complete("language", languages);
+    /// ```
     pub fn complete<F, Fut, R>(mut self, argument: impl Into<Box<str>>, f: F) -> Prompt
     where
         F: Fn(Completion) -> Fut + Send + Sync + 'static,
@@ -96,14 +120,15 @@ impl Prompt {
         self
     }
 
-    /// A name that requests may use too but that is not listed, for names of earlier versions. It answers only while no
-    /// prompt has this name and no other one answers to it.
+    /// Adds a name that requests can use but that is not listed, for example of an earlier version.
+    ///
+    /// It is ignored while another prompt has this name or alias.
     pub fn alias(mut self, name: impl Into<Box<str>>) -> Prompt {
         self.hidden.push(name.into());
         self
     }
 
-    /// Wraps it in middleware; the last one added runs first.
+    /// Wraps the prompt in middleware; the last layer added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Prompt
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -147,7 +172,7 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// The prompt as `change` makes it.
+    /// The prompt after `change`.
     pub(crate) fn changed(&self, change: impl FnOnce(Prompt) -> Prompt) -> Result<Registered, String> {
         let before = Prompt {
             def: self.def.clone(),
@@ -189,17 +214,17 @@ pub(crate) fn register(prompt: Prompt, bound: Bound) -> Result<Registered, Strin
     Ok(Registered { def, target, completers, place, hidden, declared, bound })
 }
 
-/// The arguments of the handler's type, and those that were declared.
+/// The arguments derived from the handler's type, and the declared ones.
 fn arguments(input: &Value, declared: &[PromptArgument]) -> Result<Vec<PromptArgument>, String> {
     let Some(properties) = input["properties"].as_object() else {
         return Err("arguments must be a struct of named strings, or a map of strings".into());
     };
     let required = |name: &str| input["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
-    let derived = properties.iter().map(|(name, schema)| PromptArgument {
-        name: name.clone(),
-        title: schema["title"].as_str().map(Into::into),
-        description: schema["description"].as_str().map(Into::into),
-        required: Some(required(name)),
+    let derived = properties.iter().map(|(name, schema)| {
+        let mut argument = PromptArgument::new(name).with_required(required(name));
+        argument.title = schema["title"].as_str().map(Into::into);
+        argument.description = schema["description"].as_str().map(Into::into);
+        argument
     });
     let mut arguments: Vec<_> = derived.collect();
     let map = input.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
@@ -218,16 +243,16 @@ fn arguments(input: &Value, declared: &[PromptArgument]) -> Result<Vec<PromptArg
     Ok(arguments)
 }
 
-/// An answer of a prompt.
+/// The result of a prompt handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of a prompt",
     label = "not prompt messages",
-    note = "return `String` (one message of the user), `Message`, `Vec<Message>`, or `Result<_, E>` of one of these"
+    note = "return `String` (one message of the user), `PromptMessage`, `Vec<PromptMessage>`, or `Result<_, E>` of one of these"
 )]
 pub trait IntoMessages {
-    /// The messages.
+    /// Returns the messages.
     fn into_messages(self) -> Result<GetPromptResult, Error>;
-    /// Writes the answer.
+    /// Writes the response.
     fn into_reply(self, out: ResultWriter) -> Reply
     where
         Self: Sized,
@@ -245,13 +270,16 @@ pub trait IntoMessages {
 }
 
 fn write(result: GetPromptResult, mut out: ResultWriter) -> Reply {
-    let (wire, description) = (out.wire(), out.annotation());
+    let (features, description) = (out.features(), out.annotation());
     if let Some(description) = result.description.as_deref().or(description.as_deref()) {
         out.key("description");
         out.string(description);
     }
-    let messages: Vec<_> =
-        result.messages.into_iter().map(|m| PromptMessage { content: fit::content(m.content, wire), ..m }).collect();
+    let messages: Vec<_> = result
+        .messages
+        .into_iter()
+        .map(|m| PromptMessage::new(m.role, downgrade::content(m.content, features)))
+        .collect();
     out.key("messages");
     if out.serialize(&messages).is_err() {
         return out.error(code::INTERNAL_ERROR, "the messages could not be written as JSON", None);
@@ -290,7 +318,7 @@ impl IntoMessages for PromptMessage {
 
 impl IntoMessages for Vec<PromptMessage> {
     fn into_messages(self) -> Result<GetPromptResult, Error> {
-        Ok(GetPromptResult { messages: self, ..GetPromptResult::default() })
+        Ok(GetPromptResult::new(self))
     }
 }
 
@@ -304,13 +332,7 @@ impl<T: IntoMessages, E: fmt::Display + Send + 'static> IntoMessages for Result<
     fn into_messages(self) -> Result<GetPromptResult, Error> {
         match self {
             Ok(answer) => answer.into_messages(),
-            Err(e) => {
-                let mut e = Some(e);
-                match (&mut e as &mut dyn Any).downcast_mut::<Option<Error>>().and_then(Option::take) {
-                    Some(own) => Err(own),
-                    None => Err(Error::tool(e.map(|e| e.to_string()).unwrap_or_default())),
-                }
-            }
+            Err(error) => Err(Error::from_printable(error)),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An insert is cheap (the working copy is changed in place); the first reader after a burst of changes publishes one new
 //! snapshot. A snapshot never changes, so rendered lists are cached in it.
 
-use crate::explain::near_miss;
+use crate::validate::near_miss;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -11,32 +11,32 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Something that can be registered under a name.
+/// An item that can be registered under a name.
 pub(crate) trait Item: Send + Sync + 'static {
-    /// What it is, for error messages.
+    /// The kind of item, for error messages.
     const KIND: &'static str;
     /// Its name; unique in the registry.
     fn key(&self) -> &str;
-    /// Names it also answers to, unlisted, while no item has that name and no other item answers to it.
+    /// Unlisted aliases, ignored while another item has the name or alias.
     fn hidden(&self) -> &[Box<str>] {
         &[]
     }
-    /// Where it was defined, for error messages.
+    /// The source location of its definition, for error messages.
     fn place(&self) -> String;
 }
 
 pub(crate) struct Entry<T> {
     pub(crate) item: T,
-    /// Place in the list; grows with each insert and is never reused, so that cursors survive changes.
+    /// Position in the list; increases with each insert and is never reused, so that cursors survive changes.
     pub(crate) seq: u64,
 }
 
-/// What is offered at one moment.
+/// The registered items at one moment.
 pub(crate) struct Snapshot<T> {
     /// In list order.
     pub(crate) entries: Vec<Arc<Entry<T>>>,
     by_name: HashMap<Box<str>, Arc<Entry<T>>>,
-    /// Unlisted names that several items would answer to, so that none does.
+    /// Aliases that several items share, so that none of them is used.
     contested: HashMap<Box<str>, Vec<Arc<Entry<T>>>>,
     /// Rendered lists, one slot for each revision and each of up to two lists of the kind.
     pub(crate) rendered: [[OnceLock<Arc<[Page]>>; 5]; 2],
@@ -55,7 +55,7 @@ impl<T> Snapshot<T> {
         self.by_name.get(name)
     }
 
-    /// The names to use in place of one that several items would answer to.
+    /// The names to use instead of an alias that several items share.
     pub(crate) fn contested(&self, name: &str) -> Option<String>
     where
         T: Item,
@@ -86,27 +86,27 @@ impl<T: Item> Working<T> {
     }
 }
 
-/// Why a change of what a server offers was refused. Nothing was changed then.
+/// The error of a change to the tools, resources or prompts of a server. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// Nothing has this name, enabled or not.
+    /// No item has this name, enabled or not.
     Unknown {
         /// `tool`, `resource` or `prompt`.
         kind: &'static str,
-        /// The name that was given.
+        /// The unknown name.
         name: String,
-        /// The name that was probably meant.
+        /// The most similar name.
         near: Option<String>,
     },
-    /// Another one has the new name already.
+    /// Another item already has the new name.
     Taken {
         /// `tool`, `resource` or `prompt`.
         kind: &'static str,
         /// The new name.
         name: String,
     },
-    /// The new definition is wrong, and how.
+    /// The new definition is invalid, and why.
     Invalid(String),
 }
 
@@ -154,7 +154,7 @@ impl<T: Item> Registry<T> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is offered now.
+    /// The current items.
     #[inline]
     pub(crate) fn snapshot(&self) -> Guard<Arc<Snapshot<T>>> {
         if self.dirty.load(Ordering::Acquire) {
@@ -187,7 +187,7 @@ impl<T: Item> Registry<T> {
         by_name
             .extend(unique.into_iter().flat_map(|(name, owners)| owners.into_iter().map(move |o| (name.clone(), o))));
         self.published.store(Arc::new(Snapshot { entries, by_name, contested, rendered: Default::default() }));
-        // Not before: who finds nothing to publish reads what was published.
+        // Not earlier: a reader that finds the flag cleared uses the published snapshot.
         self.dirty.store(false, Ordering::Release);
     }
 
@@ -196,7 +196,7 @@ impl<T: Item> Registry<T> {
         drop(working);
     }
 
-    /// Adds an item. The one that has its name already stays, and the error names both places.
+    /// Adds an item. If the name is taken, the existing item stays and the error names both places.
     pub(crate) fn insert(&self, item: T) -> Result<(), String> {
         let mut working = self.lock();
         if let Some(seq) = working.by_name.get(item.key()) {
@@ -211,7 +211,7 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Puts an item in the place of the one that has its name; there is no moment without either.
+    /// Replaces the item of the same name atomically.
     pub(crate) fn replace(&self, item: T) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(item.key())?;
@@ -222,7 +222,7 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Takes an item away.
+    /// Removes an item.
     pub(crate) fn remove(&self, name: &str) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(name)?;
@@ -232,7 +232,7 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Shows or hides an item. `false` if it is so already.
+    /// Enables or disables an item. Returns `false` if nothing changed.
     pub(crate) fn enable(&self, name: &str, enabled: bool) -> Result<bool, ChangeError> {
         let mut working = self.lock();
         let seq = working.find(name)?;
@@ -256,7 +256,7 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Gives an item the name that `change` gives it; its place in the list stays.
+    /// Renames an item; its position in the list stays.
     pub(crate) fn rename(&self, name: &str, change: impl FnOnce(&T) -> T) -> Result<(), ChangeError> {
         let mut working = self.lock();
         let seq = working.find(name)?;
@@ -276,7 +276,7 @@ impl<T: Item> Registry<T> {
         Ok(())
     }
 
-    /// Whether anything was ever registered, enabled or not.
+    /// Whether nothing was ever registered, enabled or not.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().entries.is_empty()
     }
@@ -329,7 +329,7 @@ mod tests {
         use std::sync::mpsc::{Receiver, Sender, channel};
         use std::time::Duration;
 
-        /// Publishing asks it for its names, which takes until it is let go.
+        /// Publishing calls its `hidden`, which blocks until released.
         struct Slow(Sender<()>, Mutex<Receiver<()>>);
         impl Item for Slow {
             const KIND: &'static str = "slow thing";
@@ -355,7 +355,7 @@ mod tests {
             scope.spawn(|| r.snapshot().entries.len());
             begins.recv().unwrap();
             scope.spawn(|| seen.send(r.snapshot().entries.len()));
-            // The second has time to answer from what there was before; it must not.
+            // The second must not return the snapshot from before, although it has time to.
             let early = sees.recv_timeout(Duration::from_millis(200));
             go.send(()).unwrap();
             assert_eq!(early.or_else(|_| sees.recv()), Ok(1));

@@ -1,26 +1,24 @@
-//! A resource's definition, and what a resource handler may answer with.
+//! The definition of a resource, and the result types of resource handlers.
 
-use crate::answer::base64;
-use crate::call::Target;
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
+use crate::dispatch::Target;
 use crate::error::{Error, Kind};
 use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use linchpin_proto::uri_template::UriTemplate;
-use linchpin_proto::{Reply, ReplyKind, ResultWriter, fit};
+use linchpin_proto::{Reply, ReplyKind, ResultWriter, downgrade};
 use linchpin_types::content::{Annotations, Icon, ResourceContents};
 use linchpin_types::error::code;
-use linchpin_types::meta::Meta;
+use linchpin_types::meta::IntoMeta;
 use linchpin_types::page::CacheScope;
-use linchpin_types::resource as wire;
+use linchpin_types::resource as features;
 use serde::Serialize;
 use serde_json::Value;
-use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A resource or, when its URI has `{variables}`, a template for many.
+/// The definition of a resource or, if its URI has `{variables}`, of a resource template.
 ///
 /// ```
 /// # use linchpin_server::Resource;
@@ -28,7 +26,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Resource {
-    pub(crate) def: wire::Resource,
+    pub(crate) def: features::Resource,
     pub(crate) layers: Vec<Layer>,
     pub(crate) completers: Completers,
     pub(crate) cache: Option<(u64, CacheScope)>,
@@ -36,45 +34,45 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource at this URI, or a template (RFC 6570). Its name is the URI until [`Resource::name`] gives another.
+    /// Creates a resource with this URI, or a template (RFC 6570). Its name defaults to the URI.
     #[track_caller]
     pub fn new(uri: impl Into<String>) -> Resource {
         let uri = uri.into();
-        let def = wire::Resource { name: uri.clone(), uri, ..wire::Resource::default() };
+        let def = features::Resource::new(uri.clone(), uri);
         Resource { def, layers: Vec::new(), completers: Completers::default(), cache: None, place: Location::caller() }
     }
 
-    /// Its name.
+    /// Sets the name.
     pub fn name(mut self, name: impl Into<String>) -> Resource {
         self.def.name = name.into();
         self
     }
 
-    /// A name for people (from 2025-06-18 on).
+    /// Sets the display name (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Resource {
         self.def.title = Some(title.into());
         self
     }
 
-    /// What it holds.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Resource {
         self.def.description = Some(description.into());
         self
     }
 
-    /// Its media type; also given to contents that do not name their own.
+    /// Sets the media type, also of contents without their own.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Resource {
         self.def.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Its size in bytes, when known.
+    /// Sets the size in bytes.
     pub fn size(mut self, bytes: u64) -> Resource {
         self.def.size = Some(bytes);
         self
     }
 
-    /// Audience, priority and time of the last change.
+    /// Sets the annotations: audience, priority and time of the last change.
     pub fn annotations(mut self, annotations: Annotations) -> Resource {
         self.def.annotations = Some(annotations);
         self
@@ -86,19 +84,33 @@ impl Resource {
         self
     }
 
-    /// The definition's `_meta` (from 2025-06-18 on).
-    pub fn meta(mut self, meta: Meta) -> Resource {
-        self.def.meta = Some(meta);
+    /// Sets the `_meta` of the definition (from 2025-06-18 on).
+    ///
+    /// It is a `Meta`, or JSON such as `json!({ "example.com/cost": 1 })`.
+    ///
+    /// # Panics
+    /// If the JSON is not an object.
+    pub fn meta(mut self, meta: impl IntoMeta) -> Resource {
+        self.def.meta = Some(meta.into_meta());
         self
     }
 
-    /// How long, in milliseconds, and for whom its contents may be cached. Default: not at all.
+    /// Sets how long (in milliseconds) and for whom the contents may be cached. Default: no caching.
     pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Resource {
         self.cache = Some((ttl_ms, scope));
         self
     }
 
-    /// Suggests values for a variable of the template.
+    /// Adds a function that suggests values of a template variable.
+    ///
+    /// ```
+    /// # use linchpin_server::{Completion, Resource};
+    /// async fn cities(asked: Completion) -> Vec<String> {
+    ///     asked.filter(["Oslo", "Bergen"])
+    /// }
+    ///
+    /// let page = Resource::new("weather://{city}").complete("city", cities);
+    /// ```
     pub fn complete<F, Fut, R>(mut self, variable: impl Into<Box<str>>, f: F) -> Resource
     where
         F: Fn(Completion) -> Fut + Send + Sync + 'static,
@@ -109,7 +121,7 @@ impl Resource {
         self
     }
 
-    /// Wraps reads of it in middleware; the last one added runs first.
+    /// Wraps reads of the resource in middleware; the last layer added runs first.
     pub fn layer<F, Fut>(mut self, layer: F) -> Resource
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -144,7 +156,7 @@ impl From<(&str, &str)> for Resource {
 /// A resource or template in the registry.
 #[derive(Clone)]
 pub(crate) struct Registered {
-    pub(crate) def: wire::Resource,
+    pub(crate) def: features::Resource,
     pub(crate) template: Option<Arc<UriTemplate>>,
     pub(crate) target: Target,
     pub(crate) completers: Completers,
@@ -154,7 +166,7 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// The resource as `change` makes it.
+    /// The resource after `change`.
     pub(crate) fn changed(&self, change: impl FnOnce(Resource) -> Resource) -> Result<Registered, String> {
         let before = Resource {
             def: self.def.clone(),
@@ -207,25 +219,30 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     Ok(Registered { def, template, target, completers, cache, place, bound })
 }
 
-/// Text in Markdown.
+/// Text with the media type `text/markdown`.
+///
+/// ```
+/// # use linchpin_server::{Markdown, Server};
+/// let server = Server::new("docs", "1.0").resource("docs://intro", || Markdown("# Introduction".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Markdown(pub String);
 
-/// An answer of a resource. The URI that was read and the definition's media type are filled in where missing.
+/// The result of a resource handler. The requested URI and the definition's media type are filled in if missing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     label = "not resource contents",
     note = "return `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, a `Vec` of these contents, or `Result<_, E>` of one of these"
 )]
 pub trait IntoContents {
-    /// The contents for `uri`.
+    /// Returns the contents of `uri`.
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error>;
-    /// Writes the answer.
+    /// Writes the response.
     fn into_reply(self, out: ResultWriter) -> Reply
     where
         Self: Sized,
     {
-        let uri = out.note().unwrap_or_default().to_owned();
+        let uri = out.uri().unwrap_or_default().to_owned();
         match self.into_contents(&uri) {
             Ok(contents) => write(contents, out),
             Err(error) => fail(&error, &uri, out),
@@ -239,9 +256,9 @@ pub trait IntoContents {
 }
 
 fn write(mut contents: Vec<ResourceContents>, mut out: ResultWriter) -> Reply {
-    let (wire, mime) = (out.wire(), out.annotation());
+    let (features, mime) = (out.features(), out.annotation());
     for item in &mut contents {
-        fit::contents(item, wire);
+        downgrade::contents(item, features);
         if item.mime_type().is_none()
             && let Some(mime) = &mime
         {
@@ -255,14 +272,14 @@ fn write(mut contents: Vec<ResourceContents>, mut out: ResultWriter) -> Reply {
     }
 }
 
-/// A failure of a resource is an error of the request: there is no `isError` to read.
+/// A failed read is a JSON-RPC error, because resources have no `isError`.
 fn fail(error: &Error, uri: &str, out: ResultWriter) -> Reply {
     error.log_chain();
     let quoted = serde_json::json!({ "uri": uri }).to_string();
     match error.kind() {
         Kind::Protocol(code::RESOURCE_NOT_FOUND, None) => {
-            let code = out.wire().resource_not_found;
-            out.error(code, &format!("{error}: {}", crate::core::clip(uri)), Some(&quoted))
+            let code = out.features().resource_not_found;
+            out.error(code, &format!("{error}: {}", crate::service::clip(uri)), Some(&quoted))
         }
         Kind::Protocol(code, data) => {
             let data = data.as_ref().map(Value::to_string);
@@ -292,11 +309,11 @@ impl IntoContents for Markdown {
 
 impl IntoContents for Vec<u8> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
-        Ok(vec![ResourceContents::blob(uri, base64(&self))])
+        Ok(vec![ResourceContents::blob(uri, &self)])
     }
 }
 
-impl<T: Serialize> IntoContents for crate::answer::Json<T> {
+impl<T: Serialize> IntoContents for crate::tool_result::Json<T> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
         let text = serde_json::to_string(&self.0)?;
         Ok(vec![ResourceContents::text(uri, text).with_mime_type("application/json")])
@@ -319,13 +336,7 @@ impl<T: IntoContents, E: fmt::Display + Send + 'static> IntoContents for Result<
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>, Error> {
         match self {
             Ok(answer) => answer.into_contents(uri),
-            Err(e) => {
-                let mut e = Some(e);
-                match (&mut e as &mut dyn Any).downcast_mut::<Option<Error>>().and_then(Option::take) {
-                    Some(own) => Err(own),
-                    None => Err(Error::tool(e.map(|e| e.to_string()).unwrap_or_default())),
-                }
-            }
+            Err(error) => Err(Error::from_printable(error)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of Rust types, and what can be read off them once at registration.
+//! JSON Schemas of Rust types, derived once at registration.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The arguments of a tool, resource or prompt that takes none.
+/// The arguments of a tool, resource or prompt without arguments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(transform = undescribed)]
 pub struct NoArgs {}
 
-/// A type whose JSON Schema is known, which is one that derives `JsonSchema`.
+/// A type with a JSON Schema: it derives `JsonSchema`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no JSON Schema: the trait bound `{Self}: JsonSchema` is not satisfied",
     label = "`JsonSchema` is not implemented for `{Self}`",
@@ -21,31 +21,33 @@ pub trait Described: JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema> Described for T {}
 
-/// What this crate says about the type is no news to clients.
+/// Removes the type's own description, which is not for clients.
 fn undescribed(schema: &mut Schema) {
     schema.remove("description");
 }
 
-/// The schema of `T` in the default dialect (2020-12), without the members that say nothing.
+/// The schema of `T` in the default dialect (2020-12), without empty members.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     root::<T>(SchemaSettings::draft2020_12())
 }
 
-/// The same of what `T` is written as: members that are left out when they are empty are not required.
+/// The schema of the serialised form of `T`: members that may be skipped are not required.
 pub(crate) fn of_answer<T: JsonSchema>() -> Value {
     root::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
+/// Types are inlined, because not every model and host follows references. Only recursive types use one.
 fn root<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("$schema");
     schema.remove("title");
-    // The type's own doc comment speaks to Rust programmers.
+    // The doc comment of the type is for Rust programmers.
     schema.remove("description");
     Schema::to_value(schema)
 }
 
-/// Leaves out `format`s that name Rust types: no other language knows them, and some clients refuse unknown formats.
+/// Removes `format`s that name Rust types: other languages do not know them, and some clients reject unknown formats.
 pub(crate) fn portable(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -53,7 +55,7 @@ pub(crate) fn portable(schema: &mut Value) {
                 members.remove("format");
             }
             for (key, value) in members.iter_mut() {
-                // These hold instances, not schemas.
+                // These contain instances, not schemas.
                 if !matches!(key.as_str(), "default" | "examples" | "const" | "enum") {
                     portable(value);
                 }
@@ -64,7 +66,7 @@ pub(crate) fn portable(schema: &mut Value) {
     }
 }
 
-/// Puts other words into descriptions: each is given to `words`, which answers the one that takes its place, if any.
+/// Replaces descriptions: `words` receives each one and returns its replacement, if any.
 pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>) {
     match schema {
         Value::Object(members) => {
@@ -75,7 +77,7 @@ pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>)
                             *text = said;
                         }
                     }
-                    // These hold instances, not schemas.
+                    // These contain instances, not schemas.
                     ("default" | "examples" | "const" | "enum", _) => {}
                     _ => reword(value, words),
                 }
@@ -86,11 +88,11 @@ pub(crate) fn reword(schema: &mut Value, words: &dyn Fn(&str) -> Option<String>)
     }
 }
 
-/// Leaves `null` out of what a schema lists for members that may be absent: some models take one type only, and leaving a
-/// member out says the same. Calls are checked against the schema as it was before, so that a `null` is still taken wherever
-/// the Rust type takes it.
+/// Removes `null` from the listed schema of optional members: some models accept only one type, and omitting the member
+/// means the same. Calls are checked against the original schema, so that `null` is still accepted wherever the Rust
+/// type accepts it.
 ///
-/// What must be there keeps its `null`, and so do items of lists and values of maps: there it says something.
+/// Required members keep their `null`, and so do items of lists and values of maps, where it has a meaning.
 pub(crate) fn without_nulls(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
     let required: Vec<String> = members
@@ -118,7 +120,7 @@ pub(crate) fn without_nulls(schema: &mut Value) {
     }
 }
 
-/// Leaves `null` out of one schema, where something else is left of it then.
+/// Removes `null` from one schema if another type remains.
 fn drop_null(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
     let mut dropped = false;
@@ -153,7 +155,7 @@ fn drop_null(schema: &mut Value) {
     }
 }
 
-/// Puts the only choice of an `anyOf` in its place. What a field says about itself wins over what its type says.
+/// Replaces an `anyOf` of one choice by that choice. Members of the field take precedence over those of its type.
 fn unfold(members: &mut Map<String, Value>, only: Map<String, Value>) {
     let own = std::mem::take(members);
     for (key, value) in own {
@@ -172,7 +174,7 @@ const RUST_FORMATS: &[&str] = &[
     "float", "double", "char",
 ];
 
-/// The schema of arguments: an object, whatever `T` says about itself.
+/// The schema of arguments: an object, whatever the schema of `T` is.
 pub(crate) fn arguments<T: JsonSchema>() -> Value {
     let mut schema = of::<T>();
     if let Some(object) = schema.as_object_mut() {
@@ -182,7 +184,7 @@ pub(crate) fn arguments<T: JsonSchema>() -> Value {
         if object.get("type").is_some_and(|t| t == "object") && !object.contains_key("properties") {
             object.insert("properties".into(), Map::new().into());
         }
-        // `type` first reads best.
+        // `type` first, for readability.
         if let Some(kind) = object.remove("type") {
             let rest = std::mem::take(object);
             object.insert("type".into(), kind);
@@ -196,8 +198,8 @@ pub(crate) fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Whether the schema asks for something that deserialising into the Rust type does not check: bounds, patterns, sizes.
-/// Bounds that a Rust integer type has anyway do not count.
+/// Whether the schema has constraints that deserialising the Rust type does not check: bounds, patterns, sizes. Bounds
+/// of Rust integer types do not count.
 pub(crate) fn beyond_serde(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
@@ -210,7 +212,7 @@ pub(crate) fn beyond_serde(schema: &Value) -> bool {
                 "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" | "minLength" | "maxLength" | "pattern"
                 | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties" | "propertyNames"
                 | "contains" | "if" | "not" | "dependentRequired" => true,
-                // These hold instances, not schemas.
+                // These contain instances, not schemas.
                 "default" | "examples" | "const" | "enum" | "description" | "required" => false,
                 "properties" | "$defs" | "patternProperties" => {
                     value.as_object().is_some_and(|m| m.values().any(beyond_serde))
@@ -352,18 +354,27 @@ mod tests {
         portable(&mut schema);
         let checked = schema.clone();
         without_nulls(&mut schema);
+        let inner = json!({"type": "object", "properties": {
+            "deep": {"type": "string"},
+            "list": {"type": "array", "items": {"type": ["string", "null"]}},
+        }, "required": ["list"]});
         for (name, want) in [
             ("text", json!({"type": "string"})),
             ("defaulted", json!({"type": "boolean"})),
             ("bounded", json!({"type": "integer", "minimum": 1, "maximum": 9})),
             ("long", json!({"type": "string", "minLength": 2})),
-            ("word", json!({"$ref": "#/$defs/Word", "description": "The field's own words."})),
+            ("word", json!({"type": "string", "enum": ["a", "b"], "description": "The field's own words."})),
             ("inlined", json!({"type": "string", "enum": ["A", "B"]})),
-            ("described", json!({"$ref": "#/$defs/Choice"})),
-            ("inner", json!({"$ref": "#/$defs/Inner"})),
-            ("inners", json!({"type": "array", "items": {"$ref": "#/$defs/Inner"}})),
-            ("tagged", json!({"$ref": "#/$defs/Tagged"})),
-            // What items and values are is not what may be left out.
+            (
+                "described",
+                json!({"oneOf": [
+                    {"type": "string", "enum": ["Two"]},
+                    {"type": "string", "const": "One", "description": "First."},
+                ]}),
+            ),
+            ("inner", inner.clone()),
+            ("inners", json!({"type": "array", "items": inner})),
+            // Items and values are not optional members.
             ("map", json!({"type": "object", "additionalProperties": {"type": ["integer", "null"]}})),
             ("any", json!(true)),
             ("boxed", json!({"$ref": "#"})),
@@ -374,16 +385,35 @@ mod tests {
         }
         assert_eq!(schema["required"], json!(["must", "plain"]));
         assert_eq!(
-            schema["$defs"]["Inner"]["properties"],
-            json!({"deep": {"type": "string"}, "list": {"type": "array", "items": {"type": ["string", "null"]}}})
-        );
-        assert_eq!(
-            schema["$defs"]["Tagged"]["oneOf"][0]["properties"]["size"],
+            schema["properties"]["tagged"]["oneOf"][0]["properties"]["size"],
             json!({"type": "integer", "minimum": 0, "maximum": 255})
         );
         let once = schema.clone();
         without_nulls(&mut schema);
         assert_eq!(schema, once, "doing it twice is doing it once");
+    }
+
+    #[derive(JsonSchema)]
+    struct Tree {
+        name: Word,
+        children: Vec<Tree>,
+        forest: Option<Leaf>,
+    }
+    #[derive(JsonSchema)]
+    struct Leaf {
+        next: Option<Box<Leaf>>,
+    }
+
+    #[test]
+    fn only_types_that_hold_themselves_are_referred_to() {
+        for schema in [arguments::<Plain>(), of_answer::<Plain>(), of_answer::<Inner>()] {
+            assert!(!schema.to_string().contains("$ref") && schema.get("$defs").is_none(), "{schema}");
+        }
+        let tree = arguments::<Tree>();
+        assert_eq!(tree["properties"]["name"], json!({"type": "string", "enum": ["a", "b"]}), "{tree}");
+        assert_eq!(tree["properties"]["children"]["items"], json!({"$ref": "#"}), "{tree}");
+        let names: Vec<&String> = tree["$defs"].as_object().into_iter().flat_map(Map::keys).collect();
+        assert_eq!(names, ["Leaf"], "{tree}");
     }
 
     #[test]

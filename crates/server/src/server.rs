@@ -1,16 +1,17 @@
 //! The builder of a server.
 
-use crate::core::{self, Core, Ender, Refresher};
-use crate::error::{Error, Result};
-use crate::handle::{Handle, Offers};
+use crate::error;
+use crate::handle::{Handle, Registries};
 use crate::handler::{self, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
+use crate::serve_error::ServeError;
+use crate::service::{self, Refresher, RunningServer, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_proto::seal::{Keyring, SealKey};
-use linchpin_proto::service::{Bind, IntoService, Service};
+use linchpin_proto::service::{Bind, ConfigError, IntoService, Service};
 use linchpin_proto::{Budget, Limits, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
@@ -25,10 +26,10 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::task::{JoinError, JoinHandle};
 
-/// A server being put together: every revision, both eras, safe limits, from the first line.
+/// Builds a server: all protocol revisions and safe limits by default.
 ///
-/// `S` is the state that handlers added next are methods of. [`Server::state`] changes it, so one server may have
-/// several; [`Server::with`] adds everything a type offers.
+/// `S` is the state type of the handlers added next. [`Server::state`] changes it, so one server can have several state
+/// types; [`Server::with`] adds all tools, resources and prompts of a type.
 ///
 /// ```
 /// # use linchpin_server::{Server, Result};
@@ -38,8 +39,11 @@ use tokio::task::{JoinError, JoinHandle};
 ///
 /// let server = Server::new("adder", "1.0").tool(("add", "Adds two numbers."), |q: Add| async move { (q.a + q.b).to_string() });
 /// ```
+#[doc(alias = "McpServer")]
+#[doc(alias = "FastMCP")]
+#[doc(alias = "ServerHandler")]
 pub struct Server<S = ()> {
-    offers: Arc<Offers>,
+    registries: Arc<Registries>,
     settings: Box<Settings>,
     state: StateOf<S>,
 }
@@ -51,31 +55,46 @@ struct Settings {
     limits: Limits,
     layers: Vec<Layer>,
     refreshers: Vec<Refresher>,
-    enders: Vec<Ender>,
+    shutdown_hooks: Vec<ShutdownHook>,
     list_cache: (u64, CacheScope),
     identify: bool,
     keys: Vec<[u8; 32]>,
     problems: Vec<String>,
 }
 
-/// A type that offers tools, resources and prompts of its own. `#[offer]` writes this; by hand it is one function.
+/// A type that provides tools, resources and prompts. `#[register]` implements it.
+///
+/// A manual implementation is one function:
+///
+/// ```
+/// # use linchpin_server::{Register, Server};
+/// struct Clock;
+///
+/// impl Register for Clock {
+///     fn register(server: Server<Clock>) -> Server<Clock> {
+///         server.tool(("zone", "Returns the time zone."), |_: &Clock| "UTC".to_owned())
+///     }
+/// }
+///
+/// let server = Server::new("clock", "1.0").with(Clock);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` offers no tools, resources or prompts",
-    label = "not an `Offer`",
-    note = "put `#[offer]` above the `impl {Self}` block whose methods have `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
+    label = "not a `Register`",
+    note = "put `#[register]` above the `impl {Self}` block whose methods have `#[tool]`, `#[resource(\"…\")]` or `#[prompt]`",
     note = "a state for handlers that are added with `.tool(…)` is set with `.state(…)`, not `.with(…)`"
 )]
-pub trait Offer: Sized + Send + Sync + 'static {
-    /// Adds what it offers to a server whose state it is.
-    fn offer(server: Server<Self>) -> Server<Self>;
+pub trait Register: Sized + Send + Sync + 'static {
+    /// Adds the type's tools, resources and prompts to a server that has it as its state.
+    fn register(server: Server<Self>) -> Server<Self>;
 }
 
 impl Server {
-    /// A server of this name and version that offers nothing yet.
+    /// Creates a server with this name and version, and nothing registered yet.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Server {
-        let info = Implementation { name: name.into(), version: version.into(), ..Implementation::default() };
-        let offers = Arc::new(Offers::default());
-        offers.problems_max.store(Limits::default().problems_max, Ordering::Relaxed);
+        let info = Implementation::new(name, version);
+        let registries = Arc::new(Registries::default());
+        registries.problems_max.store(Limits::default().problems_max, Ordering::Relaxed);
         let settings = Settings {
             info,
             instructions: None,
@@ -83,29 +102,40 @@ impl Server {
             limits: Limits::default(),
             layers: Vec::new(),
             refreshers: Vec::new(),
-            enders: Vec::new(),
+            shutdown_hooks: Vec::new(),
             list_cache: (0, CacheScope::Private),
             identify: true,
             keys: Vec::new(),
             problems: Vec::new(),
         };
-        Server { offers, settings: Box::new(settings), state: StateOf::shared(Arc::new(())) }
+        Server { registries, settings: Box::new(settings), state: StateOf::shared(Arc::new(())) }
     }
 }
 
 impl<S: Send + Sync + 'static> Server<S> {
-    /// Handlers added from here on take `&T`: `state`, which all calls share.
+    /// Sets the state for the handlers added after this call: they take `&T`, shared by all calls.
+    ///
+    /// ```
+    /// # use linchpin_server::Server;
+    /// struct Config { unit: &'static str }
+    ///
+    /// let server = Server::new("weather", "1.0")
+    ///     .state(Config { unit: "°C" })
+    ///     .tool(("unit", "Returns the unit of temperatures."), |config: &Config| config.unit.to_owned());
+    /// ```
     pub fn state<T: Send + Sync + 'static>(self, state: T) -> Server<T> {
         self.shared_state(Arc::new(state))
     }
 
-    /// [`Server::state`] for state that is shared with others.
+    /// Like [`Server::state`], for state that is already in an `Arc`.
     pub fn shared_state<T: Send + Sync + 'static>(self, state: Arc<T>) -> Server<T> {
-        Server { offers: self.offers, settings: self.settings, state: StateOf::shared(state) }
+        Server { registries: self.registries, settings: self.settings, state: StateOf::shared(state) }
     }
 
-    /// Handlers added from here on take `&T`: a state of their session's own, which `make` makes at its first call. What is
-    /// shared by all sessions `make` puts into it, as an `Arc`.
+    /// Sets a state per session for the handlers added after this call: they take `&T`.
+    ///
+    /// `make` creates the state at the first call of each session. State shared by all sessions goes into it as an
+    /// `Arc`.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -122,36 +152,41 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///     .tool(("increment", "Counts calls."), increment);
     /// ```
     ///
-    /// What a session is depends on the transport and the revision of the protocol:
+    /// The session depends on the transport and the protocol revision:
     ///
     /// * stdio, unix sockets, `pipes`, memory: the connection, in every revision;
     /// * Streamable HTTP up to 2025-11-25, HTTP+SSE: the session (`Mcp-Session-Id`), until the client ends it or it expires;
-    /// * Streamable HTTP of 2026-07-28, which has no sessions: the request. **Each call gets a new state**; what must outlive it
-    ///   belongs into shared state, under a key that the caller proves or passes as an argument.
+    /// * Streamable HTTP of 2026-07-28, which has no sessions: the request. **Each call gets a new state**; data that
+    ///   must outlive the call belongs in shared state, under a key that the caller proves or passes as an argument.
     ///
-    /// The state is dropped with its session, once no call uses it. Calls of one session run at the same time and share it.
-    /// `make` runs while other calls of the session wait for it, so it does nothing slow.
+    /// The state is dropped with its session, once no call uses it. Calls of one session run concurrently and share it.
+    /// `make` blocks the other calls of its session, so it must be fast.
     pub fn session_state<T: Send + Sync + 'static>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Server<T> {
-        Server { offers: self.offers, settings: self.settings, state: StateOf::session(make) }
+        Server { registries: self.registries, settings: self.settings, state: StateOf::session(make) }
     }
 
-    /// Adds everything `offer` offers, with itself as the state. The state of this server stays what it was.
-    pub fn with<T: Offer>(self, offer: T) -> Server<S> {
+    /// Adds all tools, resources and prompts of `offer`, with `offer` as their state.
+    ///
+    /// The state of this server does not change.
+    #[doc(alias = "tool_router")]
+    pub fn with<T: Register>(self, offer: T) -> Server<S> {
         self.offered_by(StateOf::shared(Arc::new(offer)))
     }
 
-    /// [`Server::with`] for a state of each session's own, as [`Server::session_state`] describes it.
-    pub fn with_session<T: Offer>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Server<S> {
+    /// Like [`Server::with`], with a state per session; see [`Server::session_state`].
+    pub fn with_session<T: Register>(self, make: impl Fn() -> T + Send + Sync + 'static) -> Server<S> {
         self.offered_by(StateOf::session(make))
     }
 
-    fn offered_by<T: Offer>(self, offer: StateOf<T>) -> Server<S> {
-        let Server { offers, settings, state } = self;
-        let Server { offers, settings, .. } = T::offer(Server { offers, settings, state: offer });
-        Server { offers, settings, state }
+    fn offered_by<T: Register>(self, offer: StateOf<T>) -> Server<S> {
+        let Server { registries, settings, state } = self;
+        let Server { registries, settings, .. } = T::register(Server { registries, settings, state: offer });
+        Server { registries, settings, state }
     }
 
-    /// Adds a tool: an `async fn` or a plain `fn` of any of `&S`, `&Cx` and one struct of arguments, in this order.
+    /// Adds a tool: a function of any of `&S`, `&Cx` and one struct of arguments, in this order.
+    ///
+    /// The function is an `async fn`, a plain `fn` or a closure.
     ///
     /// ```
     /// # use linchpin_server::{Cx, Server, Result};
@@ -171,15 +206,15 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///     .tool("length", |q: Greet| q.name.len().to_string())
     ///     .state(App::default())
     ///     .tool("greet", greet)
-    ///     // A closure that takes a reference is `async |…|`, not `|…| async move`, whose future could not borrow it.
+    ///     // A closure that takes a reference is `async |…|`: the future of `|…| async move` cannot borrow it.
     ///     .tool("shout", async |app: &App, q: Greet| format!("{}, {}!", app.greeting.to_uppercase(), q.name));
     /// ```
     ///
-    /// A plain `fn` runs on the task that reads requests: what takes long in it belongs into
-    /// `tokio::task::spawn_blocking`, from an `async fn`.
+    /// A plain `fn` runs on the task that reads requests: blocking or slow work belongs in
+    /// `tokio::task::spawn_blocking`, called from an `async fn`.
     ///
-    /// `tool` is a name, a name and a description, or a [`Tool`]. Problems (a name taken, arguments that are no struct)
-    /// are reported when the server starts, all at once.
+    /// `tool` is a name, a name and a description, or a [`Tool`]. Invalid definitions (a duplicate name, arguments that
+    /// are not a struct) are reported all at once when the server starts.
     #[track_caller]
     pub fn tool<M, H>(self, tool: impl Into<Tool>, handler: H) -> Self
     where
@@ -189,14 +224,15 @@ impl<S: Send + Sync + 'static> Server<S> {
         tool.place = std::panic::Location::caller();
         let bound = handler::bind_tool(self.state.clone(), handler);
         let added = tool::register(tool, bound, self.settings.limits.problems_max).and_then(|tool| {
-            self.offers.mirrors(&tool);
-            self.offers.tools.insert(tool).map_err(|why| format!("tool {why}"))
+            self.registries.mirrors(&tool);
+            self.registries.tools.insert(tool).map_err(|why| format!("tool {why}"))
         });
         self.note(added)
     }
 
-    /// Adds a resource, or a template when the URI has `{variables}`, which are the handler's arguments. [`Cx::uri`] is the URI
-    /// that was asked for.
+    /// Adds a resource, or a template if the URI has `{variables}`: these are the handler's arguments.
+    ///
+    /// [`Cx::uri`] returns the requested URI.
     ///
     /// [`Cx::uri`]: crate::Cx::uri
     ///
@@ -205,7 +241,9 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Page { city: String }
     /// let server = Server::new("weather", "1.0")
     ///     .resource("weather://about", || "Weather by city.")
-    ///     .resource("weather://{city}", |cx: &Cx, page: Page| format!("{} is about {}", cx.uri().unwrap_or_default(), page.city));
+    ///     .resource("weather://{city}", |cx: &Cx, page: Page| {
+    ///         format!("{} is about {}", cx.uri().unwrap_or_default(), page.city)
+    ///     });
     /// ```
     #[track_caller]
     pub fn resource<M, H>(self, resource: impl Into<Resource>, handler: H) -> Self
@@ -215,11 +253,21 @@ impl<S: Send + Sync + 'static> Server<S> {
         let mut resource = resource.into();
         resource.place = std::panic::Location::caller();
         let added = resource::register(resource, handler::bind_resource(self.state.clone(), handler));
-        let added = added.and_then(|r| self.offers.resources.insert(r).map_err(|why| format!("resource {why}")));
+        let added = added.and_then(|r| self.registries.resources.insert(r).map_err(|why| format!("resource {why}")));
         self.note(added)
     }
 
-    /// Adds a prompt. Its arguments are the fields of the handler's type, or those that [`Prompt::argument`] declares.
+    /// Adds a prompt.
+    ///
+    /// Its arguments are the fields of the handler's argument type, or those that [`Prompt::argument`] declares. They
+    /// arrive as strings and are parsed.
+    ///
+    /// ```
+    /// # use linchpin_server::Server;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Review { language: String }
+    /// let server = Server::new("prompts", "1.0")
+    ///     .prompt(("review", "Reviews code."), |q: Review| format!("Review this {} code.", q.language));
+    /// ```
     #[track_caller]
     pub fn prompt<M, H>(self, prompt: impl Into<Prompt>, handler: H) -> Self
     where
@@ -228,7 +276,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         let mut prompt = prompt.into();
         prompt.place = std::panic::Location::caller();
         let added = prompt::register(prompt, handler::bind_prompt(self.state.clone(), handler));
-        let added = added.and_then(|p| self.offers.prompts.insert(p).map_err(|why| format!("prompt {why}")));
+        let added = added.and_then(|p| self.registries.prompts.insert(p).map_err(|why| format!("prompt {why}")));
         self.note(added)
     }
 
@@ -237,19 +285,19 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// A name for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.settings.info.title = Some(title.into());
         self
     }
 
-    /// What the server is, for people.
+    /// Sets the description, for users.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.settings.info.description = Some(description.into());
         self
     }
 
-    /// The server's home page.
+    /// Sets the URL of the server's home page.
     pub fn website(mut self, url: impl Into<String>) -> Self {
         self.settings.info.website_url = Some(url.into());
         self
@@ -261,7 +309,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// How to use the server, for models. Called again it adds a paragraph, so that each part of a server can say its own.
+    /// Adds instructions for the model. Each further call adds a paragraph.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         let text = text.into();
         self.settings.instructions = Some(match self.settings.instructions.take() {
@@ -271,14 +319,15 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Announces an extension of the protocol with its settings, an object. The identifier has a prefix, for example
-    /// `com.example/thing`.
+    /// Declares a protocol extension with its settings, a JSON object.
+    ///
+    /// The identifier has a prefix, for example `com.example/thing`.
     pub fn extension(mut self, identifier: impl Into<String>, settings: impl Into<Value>) -> Self {
         self.settings.extensions.insert(identifier.into(), settings.into());
         self
     }
 
-    /// Wraps every tool call, resource read and prompt in middleware; the last one added runs first.
+    /// Wraps every tool call, resource read and prompt in middleware; the last layer added runs first.
     ///
     /// ```
     /// # use linchpin_server::{Call, Next, Reply, Server};
@@ -288,7 +337,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///         return call.refuse("log in first");
     ///     }
     ///     let mut reply = next.run(call).await;
-    ///     // No path of this machine leaves it.
+    ///     // Paths of this machine are not sent.
     ///     reply.map_text(|text| text.contains("/srv/").then(|| text.replace("/srv/", "")));
     ///     println!("{name}: {:?}", reply.kind());
     ///     reply
@@ -296,6 +345,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///
     /// let server = Server::new("files", "1.0").layer(guarded);
     /// ```
+    #[doc(alias = "middleware")]
     pub fn layer<F, Fut>(mut self, layer: F) -> Self
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -305,115 +355,137 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    /// Brings the list of resources up to date when it is asked for: `refresh` is run before the first page of `resources/list`
-    /// is answered, and changes what it must through [`Server::resources`]. Nothing else waits for it: neither the start,
-    /// nor later pages, nor reads. Parts of a server may each have one; they run one after the other.
+    /// Updates the list of resources: `refresh` runs before the first page of each `resources/list`.
     ///
-    /// It is dropped when the client cancels the request, and at the limit for calls; then the request fails. So it should
-    /// have a deadline of its own, and return at once where the list is still good: it runs for every request.
+    /// `refresh` makes its changes through [`Server::resources`]. Nothing else waits for it: neither the start of the
+    /// server, nor later pages, nor reads. Several can be added, one for each part of a server; they run one after the
+    /// other.
     ///
-    /// Where it fails and there is no resource at all to list, the request fails with its message: an empty list would say
-    /// that there are none.
+    /// It is dropped when the client cancels the request and at the time limit of calls; then the request fails. It
+    /// runs for every request, so it should have a timeout of its own and return at once while the list is up to date.
+    ///
+    /// If it fails and there are no resources to list, the request fails with its message, because an empty list would
+    /// be wrong.
     pub fn refresh_resources<F, Fut>(mut self, refresh: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<()>> + Send + 'static,
+        Fut: Future<Output = error::Result<()>> + Send + 'static,
     {
-        self.offers.announced[1].store(true, Ordering::Relaxed);
+        self.registries.announced[1].store(true, Ordering::Relaxed);
         self.settings.refreshers.push(Box::new(move || Box::pin(refresh())));
         self
     }
 
-    /// Ends what calls may have left behind: `end` is run once serving has ended, when calls that still ran have been dropped,
-    /// and is waited for before [`Server::serve`] returns, for a second at most. What a call has spawned is still running then;
-    /// after that the runtime usually goes. A service that is mounted elsewhere runs it in `HttpService::shutdown`; one that is
-    /// just dropped does not.
+    /// Adds a hook that runs after serving has ended and the remaining calls have been dropped.
+    ///
+    /// [`Server::serve`] waits for it before it returns, for at most one second. Tasks spawned by calls still run at
+    /// that time; usually the runtime ends right after. A service mounted in another program runs it in
+    /// `HttpService::shutdown`; a service that is only dropped does not run it.
     ///
     /// ```
     /// # use linchpin_server::Server; use std::sync::Arc;
     /// # #[derive(Default)] struct Pool; impl Pool { async fn close(&self) {} }
     /// let pool = Arc::new(Pool::default());
-    /// let server = Server::new("rows", "1.0").at_end(move || {
+    /// let server = Server::new("rows", "1.0").on_shutdown(move || {
     ///     let pool = pool.clone();
     ///     async move { pool.close().await }
     /// });
     /// ```
-    pub fn at_end<F, Fut>(mut self, end: F) -> Self
+    pub fn on_shutdown<F, Fut>(mut self, end: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.settings.enders.push(Box::new(move || Box::pin(end())));
+        self.settings.shutdown_hooks.push(Box::new(move || Box::pin(end())));
         self
     }
 
     /// Changes limits. Each has a safe default; see [`Limits`].
+    ///
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("files", "1.0").limits(|limits| limits.server_request_ms_max = 60_000);
+    /// ```
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.settings.limits);
-        self.offers.problems_max.store(self.settings.limits.problems_max, Ordering::Relaxed);
+        self.registries.problems_max.store(self.settings.limits.problems_max, Ordering::Relaxed);
         self
     }
 
-    /// How long, in milliseconds, and for whom lists and the server's description may be cached. Default: not at all.
-    /// `Public` means that shared caches may give one caller's answer to another.
+    /// Sets how long (in milliseconds) and for whom lists and the server's description may be cached.
+    ///
+    /// Default: no caching. `Public` allows shared caches to give one caller's response to another.
     pub fn cache_lists(mut self, ttl_ms: u64, scope: CacheScope) -> Self {
         self.settings.list_cache = (ttl_ms, scope);
         self
     }
 
-    /// Leaves the server's name and version out of answers to stand-alone requests.
-    pub fn anonymous(mut self) -> Self {
+    /// Omits the server's name and version from responses to stateless requests.
+    pub fn hide_server_info(mut self) -> Self {
         self.settings.identify = false;
         self
     }
 
-    /// Seals state that clients carry between rounds with this key, so that any replica can go on. Call it again for older
-    /// keys that are still accepted. Default: a random key of this process.
+    /// Sets the key that encrypts the state of multi-round-trip requests, so that any replica can continue.
+    ///
+    /// Further calls add older keys that are still accepted. Default: a random key per process.
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.keys.push(key);
         self
     }
 
-    /// The handle to change what the server offers, also while it runs.
+    /// Returns a handle for changes while the server runs.
+    ///
+    /// ```
+    /// # use linchpin_server::Server;
+    /// let server = Server::new("news", "1.0");
+    /// let handle = server.handle();
+    /// handle.tools().insert(("latest", "Returns the latest headline."), || "none yet")?;
+    /// assert_eq!(handle.tools().names(), ["latest"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn handle(&self) -> Handle {
-        Handle::new(self.offers.clone())
+        Handle::new(self.registries.clone())
     }
 
-    /// The tools, to change while the server runs.
+    /// Returns the tools, for changes while the server runs.
     pub fn tools(&self) -> crate::handle::Tools {
         self.handle().tools()
     }
 
-    /// The resources, to change while the server runs.
+    /// Returns the resources, for changes while the server runs.
     pub fn resources(&self) -> crate::handle::Resources {
         self.handle().resources()
     }
 
-    /// The prompts, to change while the server runs.
+    /// Returns the prompts, for changes while the server runs.
     pub fn prompts(&self) -> crate::handle::Prompts {
         self.handle().prompts()
     }
 
-    /// Serves at `place` until its peer ends or the place is told to shut down: `stdio()`, `http("127.0.0.1:8931")`, …
+    /// Serves at `place` until the peer disconnects or `place` is shut down.
     ///
-    /// Signals are the program's affair: with `stdio().with_graceful_shutdown(shutdown_signal())` the server ends gracefully on
-    /// Ctrl-C and SIGTERM, without that they end the process at once.
+    /// `place` is a transport, for example `stdio()` or `http("127.0.0.1:8931")`.
     ///
-    /// Cancel safety: dropping the future stops the server. Its listener is closed, its connections end and running calls
-    /// are dropped. What [`Server::at_end`] has is run only by a server that was told to shut down, or whose peer ended.
+    /// Signal handling is up to the program: with `stdio().with_graceful_shutdown(shutdown_signal())` the server shuts
+    /// down gracefully on Ctrl-C and SIGTERM; by default these signals kill the process.
+    ///
+    /// Cancel safety: dropping the future stops the server. Its listener and connections are closed, and running calls
+    /// are dropped. The hooks of [`Server::on_shutdown`] run only after a graceful shutdown or a disconnect of the
+    /// peer.
     ///
     /// # Errors
-    /// The server is put together wrongly (each problem with its place in the source), or the place cannot be used.
-    pub async fn serve(self, place: impl Bind) -> Result<()> {
+    /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),
+    /// [`ServeError::Io`] if the transport fails, for example because the address is in use.
+    pub async fn serve(self, place: impl Bind) -> Result<(), ServeError> {
         let service = self.into_shared()?;
         // On a worker of the runtime the I/O driver and the loop share a thread, which saves a wake-up per message.
         let served = AbortOnDrop(tokio::spawn(place.serve(service.clone()))).await;
         service.ended().await;
-        served.map_err(|e| Error::tool(format!("serving stopped: {e}")))??;
-        Ok(())
+        Ok(served.map_err(|e| io::Error::other(format!("serving stopped: {e}")))??)
     }
 
-    fn freeze(self) -> Result<Arc<dyn Service>, String> {
+    fn freeze(self) -> Result<Arc<dyn Service>, ConfigError> {
         let Settings {
             info,
             instructions,
@@ -421,7 +493,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             limits,
             layers,
             refreshers,
-            enders,
+            shutdown_hooks,
             list_cache,
             identify,
             keys,
@@ -435,21 +507,21 @@ impl<S: Send + Sync + 'static> Server<S> {
             }
         }
         if !problems.is_empty() {
-            return Err(problems.join("\n"));
+            return Err(problems.into_iter().collect());
         }
-        let claimed = linchpin_proto::Wire::claimed(linchpin_proto::era::claimable()[0]);
+        let claimed = linchpin_proto::Features::claimed(linchpin_proto::era::claimable()[0]);
         let card =
-            claimed.map(|w| linchpin_proto::fit::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+            claimed.map(|w| linchpin_proto::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
         let server_info =
             if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);
-        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(core::random())));
+        let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(service::random())));
         keyring.previous.extend(keys);
-        let offers = self.offers;
-        offers.pause_ms.store(limits.list_changed_ms_min, Ordering::Relaxed);
-        offers.live.store(true, Ordering::Release);
-        Ok(Arc::new_cyclic(|this| Core {
-            offers,
+        let registries = self.registries;
+        registries.pause_ms.store(limits.list_changed_ms_min, Ordering::Relaxed);
+        registries.live.store(true, Ordering::Release);
+        Ok(Arc::new_cyclic(|this| RunningServer {
+            registries,
             budget: Budget::new(limits.memory_bytes_max),
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
@@ -460,14 +532,14 @@ impl<S: Send + Sync + 'static> Server<S> {
             extensions: extensions.iter().map(|(k, v)| (k.clone(), crate::schema::raw(v))).collect(),
             layers: layers.into(),
             refreshers: refreshers.into(),
-            enders: enders.into(),
+            shutdown_hooks: shutdown_hooks.into(),
             keyring,
             this: this.clone(),
         }))
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when the future that waits for it is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Future for AbortOnDrop<T> {
@@ -484,7 +556,7 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Whether it is a prefix of dotted labels and a name, as the specification writes keys: `com.example/name`.
+/// Whether `identifier` is a prefix of dotted labels and a name, as the specification requires: `com.example/name`.
 fn identifier_ok(identifier: &str) -> bool {
     let edge = |text: &str| text.ends_with(|c: char| c.is_ascii_alphanumeric());
     let label = |label: &str| {
@@ -501,8 +573,8 @@ fn identifier_ok(identifier: &str) -> bool {
 }
 
 impl<S: Send + Sync + 'static> IntoService for Server<S> {
-    fn into_shared(self) -> io::Result<Arc<dyn Service>> {
-        self.freeze().map_err(|problems| io::Error::new(io::ErrorKind::InvalidInput, problems))
+    fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
+        self.freeze()
     }
 }
 

@@ -1,26 +1,27 @@
-//! Which functions can be handlers: an `async fn` or a plain `fn` of any of `&State`, `&Cx` and arguments, in that order.
+//! The functions that can be handlers: an `async fn` or a plain `fn` of any of `&State`, `&Cx` and arguments, in this
+//! order.
 //!
-//! Three questions are answered one after the other, so that rustc names the one thing that is wrong. [`Parameters`]: how many
-//! parameters does the function have? [`Roles`]: is each of them a reference or arguments, and is the answer a future?
-//! [`Signature`]: do they stand in the right order, and how is the function called? Because each step knows its marker when it
-//! comes to its bounds, the bound that fails is the one that is reported. (With a single blanket trait every mistake gives the
-//! same message; with associated types in place of parameters, rustc reports the step beside the bound.)
+//! The check has three steps, so that rustc reports the actual mistake. [`Parameters`]: how many parameters does the
+//! function have? [`Roles`]: is each a reference or arguments, and is the result a future? [`Signature`]: are they in
+//! the right order, and how is the function called? Each step knows its marker when its bounds are checked, so the
+//! failing bound is the one that is reported. (With a single blanket trait every mistake gives the same message; with
+//! associated types instead of parameters, rustc reports the step beside the bound.)
 
-use crate::answer::IntoReply;
 use crate::cx::Cx;
 use crate::handler::Args;
 use crate::prompt::{IntoMessages, Prompt};
 use crate::resource::{IntoContents, Resource};
 use crate::schema::{self, Described, NoArgs};
 use crate::tool::Tool;
+use crate::tool_result::IntoReply;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::marker::PhantomData;
 
-/// Marks the number and types of parameters, and what is returned.
+/// Marker of the number and types of parameters, and the return type.
 pub struct Takes<P, O>(P, O);
 
-/// How many parameters a function has.
+/// The number of parameters of a function.
 pub trait Parameters<L> {}
 #[diagnostic::do_not_recommend]
 impl<F, O> Parameters<Takes<(), O>> for F where F: Fn() -> O {}
@@ -31,31 +32,31 @@ impl<F, P, Q, O> Parameters<Takes<(P, Q), O>> for F where F: Fn(P, Q) -> O {}
 #[diagnostic::do_not_recommend]
 impl<F, P, Q, R, O> Parameters<Takes<(P, Q, R), O>> for F where F: Fn(P, Q, R) -> O {}
 
-/// Marks a reference: the state or the context.
+/// Marker of a reference: the state or the context.
 pub struct Ref<T: ?Sized>(PhantomData<T>);
-/// Marks a mutable reference, which no handler takes.
+/// Marker of a mutable reference, which handlers cannot take.
 pub struct Mut<T: ?Sized>(PhantomData<T>);
-/// Marks arguments.
+/// Marker of arguments.
 pub struct Arguments<A>(A);
 
-/// What a parameter is.
+/// The role of a parameter.
 pub trait Parameter<M> {}
 impl<T: ?Sized> Parameter<Ref<T>> for &T {}
 impl<T: ?Sized> Parameter<Mut<T>> for &mut T {}
 impl<A: FromArgs> Parameter<Arguments<A>> for A {}
 
-/// Marks a future's output.
+/// Marker of a future's output.
 pub struct Later<R>(R);
-/// Marks a plain answer.
+/// Marker of a plain result.
 pub struct Now<R>(R);
 
-/// What a function returns: an answer, or the future of one.
+/// The return type of a function: a result, or the future of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the answer of a handler",
     label = "not the answer of a `{K}`",
-    note = "a tool returns `String`, `Json<T>`, `Content`, `Vec<Content>`, `()`, or `Result<_, E>` of one of these; wrap structured data in `Json`",
+    note = "a tool returns `String`, `Json<T>`, `ContentBlock`, `Vec<ContentBlock>`, `()`, or `Result<_, E>` of one of these; wrap structured data in `Json`",
     note = "a resource returns `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, or `Result<_, E>` of one of these",
-    note = "a prompt returns `String`, `Message`, `Vec<Message>`, or `Result<_, E>` of one of these"
+    note = "a prompt returns `String`, `PromptMessage`, `Vec<PromptMessage>`, or `Result<_, E>` of one of these"
 )]
 pub trait Output<K, M> {}
 #[diagnostic::do_not_recommend]
@@ -63,13 +64,13 @@ impl<K, Fut: Future> Output<K, Later<Fut::Output>> for Fut {}
 #[diagnostic::do_not_recommend]
 impl<K, R: AnswerOf<K>> Output<K, Now<R>> for R {}
 
-/// An answer of this kind of handler.
+/// A result of this kind of handler.
 pub trait AnswerOf<K> {}
 impl<R: IntoReply> AnswerOf<Tool> for R {}
 impl<R: IntoContents> AnswerOf<Resource> for R {}
 impl<R: IntoMessages> AnswerOf<Prompt> for R {}
 
-/// What the parameters of a handler of kind `K` are, and what it returns.
+/// The roles of the parameters of a handler of kind `K`, and its return type.
 pub trait Roles<K, P, M> {}
 impl<K, O, MO> Roles<K, (), MO> for Takes<(), O> where O: Output<K, MO> {}
 impl<K, P, MP, O, MO> Roles<K, (MP,), MO> for Takes<(P,), O>
@@ -102,7 +103,7 @@ pub trait FromArgs: Sized + Send + 'static {
     fn from_json(args: &Args) -> Result<Self, String>;
     /// Reads the variables of a URI or the arguments of a prompt.
     fn from_vars(args: &Args) -> Result<Self, String>;
-    /// Reads JSON that was changed to fit the schema.
+    /// Reads JSON that was coerced to match the schema.
     fn from_settled(json: &str) -> Option<Self>;
 }
 
@@ -121,9 +122,9 @@ impl<A: DeserializeOwned + Described + Send + 'static> FromArgs for A {
     }
 }
 
-/// A function of `P` whose future may borrow from it and can be sent between threads.
+/// A function of `P` whose future may borrow from it and is `Send`.
 pub trait Async<'a, P> {
-    /// What the future resolves to.
+    /// The output of the future.
     type Out;
     /// The future.
     type Fut: Future<Output = Self::Out> + Send;
@@ -153,13 +154,14 @@ asyncs! {
     x: X, y: Y, z: Z;
 }
 
-/// Marks a handler that does without its context.
+/// Marker of a handler without context.
 pub struct Alone;
-/// Marks a handler that looks at its context.
+/// Marker of a handler that takes its context.
 pub struct WithCx;
 
-/// How a function `F` with parameters `P` is called: with arguments `A`, answering `R`. Implemented for the marks of what is
-/// returned, which are known last: a `Self` that is not known yet keeps rustc from guessing `P` by what `F` could be called with.
+/// How a function `F` with parameters `P` is called: with arguments `A`, returning `R`. Implemented for the markers of
+/// the return type, which are inferred last: an unknown `Self` keeps rustc from guessing `P` from the ways `F` could be
+/// called.
 #[diagnostic::on_unimplemented(
     message = "a handler here takes `&{S}`, `&Cx` and one struct of arguments, in this order; this one does not",
     label = "not a handler of the state `{S}`",
@@ -168,9 +170,9 @@ pub struct WithCx;
     note = "it is shared by calls that run at the same time, so it is `&`, never `&mut`; arguments are taken as a value"
 )]
 pub trait Signature<F, S, P, A, R, W> {
-    /// Whether it looks at its context.
+    /// Whether it takes the context.
     const WANTS_CX: bool;
-    /// Calls it. `None` when it wants a context and there is none.
+    /// Calls it. Returns `None` if it takes a context and there is none.
     fn invoke<'a>(f: &'a F, state: &'a S, cx: Option<&'a Cx>, args: A) -> Option<impl Future<Output = R> + Send>;
 }
 

@@ -1,11 +1,11 @@
-//! The state that handlers are given: one for all, or one for each session.
+//! The state of handlers: shared, or per session.
 
 use linchpin_proto::Session;
 use linchpin_proto::caller::Locals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the state of a handler comes from.
+/// The source of a handler's state.
 pub struct StateOf<S>(Source<S>);
 
 enum Source<S> {
@@ -18,7 +18,7 @@ struct Factory<S> {
     make: Box<dyn Fn() -> S + Send + Sync>,
 }
 
-/// What a state that is not shared by all belongs to. It is dropped with it.
+/// The owner of a per-session state, which is dropped with it.
 pub(crate) enum Owner {
     Connection(Arc<Locals>),
     Session(Arc<Session>),
@@ -44,12 +44,12 @@ impl<S: Send + Sync + 'static> StateOf<S> {
         StateOf(Source::Session(Arc::new(Factory { key, make: Box::new(make) })))
     }
 
-    /// Whether it is one for each session.
+    /// Whether it is per session.
     pub(crate) fn per_session(&self) -> bool {
         matches!(self.0, Source::Session(_))
     }
 
-    /// The state for a call of this owner. Without one, a state of its own.
+    /// Returns the state for a call of this owner. Without an owner, a new state.
     pub(crate) fn of(&self, owner: Option<&Owner>) -> Arc<S> {
         let factory = match &self.0 {
             Source::Shared(state) => return state.clone(),

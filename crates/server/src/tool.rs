@@ -1,27 +1,28 @@
-//! A tool's definition, as a person writes it.
+//! The definition of a tool.
 
-use crate::call::Target;
-use crate::explain::{self, Checker};
+use crate::dispatch::Target;
 use crate::handler::{Bound, Run};
 use crate::layer::{self, Call, Layer, Next};
 use crate::schema;
+use crate::validate::{self, Checker};
 use linchpin_proto::Reply;
 use linchpin_proto::http::headers;
 use linchpin_proto::service::HeaderParam;
 use linchpin_types::content::Icon;
-use linchpin_types::meta::Meta;
+use linchpin_types::meta::IntoMeta;
 use linchpin_types::tool::{Tool as Definition, ToolAnnotations};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// What a tool is called and how it describes itself. The argument and output schemas come from the handler's types,
-/// unless they are given here.
+/// The definition of a tool: its name, description, hints and schemas.
 ///
-/// An argument that may be left out (`Option<T>`) is listed with the schema of `T` and not as required, because some models
-/// take no `null` beside a type; calls that pass `null` for it are taken all the same. Where `null` means something else than
-/// leaving it out, give the schema with [`Tool::input_schema`].
+/// The schemas of arguments and results are derived from the handler's types unless set here.
+///
+/// An optional argument (`Option<T>`) is listed as not required with the schema of `T`, because some models do not
+/// support `null` in a type; `null` is accepted all the same. If `null` and absence mean different things, set the
+/// schema with [`Tool::input_schema`].
 ///
 /// ```
 /// # use linchpin_server::Tool;
@@ -38,16 +39,17 @@ pub struct Tool {
     pub(crate) words: Option<Words>,
 }
 
-/// What becomes of a text; `None` when it stays as it is.
+/// A function that replaces a text; `None` keeps it.
 type Words = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl Tool {
-    /// A tool of this name: 1 to 128 letters, digits, `_`, `-` and `.`, which are all that every client accepts.
+    /// Creates a tool with this name: 1 to 128 letters, digits, `_`, `-` and `.`, as all clients accept.
     #[track_caller]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Tool {
         let description = description.into();
         let description = (!description.is_empty()).then_some(description);
-        let def = Definition { name: name.into(), description, ..Definition::default() };
+        let mut def = Definition::default();
+        (def.name, def.description) = (name.into(), description);
         Tool {
             def,
             input: None,
@@ -64,7 +66,7 @@ impl Tool {
         self
     }
 
-    /// A name for people (from 2025-06-18 on).
+    /// Sets the display name (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Tool {
         self.def.title = Some(title.into());
         self
@@ -76,17 +78,17 @@ impl Tool {
         self
     }
 
-    /// It changes nothing anywhere (`readOnlyHint`).
+    /// The tool modifies nothing (`readOnlyHint`).
     pub fn read_only(self) -> Tool {
         self.hints(|h| h.read_only_hint = Some(true))
     }
 
-    /// It changes something (`readOnlyHint: false`).
+    /// The tool modifies something (`readOnlyHint: false`).
     pub fn writes(self) -> Tool {
         self.hints(|h| h.read_only_hint = Some(false))
     }
 
-    /// It may destroy something (`destructiveHint`).
+    /// The tool may delete or overwrite data (`destructiveHint`).
     pub fn destructive(self) -> Tool {
         self.hints(|h| {
             h.read_only_hint = Some(false);
@@ -94,7 +96,7 @@ impl Tool {
         })
     }
 
-    /// It only adds (`destructiveHint: false`).
+    /// The tool only adds data (`destructiveHint: false`).
     pub fn additive(self) -> Tool {
         self.hints(|h| {
             h.read_only_hint = Some(false);
@@ -102,17 +104,17 @@ impl Tool {
         })
     }
 
-    /// Calling it twice is like calling it once (`idempotentHint`).
+    /// Repeated calls with the same arguments have no further effect (`idempotentHint`).
     pub fn idempotent(self) -> Tool {
         self.hints(|h| h.idempotent_hint = Some(true))
     }
 
-    /// Whether it reaches beyond a closed world, for example the web (`openWorldHint`).
+    /// Whether the tool interacts with external systems, for example the web (`openWorldHint`).
     pub fn open_world(self, open: bool) -> Tool {
         self.hints(|h| h.open_world_hint = Some(open))
     }
 
-    /// All four hints and the annotation title at once.
+    /// Sets all four hints and the annotation title.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Tool {
         self.def.annotations = Some(annotations);
         self
@@ -124,40 +126,67 @@ impl Tool {
         self
     }
 
-    /// The definition's `_meta` (from 2025-06-18 on).
-    pub fn meta(mut self, meta: Meta) -> Tool {
-        self.def.meta = Some(meta);
+    /// Sets the `_meta` of the definition (from 2025-06-18 on).
+    ///
+    /// It is a `Meta`, or JSON such as `json!({ "example.com/cost": 1 })`.
+    ///
+    /// # Panics
+    /// If the JSON is not an object.
+    pub fn meta(mut self, meta: impl IntoMeta) -> Tool {
+        self.def.meta = Some(meta.into_meta());
         self
     }
 
-    /// The schema of the arguments, in place of the handler type's own. It reaches clients unchanged, and every call is
-    /// checked against it.
+    /// Sets the schema of the arguments, instead of the one derived from the handler.
+    ///
+    /// It is sent to clients unchanged, and every call is checked against it.
+    ///
+    /// ```
+    /// # use linchpin_server::{Server, Tool}; use serde_json::{Map, Value, json};
+    /// let schema = json!({ "type": "object", "properties": { "sql": { "type": "string" } }, "required": ["sql"] });
+    /// let tool = Tool::new("query", "Runs a query.").input_schema(schema);
+    /// let server = Server::new("rows", "1.0").tool(tool, |q: Map<String, Value>| q["sql"].to_string());
+    /// ```
     pub fn input_schema(mut self, schema: impl Into<Value>) -> Tool {
         self.input = Some(schema.into());
         self
     }
 
-    /// The schema of the structured answer, in place of the handler type's own.
+    /// Sets the schema of the structured result, instead of the one derived from the handler.
     pub fn output_schema(mut self, schema: impl Into<Value>) -> Tool {
         self.output = Some(schema.into());
         self
     }
 
-    /// A name that calls may use too but that is not listed, for names of earlier versions. It answers only while no tool has
-    /// this name and no other one answers to it.
+    /// Adds a name that calls can use but that is not listed, for example of an earlier version.
+    ///
+    /// It is ignored while another tool has this name or alias.
     pub fn alias(mut self, name: impl Into<Box<str>>) -> Tool {
         self.hidden.push(name.into());
         self
     }
 
-    /// Changes what it says about itself once everything is known: its description and the descriptions in its schemas, those
-    /// of the handler's types too. `words` is given each of these texts, and answers the one that takes its place, if any.
+    /// Replaces descriptions of the tool and its schemas, including those derived from the handler's types.
+    ///
+    /// `words` receives each text and returns its replacement, if any.
     pub fn reword(mut self, words: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Tool {
         self.words = Some(Arc::new(words));
         self
     }
 
-    /// Wraps the tool in middleware; the last one added runs first.
+    /// Wraps the tool in middleware; the last layer added runs first.
+    ///
+    /// ```
+    /// # use linchpin_server::{Call, Next, Reply, Tool};
+    /// async fn logged_in(call: Call, next: Next) -> Reply {
+    ///     if call.cx().principal().is_none() {
+    ///         return call.refuse("log in first");
+    ///     }
+    ///     next.run(call).await
+    /// }
+    ///
+    /// let tool = Tool::new("purge", "Deletes all rows.").destructive().layer(logged_in);
+    /// ```
     pub fn layer<F, Fut>(mut self, layer: F) -> Tool
     where
         F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
@@ -199,7 +228,7 @@ pub(crate) struct Registered {
     bound: Bound,
 }
 
-/// Binds a definition to its handler. Problems are sentences for the person who wrote it.
+/// Binds a definition to its handler. Errors are sentences for the author of the tool.
 pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<Registered, String> {
     let Tool { mut def, input, output, layers, place, hidden, words } = tool;
     let at = |why: String| format!("tool `{}` ({place}): {why}", def.name);
@@ -223,7 +252,7 @@ pub(crate) fn register(tool: Tool, bound: Bound, problems_max: usize) -> Result<
 }
 
 impl Registered {
-    /// The tool as `change` makes it. A schema that is not given anew stays.
+    /// The tool after `change`. A schema that `change` does not set is kept.
     pub(crate) fn changed(&self, change: impl FnOnce(Tool) -> Tool, problems_max: usize) -> Result<Registered, String> {
         let before = Tool {
             def: self.def.clone(),
@@ -255,12 +284,12 @@ impl Registered {
     }
 }
 
-/// What becomes of the schema of a tool's arguments.
+/// The processed schema of a tool's arguments.
 struct Input {
     schema: Box<RawValue>,
     headers: Option<Arc<[HeaderParam]>>,
     explain: Arc<Checker>,
-    /// The handler, behind a check of the schema where its own types do not check as much.
+    /// The handler, wrapped in a schema check if its types do not check as much.
     run: Run,
 }
 
@@ -275,35 +304,35 @@ fn arguments(name: &str, given: Option<Value>, bound: &Bound, problems_max: usiz
         return Err("arguments must be a struct (a JSON object); wrap a single value in one".into());
     }
     let headers = headers::header_params(&input.to_string())?;
-    let explain = explain::checker(name, &input, !derived, problems_max)?;
+    let explain = validate::checker(name, &input, !derived, problems_max)?;
     if derived {
-        // After the checker took it: a `null` for a member that may be absent is not listed, but taken.
+        // After the checker is built: `null` for an optional member is accepted, but not listed.
         schema::without_nulls(&mut input);
     }
     let run = if checks { checked(bound.run.clone(), explain.clone()) } else { bound.run.clone() };
     Ok(Input { schema: schema::raw(&input), headers: (!headers.is_empty()).then(|| headers.into()), explain, run })
 }
 
-/// The handler behind a check of its arguments.
+/// Wraps a handler in a check of its arguments.
 fn checked(run: Run, explain: Arc<Checker>) -> Run {
     Arc::new(move |call| {
         let problems = explain.problems(&call.args.json(), explain.problems_max());
         match problems.is_empty() {
             true => run(call),
             false => {
-                let text = crate::call::invalid(explain.name(), &problems, "");
-                Box::pin(async move { crate::answer::failure(call.out, &text) })
+                let text = crate::dispatch::invalid(explain.name(), &problems, "");
+                Box::pin(async move { crate::tool_result::failure(call.out, &text) })
             }
         }
     })
 }
 
 fn given_output(name: &str, output: Value, problems_max: usize) -> Result<Box<RawValue>, String> {
-    explain::checker(name, &output, true, problems_max).map_err(|why| format!("output schema: {why}"))?;
+    validate::checker(name, &output, true, problems_max).map_err(|why| format!("output schema: {why}"))?;
     Ok(schema::raw(&output))
 }
 
-/// Puts other words into what a tool says about itself.
+/// Applies `words` to the descriptions of a tool.
 fn reword(def: &mut Definition, words: Option<Words>) {
     let Some(words) = words else { return };
     if let Some(said) = def.description.as_deref().and_then(&*words) {

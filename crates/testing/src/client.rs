@@ -1,7 +1,7 @@
 //! A client for tests: says the same thing in every revision, and keeps what it heard.
 
 use crate::lines::Lines;
-use linchpin_proto::Wire;
+use linchpin_proto::Features;
 use linchpin_types::version::Revision;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,12 +32,12 @@ impl std::error::Error for Refused {}
 
 /// A client of one revision over a stream of lines.
 ///
-/// What differs between revisions is its business: the handshake, the `_meta` of requests that stand alone, and whether
+/// What differs between revisions is its business: the handshake, the `_meta` of stateless requests, and whether
 /// the server's questions come as requests or as rounds of `input_required`. Both are answered by what [`Client::answer`]
 /// was given. It is made for tests: what cannot be, panics with a sentence about it.
 pub struct Client<T> {
     lines: Lines<T>,
-    wire: &'static Wire,
+    features: &'static Features,
     capabilities: Map<String, Value>,
     meta: Map<String, Value>,
     answers: BTreeMap<&'static str, Answer>,
@@ -53,7 +53,7 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     pub fn new(stream: T, revision: Revision) -> Client<T> {
         Client {
             lines: Lines::new(stream),
-            wire: Wire::of(revision),
+            features: Features::of(revision),
             capabilities: Map::new(),
             meta: Map::new(),
             answers: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
         self
     }
 
-    /// Adds a member to the `_meta` of every request from now on, for example a log level where requests stand alone.
+    /// Adds a member to the `_meta` of every request from now on, for example a log level where requests are stateless.
     pub fn set_meta(&mut self, key: &str, value: Value) {
         self.meta.insert(key.to_owned(), value);
     }
@@ -91,8 +91,8 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     }
 
     /// What the client's revision has.
-    pub fn wire(&self) -> &'static Wire {
-        self.wire
+    pub fn features(&self) -> &'static Features {
+        self.features
     }
 
     /// Introduces the client in its revision's way, and gives back what the server said about itself: the result of
@@ -101,10 +101,10 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     /// # Panics
     /// The server refuses, or agrees on another revision.
     pub async fn open(&mut self) -> Value {
-        if self.wire.stateless {
+        if self.features.stateless {
             return self.request("server/discover", json!({})).await.expect("the server describes itself");
         }
-        let version = self.wire.revision.as_str();
+        let version = self.features.revision.as_str();
         let info = json!({ "name": "linchpin-testing", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info });
         let result = self.request("initialize", params).await.expect("the server accepts the client");
@@ -120,9 +120,9 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
         let mut params = params;
         let mut meta = params["_meta"].as_object().cloned().unwrap_or_default();
         meta.extend(self.meta.clone());
-        if self.wire.stateless {
+        if self.features.stateless {
             let prefixed = |name: &str| format!("io.modelcontextprotocol/{name}");
-            meta.insert(prefixed("protocolVersion"), self.wire.revision.as_str().into());
+            meta.insert(prefixed("protocolVersion"), self.features.revision.as_str().into());
             meta.insert(prefixed("clientCapabilities"), self.capabilities.clone().into());
             meta.insert(
                 prefixed("clientInfo"),
@@ -268,6 +268,6 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
 
 impl<T> fmt::Debug for Client<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("revision", &self.wire.revision).finish_non_exhaustive()
+        f.debug_struct("Client").field("revision", &self.features.revision).finish_non_exhaustive()
     }
 }

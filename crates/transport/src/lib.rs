@@ -1,15 +1,16 @@
-//! The wires: bytes in and out, framing, streams, backpressure, timeouts, the life of processes and sockets.
+//! The transports: framing, streams, backpressure, timeouts, and the life of connections and child processes.
 //!
-//! A transport turns bytes into messages for the protocol engine and drives what comes back. It must never know the name
-//! of a method, decide between eras, or see a user's handler: it acts on what `linchpin-proto` tells it.
+//! A transport turns bytes into messages for the protocol engine and drives the calls that the engine starts. It must never
+//! know the name of a method, decide between eras, or see a user's handler: `linchpin-proto` decides, and a transport acts
+//! on the decision.
 
 #[cfg(feature = "child")]
 pub mod child;
 mod lines;
 mod link;
 pub mod memory;
+mod partial_parse;
 pub mod pipe;
-mod salvage;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signals;
 

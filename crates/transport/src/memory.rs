@@ -1,19 +1,34 @@
-//! A wire in memory, for tests and for servers inside a program.
+//! The in-memory transport, for tests and for servers inside a program.
 
-use crate::link::{PipeLink, Stream};
+use crate::link::{PipeTransport, Stream};
 use crate::pipe;
 use linchpin_proto::service::{Bind, BoxFuture, IntoService, Service};
-use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::DuplexStream;
 
-/// A pair of ends that are connected: serve a server at the first, speak one message a line on the second.
+/// Returns two connected ends: serve a server on the first; the second exchanges one message per line with it.
 ///
-/// Up to 64 KiB wait in each direction; then the writer waits. When the second end is dropped, the server ends. For
+/// Each direction buffers up to 64 KiB; then the writer waits. When the second end is dropped, the server ends. For
 /// several clients of one server use [`in_process`].
+///
+/// ```
+/// # use linchpin_proto::service::{Bind, IntoService};
+/// # use linchpin_transport::memory::memory;
+/// use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+///
+/// async fn ping(server: impl IntoService) -> std::io::Result<String> {
+///     let (transport, mut client) = memory();
+///     tokio::spawn(transport.serve(server.into_shared()?));
+///     client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await?;
+///     let mut line = String::new();
+///     BufReader::new(client).read_line(&mut line).await?;
+///     Ok(line)
+/// }
+/// ```
 pub fn memory() -> (Memory, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
     (Memory(ours), theirs)
@@ -32,24 +47,33 @@ impl Bind for Memory {
     }
 }
 
-/// A server inside this program, for clients of the same program.
+/// Returns a connector to a server inside this program.
 ///
-/// Every connection to it is served by a task of its own; the end of one does not end the others. A server that is
-/// configured wrongly is an error when a client connects.
+/// Each connection is served by its own task; the end of one does not end the others. If the server's configuration is
+/// invalid, connecting returns an error.
+///
+/// ```
+/// # use linchpin_proto::{Connector, service::IntoService};
+/// use linchpin_transport::memory::in_process;
+///
+/// fn local(server: impl IntoService) -> impl Connector {
+///     in_process(server)
+/// }
+/// ```
 pub fn in_process(server: impl IntoService) -> InProcess {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let service = server.into_shared().map_err(|e| Arc::from(format!("the server cannot start: {e}")));
     InProcess { service, number: COUNT.fetch_add(1, Ordering::Relaxed) }
 }
 
-/// See [`in_process`]. Clones are the same server.
+/// A server inside this program, created by [`in_process`]. Clones share the server.
 #[derive(Clone)]
 pub struct InProcess {
     service: Result<Arc<dyn Service>, Arc<str>>,
     number: u64,
 }
 
-impl Dial for InProcess {
+impl Connector for InProcess {
     fn name(&self) -> String {
         "a server in this program".to_owned()
     }
@@ -58,9 +82,9 @@ impl Dial for InProcess {
         Some(format!("memory:{}", self.number))
     }
 
-    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
-            let service = self.service.clone().map_err(LinkError::Unreachable)?;
+            let service = self.service.clone().map_err(TransportError::Unreachable)?;
             let (ours, theirs) = tokio::io::duplex(WAITING_BYTES);
             tokio::spawn(async move {
                 let (input, output) = tokio::io::split(theirs);
@@ -69,7 +93,7 @@ impl Dial for InProcess {
                 }
             });
             let (input, output) = tokio::io::split(ours);
-            Ok(Arc::new(PipeLink::open(dialing, input, output, Arc::new(Stream))) as Arc<dyn Link>)
+            Ok(Arc::new(PipeTransport::open(options, input, output, Arc::new(Stream))) as Arc<dyn ClientTransport>)
         })
     }
 }
@@ -80,5 +104,5 @@ impl fmt::Debug for InProcess {
     }
 }
 
-/// Bytes that wait in each direction.
+/// Bytes buffered in each direction.
 const WAITING_BYTES: usize = 64 << 10;

@@ -1,16 +1,16 @@
-//! One message a line, over any pair of byte streams: the loop behind stdio, unix sockets and memory.
+//! One message per line over any pair of byte streams: the loop behind stdio, unix sockets and memory.
 //!
-//! One task reads, starts calls and writes. A call that is ready at its first poll is answered without a spawn; answers
-//! are written when no more input is buffered, so a burst of requests costs one write. Calls that wait run in tasks of
-//! their own and come back through a bounded channel: a client that does not read slows only itself.
+//! One task reads, starts calls and writes. A call that completes on its first poll needs no task; responses
+//! are written when no more input is buffered, so a burst of requests costs one write. Other calls run in their own
+//! tasks and send their messages through a bounded channel: a client that does not read slows only itself.
 
 use crate::lines::{Line, Lines};
-use crate::salvage::{self, Head};
+use crate::partial_parse::{self, Head};
 use bytes::Bytes;
 use linchpin_proto::caller::Locals;
 use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{Door, Service, Started};
-use linchpin_proto::{Change, Engine, Event, Exchange, Id, Reply, Session, Step};
+use linchpin_proto::service::{CallStart, RequestContext, Service};
+use linchpin_proto::{CallEvent, Engine, Event, Id, Reply, RunningCall, ServerChange, Session};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Answers collected before they are written although more input is there.
+/// Bytes of responses collected before a write, although more input is buffered.
 const OUT_BYTES: usize = 128 << 10;
-/// Largest buffer of answers kept while nothing is in it. A list of a thousand tools is 282 KiB: giving up what it needs after
-/// each answer would fault its pages in again for the next.
+/// Largest capacity that the empty write buffer keeps. A list of a thousand tools is 282 KiB: releasing that memory after
+/// each response would fault its pages in again for the next.
 const OUT_KEPT_BYTES: usize = 1 << 20;
 /// Least free space before a read.
 const READ_BYTES: usize = 16 << 10;
-/// Messages of running calls that wait for the writer.
+/// Messages of running calls queued for the writer.
 const WAITING: usize = 256;
 
-/// Serves one peer until its input ends, it stops reading, or `stop` resolves; then running calls are drained.
+/// Serves one peer until its input ends, it stops reading, or `stop` completes; then running calls are drained.
 ///
-/// Each line is one message. A line longer than `frame_bytes_max` is skipped and answered with an error, under its own id
-/// where that stands near its beginning or at its very end; blank lines are ignored; a last line without a line break
-/// counts. The service may have other peers: they are not affected, and it is not closed. An error is one of reading or
+/// Each line is one message. A line longer than `frame_bytes_max` is skipped, and the response is an error, with the request's
+/// id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last line without a line break
+/// is read. The service is not closed, and its other peers are not affected. Errors are those of reading or
 /// writing. Dropping the future cancels running calls.
 pub async fn serve<R, W>(
     service: Arc<dyn Service>,
@@ -64,16 +64,16 @@ where
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
         match next(&mut lines, &mut waiting, peer.feed.as_deref(), stop.as_mut()).await {
-            Turn::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
-            Turn::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
-            Turn::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
-            Turn::Line(Ok(Line::End)) | Turn::Stop => {
+            Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
+            Input::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
+            Input::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
+            Input::Line(Ok(Line::End)) | Input::Stop => {
                 peer.long_end(&[]).await;
                 break Ok(());
             }
-            Turn::Line(Err(e)) => break Err(e),
-            Turn::Waiting(out) => peer.pass(out),
-            Turn::Change(change) => peer.line(&change.frame(None)),
+            Input::Line(Err(e)) => break Err(e),
+            Input::Waiting(out) => peer.pass(out),
+            Input::ServerChange(change) => peer.line(&change.frame(None)),
         }
         let more = lines.has_line() || !waiting.is_empty();
         if !peer.out.is_empty() && (!more || peer.out.len() >= OUT_BYTES) {
@@ -81,7 +81,7 @@ where
                 Ok(true) if peer.out.capacity() > OUT_KEPT_BYTES => peer.out.shrink_to(OUT_BYTES),
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
-                // Nobody reads any more: that is the peer's way to leave, and no call has anyone to answer.
+                // The peer has stopped reading, which is how it disconnects: no call has a recipient any more.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 Err(e) => return Err(e),
             }
@@ -91,7 +91,7 @@ where
     ended
 }
 
-/// Writes what was collected; `false` when told to stop while the peer takes nothing. What is written is taken out.
+/// Writes and removes collected output. Returns `false` if `stop` completes while the peer does not read.
 async fn write<W: AsyncWrite + Unpin>(
     out: &mut Vec<u8>,
     output: &mut W,
@@ -122,10 +122,10 @@ async fn write<W: AsyncWrite + Unpin>(
 }
 
 /// What happened next.
-enum Turn {
+enum Input {
     Line(io::Result<Line>),
     Waiting(Out),
-    Change(Change),
+    ServerChange(ServerChange),
     Stop,
 }
 
@@ -133,9 +133,9 @@ enum Turn {
 enum Out {
     /// A notification of this call.
     Notify(Id, Bytes),
-    Ask(Id, linchpin_proto::Ask),
+    ServerRequest(Id, linchpin_proto::ServerRequest),
     Done(Id, Reply),
-    /// The calls of a batch have ended, with an answer or cancelled; `said` are the answers that were there at once.
+    /// All calls of a batch have ended, by a response or cancelled; `said` holds the responses that were ready at once.
     Batch {
         said: Vec<u8>,
         ended: Vec<(Id, Option<Reply>)>,
@@ -149,25 +149,25 @@ async fn next<R: AsyncRead + Unpin>(
     waiting: &mut mpsc::Receiver<Out>,
     session: Option<&Session>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
-) -> Turn {
+) -> Input {
     if let Some(line) = lines.buffered() {
-        return Turn::Line(Ok(line));
+        return Input::Line(Ok(line));
     }
     let mut line = std::pin::pin!(lines.next());
     poll_fn(|cx| {
         if let Poll::Ready(Some(out)) = waiting.poll_recv(cx) {
-            return Poll::Ready(Turn::Waiting(out));
+            return Poll::Ready(Input::Waiting(out));
         }
         if let Some(feed) = session.and_then(Session::feed)
             && let Poll::Ready(Some(change)) = feed.feed().poll_next(cx)
         {
-            return Poll::Ready(Turn::Change(change));
+            return Poll::Ready(Input::ServerChange(change));
         }
         if let Poll::Ready(line) = line.as_mut().poll(cx) {
-            return Poll::Ready(Turn::Line(line));
+            return Poll::Ready(Input::Line(line));
         }
         if stop.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Turn::Stop);
+            return Poll::Ready(Input::Stop);
         }
         Poll::Pending
     })
@@ -180,9 +180,9 @@ struct Peer {
     sender: mpsc::Sender<Out>,
     out: Vec<u8>,
     feed: Option<Arc<Session>>,
-    /// How a line began that is too long and still to be answered: its id may stand at its end.
+    /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,
-    /// What the service keeps for this connection.
+    /// The service's state of this connection.
     locals: Arc<Locals>,
 }
 
@@ -197,25 +197,25 @@ impl Peer {
         self.out.push(b'\n');
     }
 
-    /// Answers a line that is too long, at once if its id is near its beginning.
+    /// Responds to an oversized line, immediately if its id is near the beginning.
     async fn too_long(&mut self, head: &[u8]) {
-        let mut head = salvage::by_head(head);
+        let mut head = partial_parse::by_head(head);
         match head.id.take() {
             Some(id) => self.refuse_long(&head, Some(id)).await,
             None => self.long = Some(head),
         }
     }
 
-    /// Answers it at its end, which may show its id.
+    /// Responds at the end of an oversized line, which may contain its id.
     async fn long_end(&mut self, tail: &[u8]) {
         if let Some(head) = self.long.take() {
-            self.refuse_long(&head, salvage::by_tail(tail)).await;
+            self.refuse_long(&head, partial_parse::by_tail(tail)).await;
         }
     }
 
     async fn refuse_long(&mut self, head: &Head, id: Option<Id>) {
         let limit = self.service.limits().frame_bytes_max;
-        // The answer to a request of ours: whoever waits for it is told, and is not who could send less.
+        // A response to a server request: the waiting handler gets the error; the advice to send less is not for it.
         let ours = id.is_some() && head.result && !head.request;
         let advice = if ours { "" } else { "; send less at once, in several messages" };
         let why = format!("the message is longer than the limit of {limit} bytes{advice}");
@@ -246,8 +246,8 @@ impl Peer {
         }
     }
 
-    /// Takes one message; a call that is not ready at once comes back.
-    async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn Exchange>)> {
+    /// Handles one message. Returns a call that did not complete on its first poll.
+    async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
         let event = self.engine.receive(message);
         let request = match event {
             Event::Call(request) => request,
@@ -261,21 +261,21 @@ impl Peer {
         let id = request.id.clone();
         self.open_feed();
         let mut request = Some(*request);
-        let door = || Door { connection: Some(self.locals.clone()), ..Door::default() };
+        let door = || RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
         let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, door(), cx)))).await;
         match started? {
-            Started::Done(reply) => {
+            CallStart::Done(reply) => {
                 self.done(&id, &reply);
                 None
             }
-            Started::Running(exchange) => {
+            CallStart::Running(exchange) => {
                 self.engine.attach(&id, exchange.canceller());
                 Some((id, exchange))
             }
         }
     }
 
-    /// Everything but calls. An answer to send, if there is one.
+    /// Handles all messages other than calls. Returns a response to send, if any.
     fn settle(&mut self, event: Event) -> Option<Reply> {
         match event {
             Event::Reply(reply) => return Some(reply),
@@ -294,7 +294,7 @@ impl Peer {
         None
     }
 
-    /// Gives a new session its feed.
+    /// Opens the subscription of a new session.
     fn open_feed(&mut self) {
         if self.feed.is_some() {
             return;
@@ -325,7 +325,7 @@ impl Peer {
                     self.line(&frame);
                 }
             }
-            Out::Ask(id, ask) => {
+            Out::ServerRequest(id, ask) => {
                 let frame = self.engine.ask(&id, ask);
                 if let Some(frame) = frame {
                     self.line(&frame);
@@ -339,7 +339,7 @@ impl Peer {
         }
     }
 
-    /// All answers of a batch go out as one array, when the last is there; notifications go out at once.
+    /// Sends all responses of a batch as one array when the last is ready; notifications are sent immediately.
     async fn batch(&mut self, parts: Vec<Bytes>) {
         let mut answers = Vec::new();
         let mut running = Vec::new();
@@ -384,7 +384,7 @@ impl Peer {
         });
     }
 
-    /// Ends the calls of a batch only now, so that a drain waits until their answers are written.
+    /// Ends the calls of a batch only now, so that a drain waits until their responses are written.
     fn batch_done(&mut self, mut answers: Vec<u8>, ended: Vec<(Id, Option<Reply>)>) {
         for (id, reply) in ended {
             let (send, frames) = self.engine.finish(&id);
@@ -401,13 +401,13 @@ impl Peer {
         }
     }
 
-    /// The peer is gone: running calls are cancelled.
+    /// Cancels running calls: the peer has disconnected.
     fn end(&mut self) {
         let cancellers = self.engine.close();
         cancellers.iter().for_each(|cancel| cancel.cancel());
     }
 
-    /// The input ended: running calls may finish within the limit, then everything is dropped.
+    /// At the end of input: running calls may finish within the limit, then they are dropped.
     async fn drain<W: AsyncWrite + Unpin>(
         mut self,
         waiting: &mut mpsc::Receiver<Out>,
@@ -427,7 +427,7 @@ impl Peer {
         if self.out.is_empty() {
             return Ok(());
         }
-        // A peer that is gone cannot be written to, which is no error at the end.
+        // Writing to a disconnected peer fails, which is not an error at this point.
         match timeout(limit, async { output.write_all(&self.out).await.and(output.flush().await) }).await {
             Ok(Err(e)) if e.kind() != io::ErrorKind::BrokenPipe => Err(e),
             _ => Ok(()),
@@ -446,8 +446,8 @@ fn append(answers: &mut Vec<u8>, frame: &[u8]) {
     answers.extend_from_slice(frame);
 }
 
-/// Drives a call that was not ready at once.
-async fn run(id: Id, exchange: Box<dyn Exchange>, sender: mpsc::Sender<Out>) {
+/// Drives a call that did not complete on its first poll.
+async fn run(id: Id, exchange: Box<dyn RunningCall>, sender: mpsc::Sender<Out>) {
     let out = match finish(&id, exchange, &sender).await {
         Some(reply) => Out::Done(id, reply),
         None => Out::Over(id),
@@ -455,16 +455,16 @@ async fn run(id: Id, exchange: Box<dyn Exchange>, sender: mpsc::Sender<Out>) {
     let _ = sender.send(out).await;
 }
 
-/// Passes on what a call sends until it ends; `None` when it was cancelled.
-async fn finish(id: &Id, mut exchange: Box<dyn Exchange>, sender: &mpsc::Sender<Out>) -> Option<Reply> {
+/// Forwards a call's messages until it ends. Returns `None` if it was cancelled.
+async fn finish(id: &Id, mut exchange: Box<dyn RunningCall>, sender: &mpsc::Sender<Out>) -> Option<Reply> {
     loop {
-        let out = match poll_fn(|cx| exchange.poll_step(cx)).await {
-            Step::Notify(frame) => Out::Notify(id.clone(), frame),
-            Step::Ask(ask) => Out::Ask(id.clone(), ask),
-            // A pipe has no stream to give back.
-            Step::Pause(_) => continue,
-            Step::Done(reply) => return Some(reply),
-            Step::Cancelled => return None,
+        let out = match poll_fn(|cx| exchange.poll_event(cx)).await {
+            CallEvent::Notify(frame) => Out::Notify(id.clone(), frame),
+            CallEvent::ServerRequest(ask) => Out::ServerRequest(id.clone(), ask),
+            // A pipe has no stream to close.
+            CallEvent::Pause(_) => continue,
+            CallEvent::Done(reply) => return Some(reply),
+            CallEvent::Cancelled => return None,
         };
         if sender.send(out).await.is_err() {
             return None;

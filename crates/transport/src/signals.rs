@@ -1,19 +1,19 @@
-//! When the process is asked to end. Nothing here is used by a transport: signals are the program's affair.
+//! Shutdown signals. Transports do not use this module: handling signals is up to the program.
 
-/// Resolves when the process is asked to end: Ctrl-C (SIGINT), SIGTERM, or SIGHUP (its terminal or session is gone); elsewhere
-/// than on Unix, Ctrl-C. For the `with_graceful_shutdown` of a place to serve at, or of axum.
+/// Completes when the process receives Ctrl-C (SIGINT), SIGTERM or SIGHUP; on systems other than Unix, Ctrl-C.
 ///
-/// Polling it installs handlers for these signals, for the whole process and for good: from then on they end nothing by
-/// themselves. No transport does that unasked. Signals count from the first poll on. SIGHUP stays ignored where it was when the process started, as under `nohup`; that is
-/// known on Linux only, so elsewhere SIGHUP keeps its default, which is an end at once.
+/// For the `with_graceful_shutdown` of a transport, or of axum. The first poll installs handlers for these signals, for the
+/// whole process and permanently: from then on they no longer end it by themselves. No transport does this on its own. Signals
+/// before the first poll are not seen. SIGHUP stays ignored if it was when the process started, as under `nohup`; that is
+/// detected only on Linux, so on other systems SIGHUP keeps its default and ends the process immediately.
 pub async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         if let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
             let mut hangup = ends_by_hangup().then(|| signal(SignalKind::hangup()).ok()).flatten();
-            // In a task of its own: the loop of a pipe polls this with every message, and three streams of signals cost more
-            // than the channel. The task ends when nobody waits any more; its end is what is told.
+            // In a separate task: a pipe's loop polls this with every message, and three signal streams cost more
+            // than the channel. The task ends when the receiver is dropped; its end is the notification.
             let (mut told, ended) = tokio::sync::oneshot::channel::<()>();
             tokio::spawn(std::future::poll_fn(move |cx| {
                 let gone = hangup.as_mut().is_some_and(|hangup| hangup.poll_recv(cx).is_ready());
@@ -33,7 +33,7 @@ pub async fn shutdown_signal() {
     }
 }
 
-/// Whether SIGHUP is certainly not ignored: only then may it be listened to.
+/// Whether SIGHUP is certainly not ignored: only then is it handled.
 #[cfg(unix)]
 fn ends_by_hangup() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores_hangup(&status) == Some(false))

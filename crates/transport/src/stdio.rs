@@ -1,39 +1,40 @@
-//! The pipe of a child process: one message a line on standard input and output, or on two streams that are open already.
+//! stdio: one message per line on standard input and output, or on two streams that are already open.
 //!
-//! The runtime's own standard input hops through a pool of blocking threads, which costs three times as much per round
-//! trip and twenty times as much pipelined. Pipes and sockets are read without blocking instead; files and terminals fall
-//! back to a thread.
+//! Tokio's standard input goes through a pool of blocking threads, which costs three times as much per round
+//! trip and twenty times as much when pipelined. Pipes and sockets are read without blocking instead; files and terminals
+//! are read on a thread.
 
-use crate::link::{PipeLink, Stream};
+use crate::link::{PipeTransport, Stream};
 use crate::pipe;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
-use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Standard input and output. Serves one client, until input ends or as [`Stdio::with_graceful_shutdown`] says.
+/// Serves one client on standard input and output, until the input ends.
 ///
-/// Nothing else may write to standard output; log to standard error. No signal is listened to: SIGTERM and SIGINT end the
-/// process at once, unless the program asks for more:
+/// Nothing else may write to standard output; log to standard error. No signals are handled: SIGTERM and SIGINT end the
+/// process immediately, unless a [shutdown signal](Stdio::with_graceful_shutdown) is set:
 ///
 /// ```no_run
 /// use linchpin_transport::{shutdown_signal, stdio::stdio};
 ///
-/// let place = stdio().with_graceful_shutdown(shutdown_signal());
+/// let transport = stdio().with_graceful_shutdown(shutdown_signal());
 /// ```
+#[doc(alias = "StdioServerTransport")]
 pub fn stdio() -> Stdio {
     Stdio { shutdown: None }
 }
 
-/// See [`stdio`].
+/// The stdio transport of a server, created by [`stdio`].
 pub struct Stdio {
     shutdown: Option<BoxFuture<'static, ()>>,
 }
 
 impl Stdio {
-    /// Ends when `signal` does, too: nothing more is read, and running calls are waited for up to the limit `drain_ms_max`.
+    /// Also stops when `signal` completes: reading stops, and running calls may finish within `drain_ms_max`.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Stdio {
         self.shutdown = Some(Box::pin(signal));
         self
@@ -59,11 +60,11 @@ impl Bind for Stdio {
     }
 }
 
-/// The peer at the other end of two streams that are open already: `read` is what it writes, `write` what it reads, one message
-/// a line. For TCP, named pipes, TLS, or anything else that is `AsyncRead` and `AsyncWrite`.
+/// Connects to or serves the peer at the other end of two open streams, with one message per line.
 ///
-/// A client connects to it, once. A server is served at it until `read` ends: `server.serve(pipes(read, write))`. For a server
-/// of many connections, each is served by a task of its own; the end of one does not end the others:
+/// The peer's messages are read from `read`, and messages to it are written to `write`: TCP, named pipes, TLS, or anything else
+/// that is `AsyncRead` and `AsyncWrite`. A client can connect once. `server.serve(pipes(read, write))` serves until `read` ends.
+/// To serve many connections, spawn a task for each; the end of one does not end the others:
 ///
 /// ```
 /// # use linchpin_proto::service::{Bind, IntoService};
@@ -78,20 +79,20 @@ impl Bind for Stdio {
 /// }
 /// ```
 ///
-/// Nobody is asked who they are, and nothing is encrypted: that is up to whoever opened the streams. Closing the connection
-/// closes them.
+/// The peer is not authenticated and nothing is encrypted: that is up to the code that opened the streams. Closing the
+/// connection closes them.
 pub fn pipes(read: impl AsyncRead + Send + Unpin + 'static, write: impl AsyncWrite + Send + Unpin + 'static) -> Pipes {
     Pipes { streams: Mutex::new(Some((Box::new(read), Box::new(write)))) }
 }
 
-/// See [`pipes`].
+/// A pair of open streams as a transport, created by [`pipes`].
 pub struct Pipes {
     streams: Mutex<Option<Streams>>,
 }
 
 type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-impl Dial for Pipes {
+impl Connector for Pipes {
     fn name(&self) -> String {
         "a pair of pipes".to_owned()
     }
@@ -100,14 +101,14 @@ impl Dial for Pipes {
         None
     }
 
-    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
             let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some((read, write)) = streams else {
                 let why = "a pair of pipes can be connected to only once, and that has happened";
-                return Err(LinkError::Unreachable(why.into()));
+                return Err(TransportError::Unreachable(why.into()));
             };
-            Ok(Arc::new(PipeLink::open(dialing, read, write, Arc::new(Stream))) as Arc<dyn Link>)
+            Ok(Arc::new(PipeTransport::open(options, read, write, Arc::new(Stream))) as Arc<dyn ClientTransport>)
         })
     }
 }
@@ -171,15 +172,15 @@ mod sys {
         Ok(File::from(fd.try_clone()?).metadata()?.file_type())
     }
 
-    /// Opening the pipe anew gives this process its own file description, so that "do not block" stays private: other
+    /// Reopening the pipe gives this process its own file description, so that `O_NONBLOCK` stays private: other
     /// processes may share the inherited one.
     fn path(fd: &OwnedFd) -> String {
         use std::os::fd::AsRawFd;
         format!("/proc/self/fd/{}", fd.as_raw_fd())
     }
 
-    /// A socket, as some parents (Node among them) give their children. Each end of a socket pair has its own description,
-    /// so "do not block" reaches nobody but those who inherited this very end.
+    /// A socket, which some parents (Node among them) use for their children. Each end of a socket pair has its own file
+    /// description, so `O_NONBLOCK` affects only processes that inherited this end.
     fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
         let socket = std::os::unix::net::UnixStream::from(fd);
         socket.set_nonblocking(true)?;
@@ -202,7 +203,7 @@ mod sys {
     }
 }
 
-/// Blocking standard input and output, each on a thread of its own that does not hold up the end of the process.
+/// Blocking standard input and output, each on its own thread, which does not keep the process alive.
 mod thread {
     use std::io::{self, Read, Write};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -240,7 +241,7 @@ mod thread {
         Ok(Blocking { stream: Some(ours), finished })
     }
 
-    /// The writing end; dropping it waits until what was written is out.
+    /// The writing end; dropping it waits until everything written has been flushed.
     pub(super) struct Blocking {
         stream: Option<DuplexStream>,
         finished: std::sync::mpsc::Receiver<()>,
@@ -249,7 +250,7 @@ mod thread {
     impl Drop for Blocking {
         fn drop(&mut self) {
             self.stream = None;
-            // The thread drains what is buffered; a terminal that does not take it is not waited for.
+            // The thread drains the buffer; the timeout is for a terminal that does not read.
             let _ = self.finished.recv_timeout(std::time::Duration::from_secs(2));
         }
     }

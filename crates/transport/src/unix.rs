@@ -1,9 +1,9 @@
-//! A unix socket: one message a line, like stdio, for any number of clients.
+//! A unix socket: one message per line, like stdio, for any number of clients.
 
-use crate::link::{PipeLink, Stream};
+use crate::link::{PipeTransport, Stream};
 use crate::pipe;
 use linchpin_proto::service::{Bind, BoxFuture, Service};
-use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -14,30 +14,36 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// A socket at this path, for a server to listen at or a client to connect to.
+/// Returns the unix socket at this path, for a server to listen on or a client to connect to.
 ///
-/// For a server: only the user who runs the server may connect (mode 0600). A socket nobody listens at any more
-/// is replaced; anything else at the path is an error. It serves until [`Unix::with_graceful_shutdown`] says otherwise, or
-/// its future is dropped; then the socket is removed. No signal is listened to unless the program does.
+/// On the server's side only the user who runs the server may connect (mode 0600). A stale socket is replaced; anything else
+/// at the path is an error. The server runs until the signal of [`Unix::with_graceful_shutdown`] completes or its future is
+/// dropped; then the socket is removed. No signals are handled unless the program does so:
+///
+/// ```
+/// use linchpin_transport::{shutdown_signal, unix::unix};
+///
+/// let server = unix("/run/user/1000/weather.sock").with_graceful_shutdown(shutdown_signal());
+/// let client = unix("/run/user/1000/weather.sock");
+/// ```
 pub fn unix(path: impl Into<PathBuf>) -> Unix {
     Unix { path: path.into() }
 }
 
-/// See [`unix`].
+/// A unix socket as a transport, created by [`unix`].
 #[derive(Clone, Debug)]
 pub struct Unix {
     path: PathBuf,
 }
 
 impl Unix {
-    /// For a server: ends when `signal` does. No new connections, then running calls are waited for up to the limit
-    /// `drain_ms_max`.
+    /// For a server: stops when `signal` completes. No new connections, and running calls may finish within `drain_ms_max`.
     pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> UnixServer {
         UnixServer { path: self.path, shutdown: Box::pin(signal) }
     }
 }
 
-/// A socket to serve at. See [`Unix::with_graceful_shutdown`].
+/// A unix socket to serve on, created by [`Unix::with_graceful_shutdown`].
 pub struct UnixServer {
     path: PathBuf,
     shutdown: BoxFuture<'static, ()>,
@@ -67,7 +73,7 @@ impl Bind for UnixServer {
     }
 }
 
-/// The socket's file, while it is listened at.
+/// The socket's file; dropping it removes the file.
 struct Bound(PathBuf);
 
 impl Drop for Bound {
@@ -76,7 +82,7 @@ impl Drop for Bound {
     }
 }
 
-impl Dial for Unix {
+impl Connector for Unix {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
@@ -86,20 +92,20 @@ impl Dial for Unix {
         Some(format!("unix:{}", path.display()))
     }
 
-    /// Each dial is a connection of its own, made within `connect_ms_max`.
-    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+    /// Opens a new connection within `connect_ms_max`.
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
-            let limit = Duration::from_millis(dialing.limits.connect_ms_max);
+            let limit = Duration::from_millis(options.limits.connect_ms_max);
             let stream = match tokio::time::timeout(limit, connect(&self.path)).await {
                 Ok(Ok(stream)) => stream,
-                Ok(Err(e)) => return Err(LinkError::Unreachable(self.unreachable(&e).into())),
+                Ok(Err(e)) => return Err(TransportError::Unreachable(self.unreachable(&e).into())),
                 Err(_) => {
                     let why = format!("the server at {} accepts no connection within {limit:?}", self.name());
-                    return Err(LinkError::Unreachable(why.into()));
+                    return Err(TransportError::Unreachable(why.into()));
                 }
             };
             let (input, output) = stream.into_split();
-            Ok(Arc::new(PipeLink::open(dialing, input, output, Arc::new(Stream))) as Arc<dyn Link>)
+            Ok(Arc::new(PipeTransport::open(options, input, output, Arc::new(Stream))) as Arc<dyn ClientTransport>)
         })
     }
 }
@@ -108,7 +114,7 @@ impl Unix {
     fn unreachable(&self, e: &io::Error) -> String {
         let hint = match e.kind() {
             io::ErrorKind::NotFound => ": there is no socket; is the server running?".to_owned(),
-            io::ErrorKind::ConnectionRefused => ": nobody listens there any more; is the server running?".to_owned(),
+            io::ErrorKind::ConnectionRefused => ": connection refused; is the server running?".to_owned(),
             io::ErrorKind::PermissionDenied => {
                 ": permission denied; a server usually lets in only the user who runs it".to_owned()
             }
@@ -118,7 +124,7 @@ impl Unix {
     }
 }
 
-/// Connects; a queue of connections that is full is waited for.
+/// Connects, and retries while the listener's queue is full.
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path).await {
@@ -139,7 +145,7 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
         }
         std::fs::remove_file(path).map_err(named)?;
     }
-    // Bound in a private folder first, so that there is no moment in which others could connect.
+    // Bound in a private directory first, so that there is no moment in which others could connect.
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let private = parent.join(format!(".linchpin-{}", std::process::id()));
     std::fs::create_dir(&private).map_err(named)?;
@@ -154,7 +160,7 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
     bound.map_err(named)
 }
 
-/// Accepts connections until the end; dropping the future ends those that are open.
+/// Accepts connections until shutdown; dropping the future ends open ones.
 async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown: BoxFuture<'static, ()>) {
     let limits = service.limits().clone();
     let mut connections = JoinSet::new();

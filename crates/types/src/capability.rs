@@ -1,5 +1,4 @@
-//! What each side says it can do. Each capability is an object whose presence is the statement; unknown members of it
-//! are ignored.
+//! Capabilities of clients and servers. Each is an object whose presence declares it; unknown members are ignored.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +6,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::read::{eq_by_json, null_is_default};
+use crate::setters::setters;
 
-/// A capability that has no members: being there is all it says.
+/// A capability without members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EmptyCapability {}
 
-/// What the client can do.
+/// The client's capabilities.
+///
+/// ```
+/// use linchpin_types::capability::{ClientCapabilities, ElicitationCapability, RootsCapability};
+///
+/// let can = ClientCapabilities::new()
+///     .with_roots(RootsCapability::new().with_list_changed(true))
+///     .with_elicitation(ElicitationCapability::new());
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"roots":{"listChanged":true},"elicitation":{}}"#);
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClientCapabilities {
     /// The client lists its roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// The client lets its model be asked.
+    /// The client supports sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// The client lets the person be asked (2025-06-18 and later).
+    /// The client supports elicitation (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
     /// Which of the server's requests may become tasks (2025-11-25 only).
@@ -30,13 +41,37 @@ pub struct ClientCapabilities {
     /// Extensions by identifier, with their settings (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
-    /// Abilities that are in no revision.
+    /// Experimental capabilities, which are part of no revision.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
 
-/// What the server can do.
+impl ClientCapabilities {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(ClientCapabilities {
+    /// Declares the capability for roots.
+    with_roots = some roots: RootsCapability;
+    /// Declares the capability for sampling.
+    with_sampling = some sampling: SamplingCapability;
+    /// Declares the capability for elicitation.
+    with_elicitation = some elicitation: ElicitationCapability;
+});
+
+/// The server's capabilities.
+///
+/// ```
+/// use linchpin_types::capability::{EmptyCapability, ServerCapabilities, ToolsCapability};
+///
+/// let can = ServerCapabilities::new().with_tools(ToolsCapability::new()).with_logging(EmptyCapability::default());
+/// assert_eq!(serde_json::to_string(&can).unwrap(), r#"{"tools":{},"logging":{}}"#);
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ServerCapabilities {
     /// The server has tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,24 +94,58 @@ pub struct ServerCapabilities {
     /// Extensions by identifier, with their settings (2026-07-28).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub extensions: BTreeMap<String, Box<RawValue>>,
-    /// Abilities that are in no revision.
+    /// Experimental capabilities, which are part of no revision.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     pub experimental: BTreeMap<String, Box<RawValue>>,
 }
+
+impl ServerCapabilities {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(ServerCapabilities {
+    /// Declares the capability for tools.
+    with_tools = some tools: ToolsCapability;
+    /// Declares the capability for resources.
+    with_resources = some resources: ResourcesCapability;
+    /// Declares the capability for prompts.
+    with_prompts = some prompts: PromptsCapability;
+    /// Declares the capability for log messages.
+    with_logging = some logging: EmptyCapability;
+    /// Declares the capability for completion (2025-03-26 and later).
+    with_completions = some completions: EmptyCapability;
+});
 
 eq_by_json!(ClientCapabilities, ServerCapabilities);
 
 /// The client lists its roots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RootsCapability {
-    /// The client tells when they change (2024-11-05 to 2025-11-25).
+    /// Whether changes of the roots are announced (2024-11-05 to 2025-11-25).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
-/// The client lets its model be asked. The members are new in 2025-11-25.
+impl RootsCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(RootsCapability {
+    /// Sets whether list changes are announced.
+    with_list_changed = some list_changed: bool;
+});
+
+/// The client supports sampling. The members are new in 2025-11-25.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SamplingCapability {
     /// `includeContext` may be other than `none` (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,9 +155,24 @@ pub struct SamplingCapability {
     pub tools: Option<EmptyCapability>,
 }
 
-/// The client lets the person be asked (2025-06-18 and later). The members are new in 2025-11-25; an empty object
+impl SamplingCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(SamplingCapability {
+    /// Declares support for `includeContext` (2025-11-25 and later).
+    with_context = some context: EmptyCapability;
+    /// Declares support for tools (2025-11-25 and later).
+    with_tools = some tools: EmptyCapability;
+});
+
+/// The client supports elicitation (2025-06-18 and later). The members are new in 2025-11-25; an empty object
 /// means forms only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ElicitationCapability {
     /// By a form (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,32 +182,87 @@ pub struct ElicitationCapability {
     pub url: Option<EmptyCapability>,
 }
 
+impl ElicitationCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(ElicitationCapability {
+    /// Declares support for forms (2025-11-25 and later).
+    with_form = some form: EmptyCapability;
+    /// Declares support for URLs (2025-11-25 and later).
+    with_url = some url: EmptyCapability;
+});
+
 /// The server has tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolsCapability {
-    /// The server tells when the list changes.
+    /// Whether list changes are announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
+
+impl ToolsCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(ToolsCapability {
+    /// Sets whether list changes are announced.
+    with_list_changed = some list_changed: bool;
+});
 
 /// The server has resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourcesCapability {
-    /// The server tells when a single resource changes, to those who subscribed to it.
+    /// Whether clients can subscribe to single resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// The server tells when the list changes.
+    /// Whether list changes are announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
+impl ResourcesCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(ResourcesCapability {
+    /// Sets whether clients can subscribe to single resources.
+    with_subscribe = some subscribe: bool;
+    /// Sets whether list changes are announced.
+    with_list_changed = some list_changed: bool;
+});
+
 /// The server has prompts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PromptsCapability {
-    /// The server tells when the list changes.
+    /// Whether list changes are announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
+
+impl PromptsCapability {
+    /// Creates the capability without members.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(PromptsCapability {
+    /// Sets whether list changes are announced.
+    with_list_changed = some list_changed: bool;
+});

@@ -1,25 +1,42 @@
-//! What people and models read: text, images, audio, links to resources and resources themselves.
+//! Content for users and models: text, images, audio, resource links and embedded resources.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::meta::Meta;
+use crate::meta::{IntoMeta, Meta};
 use crate::read::{from_raw, null_is_default};
+use crate::setters::setters;
 
 /// Who speaks, or who something is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 /// Hints about content: for whom, how important, how fresh.
+///
+/// ```
+/// use linchpin_types::content::{Annotations, ContentBlock, Role};
+///
+/// let hints = Annotations::new().with_audience([Role::User]).with_priority(0.9).with_last_modified("2026-07-28T12:00:00Z");
+/// let block = ContentBlock::text("Build failed.").with_annotations(hints);
+/// assert_eq!(
+///     serde_json::to_string(&block).unwrap(),
+///     r#"{"type":"text","text":"Build failed.","annotations":{"audience":["user"],"priority":0.9,"#.to_owned()
+///         + r#""lastModified":"2026-07-28T12:00:00Z"}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Annotations {
     /// Whom it is meant for; empty says nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
@@ -32,9 +49,39 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
+impl Annotations {
+    /// No hints yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(Annotations {
+    /// Sets the intended audience.
+    with_audience = list audience: Role;
+    /// Sets the priority, from 0 to 1.
+    with_priority = some priority: f64;
+    /// Sets when it was last modified, in ISO 8601 (2025-06-18 and later).
+    with_last_modified = some last_modified: String;
+});
+
 /// A picture that stands for a server, tool, resource or prompt (2025-11-25 and later).
+///
+/// ```
+/// use linchpin_types::content::{Icon, IconTheme};
+///
+/// let icon = Icon::new("https://example.com/dark.svg")
+///     .with_mime_type("image/svg+xml")
+///     .with_sizes(["any"])
+///     .with_theme(IconTheme::Dark);
+/// assert_eq!(
+///     serde_json::to_string(&icon).unwrap(),
+///     r#"{"src":"https://example.com/dark.svg","mimeType":"image/svg+xml","sizes":["any"],"theme":"dark"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Icon {
     /// Where it is: an `https:` or `data:` URI.
     pub src: String,
@@ -49,9 +96,26 @@ pub struct Icon {
     pub theme: Option<IconTheme>,
 }
 
+impl Icon {
+    /// The picture at this `https:` or `data:` URI.
+    pub fn new(src: impl Into<String>) -> Self {
+        Icon { src: src.into(), ..Icon::default() }
+    }
+}
+
+setters!(Icon {
+    /// Sets the media type.
+    with_mime_type = some mime_type: String;
+    /// Sets the sizes, each as `48x48` or `any`.
+    with_sizes = list sizes: String;
+    /// Sets the background that it is designed for.
+    with_theme = some theme: IconTheme;
+});
+
 /// The background that an icon is made for (2025-11-25 and later).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum IconTheme {
     /// Light backgrounds.
     Light,
@@ -62,6 +126,7 @@ pub enum IconTheme {
 /// One piece of content, told apart by `type`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ContentBlock {
     /// `text`.
     Text(TextContent),
@@ -77,39 +142,84 @@ pub enum ContentBlock {
 
 impl ContentBlock {
     /// Text.
+    ///
+    /// ```
+    /// use linchpin_types::content::ContentBlock;
+    ///
+    /// let block = ContentBlock::text("hello");
+    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"text","text":"hello"}"#);
+    /// assert_eq!(block, "hello".into());
+    /// ```
     pub fn text(text: impl Into<String>) -> Self {
-        ContentBlock::Text(TextContent { text: text.into(), ..Default::default() })
+        TextContent::new(text).into()
     }
 
-    /// An image, its bytes already in base64 (standard alphabet, padded).
-    pub fn image(base64_data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        ContentBlock::Image(ImageContent {
-            data: base64_data.into(),
-            mime_type: mime_type.into(),
-            ..Default::default()
-        })
+    /// An image: its bytes, which are written in base64.
+    ///
+    /// ```
+    /// use linchpin_types::content::ContentBlock;
+    ///
+    /// let block = ContentBlock::image(b"\x89PNG", "image/png");
+    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#);
+    /// ```
+    pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        ImageContent::new(bytes, mime_type).into()
     }
 
-    /// Sound, its bytes already in base64 (standard alphabet, padded). Not in 2024-11-05.
-    pub fn audio(base64_data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        ContentBlock::Audio(AudioContent {
-            data: base64_data.into(),
-            mime_type: mime_type.into(),
-            ..Default::default()
-        })
+    /// An image whose bytes are in base64 already (standard alphabet, padded).
+    ///
+    /// ```
+    /// use linchpin_types::content::ContentBlock;
+    ///
+    /// assert_eq!(ContentBlock::image_base64("iVBORw==", "image/png"), ContentBlock::image(b"\x89PNG", "image/png"));
+    /// ```
+    pub fn image_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        ImageContent::from_base64(data, mime_type).into()
+    }
+
+    /// Sound: its bytes, which are written in base64. Not in 2024-11-05.
+    ///
+    /// ```
+    /// use linchpin_types::content::ContentBlock;
+    ///
+    /// let block = ContentBlock::audio(b"RIFF", "audio/wav");
+    /// assert_eq!(serde_json::to_string(&block).unwrap(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);
+    /// ```
+    pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        AudioContent::new(bytes, mime_type).into()
+    }
+
+    /// Sound whose bytes are in base64 already (standard alphabet, padded). Not in 2024-11-05.
+    pub fn audio_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        AudioContent::from_base64(data, mime_type).into()
     }
 
     /// A resource, whole.
+    ///
+    /// ```
+    /// use linchpin_types::content::{ContentBlock, ResourceContents};
+    ///
+    /// let block = ContentBlock::resource(ResourceContents::text("file:///a.md", "# A").with_mime_type("text/markdown"));
+    /// # assert!(block.as_text().is_none());
+    /// ```
     pub fn resource(resource: ResourceContents) -> Self {
-        ContentBlock::Resource(EmbeddedResource { resource, annotations: None, meta: None })
+        EmbeddedResource::new(resource).into()
     }
 
     /// A link to a resource. Not in 2024-11-05 and 2025-03-26.
+    ///
+    /// ```
+    /// use linchpin_types::content::{ContentBlock, ResourceLink};
+    ///
+    /// let short = ContentBlock::link("file:///a.md", "a");
+    /// let long = ContentBlock::from(ResourceLink::new("file:///a.md", "a").with_title("All about A").with_size(3u64));
+    /// # assert_ne!(short, long);
+    /// ```
     pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        ContentBlock::ResourceLink(ResourceLink { uri: uri.into(), name: name.into(), ..Default::default() })
+        ResourceLink::new(uri, name).into()
     }
 
-    /// The same content with these annotations, replacing earlier ones.
+    /// Sets the annotations, replacing earlier ones.
     pub fn with_annotations(mut self, annotations: Annotations) -> Self {
         *match &mut self {
             ContentBlock::Text(block) => &mut block.annotations,
@@ -121,15 +231,18 @@ impl ContentBlock {
         self
     }
 
-    /// The same content with this `_meta`, replacing an earlier one. Not in 2024-11-05 and 2025-03-26.
-    pub fn with_meta(mut self, meta: Meta) -> Self {
+    /// Sets `_meta`, replacing an earlier one. Not in 2024-11-05 and 2025-03-26.
+    ///
+    /// # Panics
+    /// If it is valid JSON but not an object.
+    pub fn with_meta(mut self, meta: impl IntoMeta) -> Self {
         *match &mut self {
             ContentBlock::Text(block) => &mut block.meta,
             ContentBlock::Image(block) => &mut block.meta,
             ContentBlock::Audio(block) => &mut block.meta,
             ContentBlock::ResourceLink(block) => &mut block.meta,
             ContentBlock::Resource(block) => &mut block.meta,
-        } = Some(meta);
+        } = Some(meta.into_meta());
         self
     }
 
@@ -152,6 +265,24 @@ impl From<&str> for ContentBlock {
     fn from(text: &str) -> Self {
         ContentBlock::text(text)
     }
+}
+
+macro_rules! blocks {
+    ($($content:ident => $kind:ident;)+) => { $(
+        impl From<$content> for ContentBlock {
+            fn from(content: $content) -> Self {
+                ContentBlock::$kind(content)
+            }
+        }
+    )+ };
+}
+
+blocks! {
+    TextContent => Text;
+    ImageContent => Image;
+    AudioContent => Audio;
+    ResourceLink => ResourceLink;
+    EmbeddedResource => Resource;
 }
 
 impl<'de> Deserialize<'de> for ContentBlock {
@@ -194,71 +325,142 @@ impl Kind {
 
 /// Text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TextContent {
     /// The text.
     pub text: String,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl TextContent {
+    /// This text.
+    pub fn new(text: impl Into<String>) -> Self {
+        TextContent { text: text.into(), ..Default::default() }
+    }
+}
+
+setters!(TextContent {
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// An image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ImageContent {
     /// Its bytes in base64.
     pub data: String,
     /// Its media type.
     pub mime_type: String,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl ImageContent {
+    /// The image of these bytes, which are written in base64.
+    pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        ImageContent::from_base64(STANDARD.encode(bytes), mime_type)
+    }
+
+    /// The image of bytes that are in base64 already (standard alphabet, padded).
+    pub fn from_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        ImageContent { data: data.into(), mime_type: mime_type.into(), ..Default::default() }
+    }
+}
+
+setters!(ImageContent {
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// Sound (2025-03-26 and later).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AudioContent {
     /// Its bytes in base64.
     pub data: String,
     /// Its media type.
     pub mime_type: String,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl AudioContent {
+    /// The sound of these bytes, which are written in base64.
+    pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        AudioContent::from_base64(STANDARD.encode(bytes), mime_type)
+    }
+
+    /// The sound of bytes that are in base64 already (standard alphabet, padded).
+    pub fn from_base64(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        AudioContent { data: data.into(), mime_type: mime_type.into(), ..Default::default() }
+    }
+}
+
+setters!(AudioContent {
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// A resource, whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EmbeddedResource {
     /// The resource.
     pub resource: ResourceContents,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl EmbeddedResource {
+    /// These contents.
+    pub fn new(resource: ResourceContents) -> Self {
+        EmbeddedResource { resource, annotations: None, meta: None }
+    }
+}
+
+setters!(EmbeddedResource {
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// A link to a resource, which need not be in the server's list (2025-06-18 and later).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceLink {
     /// Where it is.
     pub uri: String,
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is, for models.
@@ -270,16 +472,40 @@ pub struct ResourceLink {
     /// Its size in bytes, before any encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Pictures for it (2025-11-25 and later).
+    /// Its icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl ResourceLink {
+    /// A link to the resource of this URI and name.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        ResourceLink { uri: uri.into(), name: name.into(), ..Default::default() }
+    }
+}
+
+setters!(ResourceLink {
+    /// Sets the display name (2025-06-18 and later).
+    with_title = some title: String;
+    /// Sets the description.
+    with_description = some description: String;
+    /// Sets the media type.
+    with_mime_type = some mime_type: String;
+    /// Sets the size in bytes, before any encoding.
+    with_size = some size: u64;
+    /// Sets the icons (2025-11-25 and later).
+    with_icons = list icons: Icon;
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// What is in a resource: text or bytes, told apart by which of `text` and `blob` is there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -293,21 +519,55 @@ pub enum ResourceContents {
 
 impl ResourceContents {
     /// Text, without a media type.
+    ///
+    /// ```
+    /// use linchpin_types::content::ResourceContents;
+    ///
+    /// let contents = ResourceContents::text("file:///a.md", "# A").with_mime_type("text/markdown");
+    /// assert_eq!(
+    ///     serde_json::to_string(&contents).unwrap(),
+    ///     r##"{"uri":"file:///a.md","mimeType":"text/markdown","text":"# A"}"##,
+    /// );
+    /// ```
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         ResourceContents::Text(TextResourceContents { uri: uri.into(), text: text.into(), ..Default::default() })
     }
 
-    /// Bytes, already in base64 (standard alphabet, padded), without a media type.
-    pub fn blob(uri: impl Into<String>, base64_data: impl Into<String>) -> Self {
-        ResourceContents::Blob(BlobResourceContents { uri: uri.into(), blob: base64_data.into(), ..Default::default() })
+    /// Bytes, which are written in base64, without a media type.
+    ///
+    /// ```
+    /// use linchpin_types::content::ResourceContents;
+    ///
+    /// let contents = ResourceContents::blob("file:///a.png", b"\x89PNG");
+    /// assert_eq!(serde_json::to_string(&contents).unwrap(), r#"{"uri":"file:///a.png","blob":"iVBORw=="}"#);
+    /// ```
+    pub fn blob(uri: impl Into<String>, bytes: &[u8]) -> Self {
+        ResourceContents::blob_base64(uri, STANDARD.encode(bytes))
     }
 
-    /// The same contents with this media type, replacing an earlier one.
+    /// Bytes that are in base64 already (standard alphabet, padded), without a media type.
+    pub fn blob_base64(uri: impl Into<String>, data: impl Into<String>) -> Self {
+        ResourceContents::Blob(BlobResourceContents { uri: uri.into(), blob: data.into(), ..Default::default() })
+    }
+
+    /// Sets the media type, replacing an earlier one.
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         *match &mut self {
             ResourceContents::Text(contents) => &mut contents.mime_type,
             ResourceContents::Blob(contents) => &mut contents.mime_type,
         } = Some(mime_type.into());
+        self
+    }
+
+    /// Sets `_meta`, replacing an earlier one (2025-06-18 and later).
+    ///
+    /// # Panics
+    /// If it is valid JSON but not an object.
+    pub fn with_meta(mut self, meta: impl IntoMeta) -> Self {
+        *match &mut self {
+            ResourceContents::Text(contents) => &mut contents.meta,
+            ResourceContents::Blob(contents) => &mut contents.meta,
+        } = Some(meta.into_meta());
         self
     }
 
@@ -349,6 +609,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
 /// Text in a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TextResourceContents {
     /// Where it is.
     pub uri: String,
@@ -357,7 +618,7 @@ pub struct TextResourceContents {
     pub mime_type: Option<String>,
     /// The text.
     pub text: String,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -365,6 +626,7 @@ pub struct TextResourceContents {
 /// Bytes in a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct BlobResourceContents {
     /// Where they are.
     pub uri: String,
@@ -373,7 +635,7 @@ pub struct BlobResourceContents {
     pub mime_type: Option<String>,
     /// The bytes in base64.
     pub blob: String,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }

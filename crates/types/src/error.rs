@@ -1,4 +1,4 @@
-//! The error object of JSON-RPC and the codes that the revisions give meaning to.
+//! The error object of JSON-RPC, and the error codes of the revisions.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use serde_json::value::RawValue;
 
 use crate::read::eq_by_json;
 
-/// The error codes of JSON-RPC and of the protocol.
+/// Error codes of JSON-RPC and of the protocol.
 pub mod code {
-    /// The text is not JSON.
+    /// The text is not valid JSON.
     pub const PARSE_ERROR: i32 = -32700;
-    /// The JSON is not a request.
+    /// The message is not a valid request.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// The receiver does not have this method, or not in this revision.
+    /// The method does not exist, or not in this revision.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// The parameters do not fit the method.
+    /// The parameters are invalid.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// The receiver failed.
+    /// Internal error of the receiver.
     pub const INTERNAL_ERROR: i32 = -32603;
     /// No resource has this URI (2024-11-05 to 2025-11-25; 2026-07-28 says [`INVALID_PARAMS`] instead).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
-    /// The person must first visit the URLs in `data` (2025-11-25 only).
+    /// The user must first visit the URLs in `data` (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: i32 = -32042;
     /// An HTTP header contradicts the body, or is missing (2026-07-28).
     pub const HEADER_MISMATCH: i32 = -32020;
@@ -35,11 +35,20 @@ pub mod code {
 pub type ErrorCode = i32;
 
 /// Why a request failed; the schema's `Error`.
+///
+/// ```
+/// use linchpin_types::error::{ErrorObject, code};
+///
+/// let error = ErrorObject::new(code::INVALID_PARAMS, "no such city: Olso");
+/// assert_eq!(serde_json::to_string(&error).unwrap(), r#"{"code":-32602,"message":"no such city: Olso"}"#);
+/// assert_eq!(error.to_string(), "no such city: Olso (-32602)");
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ErrorObject {
     /// What kind of error it is; see [`code`].
     pub code: ErrorCode,
-    /// One sentence for a person.
+    /// One sentence for a user.
     #[serde(default)]
     pub message: String,
     /// Details, in a form that the sender chose.
@@ -53,7 +62,7 @@ impl ErrorObject {
         ErrorObject { code, message: message.into(), data: None }
     }
 
-    /// The same error with details, replacing earlier ones.
+    /// Sets the details, replacing earlier ones.
     pub fn with_data(mut self, data: Box<RawValue>) -> Self {
         self.data = Some(data);
         self
@@ -73,6 +82,7 @@ eq_by_json!(ErrorObject);
 
 /// The `data` of [`code::UNSUPPORTED_PROTOCOL_VERSION`] (2026-07-28).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct UnsupportedProtocolVersionData {
     /// The versions that the server speaks.
     #[serde(default)]
@@ -82,17 +92,43 @@ pub struct UnsupportedProtocolVersionData {
     pub requested: String,
 }
 
+impl UnsupportedProtocolVersionData {
+    /// The versions that the server speaks, and the one that was asked for.
+    pub fn new(supported: impl IntoIterator<Item = impl Into<String>>, requested: impl Into<String>) -> Self {
+        UnsupportedProtocolVersionData {
+            supported: supported.into_iter().map(Into::into).collect(),
+            requested: requested.into(),
+        }
+    }
+}
+
 /// The `data` of [`code::MISSING_REQUIRED_CLIENT_CAPABILITY`] (2026-07-28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MissingRequiredClientCapabilityData {
     /// The capabilities without which the request cannot be served.
     pub required_capabilities: crate::capability::ClientCapabilities,
 }
 
+impl MissingRequiredClientCapabilityData {
+    /// Without these the request cannot be served.
+    pub fn new(required_capabilities: crate::capability::ClientCapabilities) -> Self {
+        MissingRequiredClientCapabilityData { required_capabilities }
+    }
+}
+
 /// The `data` of [`code::URL_ELICITATION_REQUIRED`] (2025-11-25 only).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct UrlElicitationRequiredData {
-    /// What the person has to visit before the request can be tried again.
+    /// What the user has to visit before the request can be tried again.
     pub elicitations: Vec<crate::elicit::ElicitRequestURLParams>,
+}
+
+impl UrlElicitationRequiredData {
+    /// These have to be visited.
+    pub fn new(elicitations: impl IntoIterator<Item = crate::elicit::ElicitRequestURLParams>) -> Self {
+        UrlElicitationRequiredData { elicitations: elicitations.into_iter().collect() }
+    }
 }

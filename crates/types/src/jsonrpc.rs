@@ -11,20 +11,21 @@ use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
 use crate::read::{eq_by_json, from_raw};
+use crate::setters::setters;
 
-/// The names of methods and notifications, as they stand on the wire.
+/// Names of methods and notifications.
 pub mod method {
     /// Opens a session (2024-11-05 to 2025-11-25).
     pub const INITIALIZE: &str = "initialize";
     /// The client is ready (2024-11-05 to 2025-11-25).
     pub const NOTIFICATIONS_INITIALIZED: &str = "notifications/initialized";
-    /// Asks whether the peer is alive (2024-11-05 to 2025-11-25).
+    /// Checks whether the peer is alive (2024-11-05 to 2025-11-25).
     pub const PING: &str = "ping";
-    /// Asks what the server is and can do (2026-07-28).
+    /// Discovers the server's identity and capabilities (2026-07-28).
     pub const SERVER_DISCOVER: &str = "server/discover";
     /// Opens a stream of change notifications (2026-07-28).
     pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
-    /// Says what a stream of change notifications will carry (2026-07-28).
+    /// Acknowledges which changes a stream will carry (2026-07-28).
     pub const NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     /// Lists tools.
     pub const TOOLS_LIST: &str = "tools/list";
@@ -60,21 +61,21 @@ pub mod method {
     pub const NOTIFICATIONS_MESSAGE: &str = "notifications/message";
     /// Progress of a running request.
     pub const NOTIFICATIONS_PROGRESS: &str = "notifications/progress";
-    /// The sender no longer wants an answer.
+    /// Cancels a request.
     pub const NOTIFICATIONS_CANCELLED: &str = "notifications/cancelled";
-    /// Asks the client's model (a request up to 2025-11-25, an input request in 2026-07-28).
+    /// Requests sampling by the client's model (a request up to 2025-11-25, an input request in 2026-07-28).
     pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
-    /// Asks the client for its roots (a request up to 2025-11-25, an input request in 2026-07-28).
+    /// Requests the client's roots (a request up to 2025-11-25, an input request in 2026-07-28).
     pub const ROOTS_LIST: &str = "roots/list";
     /// The client's roots changed (2024-11-05 to 2025-11-25).
     pub const NOTIFICATIONS_ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
-    /// Asks the person (a request in 2025-06-18 and 2025-11-25, an input request in 2026-07-28).
+    /// Elicits input from the user (a request in 2025-06-18 and 2025-11-25, an input request in 2026-07-28).
     pub const ELICITATION_CREATE: &str = "elicitation/create";
     /// A URL elicitation has ended (2025-11-25 only).
     pub const NOTIFICATIONS_ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-    /// Asks for the state of a task (2025-11-25 only).
+    /// Gets the state of a task (2025-11-25 only).
     pub const TASKS_GET: &str = "tasks/get";
-    /// Asks for the result of a task (2025-11-25 only).
+    /// Gets the result of a task (2025-11-25 only).
     pub const TASKS_RESULT: &str = "tasks/result";
     /// Lists tasks (2025-11-25 only).
     pub const TASKS_LIST: &str = "tasks/list";
@@ -84,16 +85,16 @@ pub mod method {
     pub const NOTIFICATIONS_TASKS_STATUS: &str = "notifications/tasks/status";
 }
 
-/// What a request is known by until it is answered: a string or a whole number.
+/// The id of a request: a string or an integer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestId {
-    /// A whole number.
+    /// An integer.
     Number(i64),
     /// A string.
     String(String),
 }
 
-/// What progress notifications of one request are known by. The same shape as an id, chosen by the requester.
+/// The token of a request's progress notifications: a string or an integer, chosen by the requester.
 pub type ProgressToken = RequestId;
 
 impl fmt::Display for RequestId {
@@ -191,33 +192,33 @@ impl<'de> Deserialize<'de> for TwoPointZero {
     }
 }
 
-/// A request: wants one answer.
+/// A request, which expects a response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCRequest {
     /// Always `"2.0"`.
     pub jsonrpc: TwoPointZero,
-    /// What the answer will be known by.
+    /// The id of the response.
     pub id: RequestId,
-    /// What is asked; see [`method`].
+    /// The method; see [`method`].
     pub method: String,
     /// The parameters, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
 
-/// A notification: wants no answer.
+/// A notification, which has no response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCNotification {
     /// Always `"2.0"`.
     pub jsonrpc: TwoPointZero,
-    /// What is told; see [`method`].
+    /// The method; see [`method`].
     pub method: String,
     /// The parameters, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
 
-/// A successful answer. Called `JSONRPCResponse` in the schemas up to 2025-06-18.
+/// A successful response. Called `JSONRPCResponse` in the schemas up to 2025-06-18.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCResultResponse {
     /// Always `"2.0"`.
@@ -228,7 +229,7 @@ pub struct JSONRPCResultResponse {
     pub result: Box<RawValue>,
 }
 
-/// A failed answer. Called `JSONRPCError` in the schemas up to 2025-06-18.
+/// An error response. Called `JSONRPCError` in the schemas up to 2025-06-18.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JSONRPCErrorResponse {
     /// Always `"2.0"`.
@@ -282,44 +283,87 @@ impl<'de> Deserialize<'de> for JSONRPCMessage {
 eq_by_json!(JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse, JSONRPCMessage);
 
 /// The parameters of `notifications/cancelled`.
+///
+/// ```
+/// use linchpin_types::jsonrpc::CancelledNotificationParams;
+///
+/// let params = CancelledNotificationParams::new(7).with_reason("the user closed the window");
+/// assert_eq!(
+///     serde_json::to_string(&params).unwrap(),
+///     r#"{"requestId":7,"reason":"the user closed the window"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CancelledNotificationParams {
     /// The request that is no longer wanted. Required except in 2025-11-25, where a task may be meant instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Why, for a person.
+    /// Why, for a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
+
+impl CancelledNotificationParams {
+    /// The request with this id is no longer wanted.
+    pub fn new(request_id: impl Into<RequestId>) -> Self {
+        CancelledNotificationParams { request_id: Some(request_id.into()), ..Default::default() }
+    }
+}
+
+setters!(CancelledNotificationParams {
+    /// Sets the reason, for users.
+    with_reason = some reason: String;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// The parameters of a request that has none of its own (`ping`, `server/discover`, `roots/list`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RequestParams {
-    /// Anything else; required in 2026-07-28.
+    /// The `_meta` object; required in 2026-07-28.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
 
+setters!(RequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The parameters of a notification that has none of its own (the `list_changed` family).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NotificationParams {
-    /// Anything else; in 2026-07-28 holds the subscription's id.
+    /// The `_meta` object; in 2026-07-28 holds the subscription's id.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
+
+setters!(NotificationParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// A result that says nothing but "done".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EmptyResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<crate::page::ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<crate::meta::Meta>,
 }
+
+setters!(EmptyResult {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});

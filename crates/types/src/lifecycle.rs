@@ -6,15 +6,27 @@ use crate::capability::{ClientCapabilities, ServerCapabilities};
 use crate::content::Icon;
 use crate::meta::Meta;
 use crate::page::{CacheScope, ResultType};
-use crate::read::null_is_default;
+use crate::read::{lenient_ms, null_is_default};
+use crate::setters::setters;
 
 /// A program that speaks the protocol, by its own account.
+///
+/// ```
+/// use linchpin_types::lifecycle::Implementation;
+///
+/// let info = Implementation::new("weather", "1.2.0").with_title("Weather").with_website_url("https://example.com");
+/// assert_eq!(
+///     serde_json::to_string(&info).unwrap(),
+///     r#"{"name":"weather","title":"Weather","version":"1.2.0","websiteUrl":"https://example.com"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Implementation {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people (2025-06-18 and later).
+    /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Its version.
@@ -25,7 +37,7 @@ pub struct Implementation {
     /// Its home page (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Pictures for it (2025-11-25 and later).
+    /// Its icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
 }
@@ -37,52 +49,113 @@ impl Implementation {
     }
 }
 
+setters!(Implementation {
+    /// Sets the display name (2025-06-18 and later).
+    with_title = some title: String;
+    /// Sets the description (2025-11-25 and later).
+    with_description = some description: String;
+    /// Sets the website URL (2025-11-25 and later).
+    with_website_url = some website_url: String;
+    /// Sets the icons (2025-11-25 and later).
+    with_icons = list icons: Icon;
+});
+
 /// The parameters of `initialize` (2024-11-05 to 2025-11-25).
+///
+/// ```
+/// use linchpin_types::capability::ClientCapabilities;
+/// use linchpin_types::lifecycle::{Implementation, InitializeRequestParams};
+///
+/// let params =
+///     InitializeRequestParams::new("2025-11-25", ClientCapabilities::default(), Implementation::new("host", "1.0"));
+/// assert_eq!(
+///     serde_json::to_string(&params).unwrap(),
+///     r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1.0"}}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeRequestParams {
     /// The version that the client would like; not always one that [`Revision`](crate::version::Revision) knows.
     pub protocol_version: String,
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
     /// What the client is.
     pub client_info: Implementation,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl InitializeRequestParams {
+    /// A client that would like this version.
+    pub fn new(
+        protocol_version: impl Into<String>,
+        capabilities: ClientCapabilities,
+        client_info: Implementation,
+    ) -> Self {
+        InitializeRequestParams { protocol_version: protocol_version.into(), capabilities, client_info, meta: None }
+    }
+}
+
+setters!(InitializeRequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The answer to `initialize` (2024-11-05 to 2025-11-25).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeResult {
     /// The version that the session will speak; not always one that [`Revision`](crate::version::Revision) knows.
     pub protocol_version: String,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
     /// What the server is.
     pub server_info: Implementation,
     /// How to use it, for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl InitializeResult {
+    /// A server that will speak this version.
+    pub fn new(
+        protocol_version: impl Into<String>,
+        capabilities: ServerCapabilities,
+        server_info: Implementation,
+    ) -> Self {
+        let protocol_version = protocol_version.into();
+        InitializeResult { protocol_version, capabilities, server_info, ..Default::default() }
+    }
+}
+
+setters!(InitializeResult {
+    /// Sets the instructions for models.
+    with_instructions = some instructions: String;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The answer to `server/discover` (2026-07-28). Who answers stands in `_meta`, as in every result of that revision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DiscoverResult {
     /// The versions that the server speaks; not always ones that [`Revision`](crate::version::Revision) knows.
     pub supported_versions: Vec<String>,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
     /// How to use it, for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
     /// Who may share the kept result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +163,29 @@ pub struct DiscoverResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl DiscoverResult {
+    /// A server that speaks these versions.
+    pub fn new(
+        supported_versions: impl IntoIterator<Item = impl Into<String>>,
+        capabilities: ServerCapabilities,
+    ) -> Self {
+        let supported_versions = supported_versions.into_iter().map(Into::into).collect();
+        DiscoverResult { supported_versions, capabilities, ..Default::default() }
+    }
+}
+
+setters!(DiscoverResult {
+    /// Sets the instructions for models.
+    with_instructions = some instructions: String;
+    /// Sets how long it may be cached, in milliseconds.
+    with_ttl_ms = some ttl_ms: u64;
+    /// Sets the cache scope.
+    with_cache_scope = some cache_scope: CacheScope;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::meta::Meta;
 use crate::read::eq_by_json;
+use crate::setters::setters;
 
 /// How grave a log message is: the severities of RFC 5424. Ordered, the gravest is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,17 +94,50 @@ impl fmt::Display for UnknownLoggingLevel {
 impl std::error::Error for UnknownLoggingLevel {}
 
 /// The parameters of `logging/setLevel` (2024-11-05 to 2025-11-25).
+///
+/// ```
+/// use linchpin_types::logging::{LoggingLevel, SetLevelRequestParams};
+///
+/// let params = SetLevelRequestParams::new(LoggingLevel::Warning);
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"level":"warning"}"#);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SetLevelRequestParams {
     /// From which level on the client wants messages.
     pub level: LoggingLevel,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl SetLevelRequestParams {
+    /// Messages from this level on.
+    pub fn new(level: LoggingLevel) -> Self {
+        SetLevelRequestParams { level, meta: None }
+    }
+}
+
+setters!(SetLevelRequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The parameters of `notifications/message`.
+///
+/// ```
+/// use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
+///
+/// let data = serde_json::value::to_raw_value("disk nearly full")?;
+/// let params = LoggingMessageNotificationParams::new(LoggingLevel::Warning, data).with_logger("storage");
+/// assert_eq!(
+///     serde_json::to_string(&params)?,
+///     r#"{"level":"warning","logger":"storage","data":"disk nearly full"}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LoggingMessageNotificationParams {
     /// How grave it is.
     pub level: LoggingLevel,
@@ -112,9 +146,23 @@ pub struct LoggingMessageNotificationParams {
     pub logger: Option<String>,
     /// What it says: a string or any other JSON.
     pub data: Box<RawValue>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl LoggingMessageNotificationParams {
+    /// This text, or any other JSON, at this level.
+    pub fn new(level: LoggingLevel, data: Box<RawValue>) -> Self {
+        LoggingMessageNotificationParams { level, logger: None, data, meta: None }
+    }
+}
+
+setters!(LoggingMessageNotificationParams {
+    /// Sets the logger.
+    with_logger = some logger: String;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 eq_by_json!(LoggingMessageNotificationParams);

@@ -1,10 +1,12 @@
 //! `_meta`: what travels beside the protocol's own fields, and the keys that the protocol reserves in it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::capability::ClientCapabilities;
 use crate::jsonrpc::ProgressToken;
@@ -39,6 +41,26 @@ pub mod key {
 }
 
 /// A `_meta` object: keys, in order of their bytes, to JSON of any kind. The schema's `MetaObject`.
+///
+/// Wherever one is set, JSON is taken as well:
+///
+/// ```
+/// use linchpin_types::tool::CallToolResult;
+/// use serde_json::json;
+///
+/// let result = CallToolResult::text("42 rows").with_meta(json!({ "example.com/took-ms": 17 }));
+/// assert_eq!(result.meta.unwrap().get_as::<u32>("example.com/took-ms").unwrap(), Some(17));
+/// ```
+///
+/// JSON that comes from elsewhere may be something else than an object, which is an error and no `Meta`:
+///
+/// ```
+/// use linchpin_types::meta::Meta;
+/// use serde_json::json;
+///
+/// assert!(Meta::try_from(json!({ "a": 1 })).is_ok());
+/// assert_eq!(Meta::try_from(json!([1])).unwrap_err().to_string(), "`_meta` must be a JSON object, but is an array");
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meta(pub BTreeMap<String, Box<RawValue>>);
@@ -68,6 +90,15 @@ impl Meta {
     }
 
     /// Writes `value` as JSON and puts it under `key`.
+    ///
+    /// ```
+    /// use linchpin_types::meta::Meta;
+    ///
+    /// let mut meta = Meta::new();
+    /// meta.insert_as("example.com/colours", &["red", "green"])?;
+    /// assert_eq!(serde_json::to_string(&meta)?, r#"{"example.com/colours":["red","green"]}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `value` cannot be written as JSON; nothing changes then.
@@ -100,6 +131,65 @@ impl Meta {
     }
 }
 
+impl From<Map<String, Value>> for Meta {
+    fn from(members: Map<String, Value>) -> Self {
+        Meta(members.into_iter().map(|(key, value)| (key, raw(&value))).collect())
+    }
+}
+
+impl TryFrom<Value> for Meta {
+    type Error = MetaError;
+
+    fn try_from(value: Value) -> Result<Self, MetaError> {
+        let found = match value {
+            Value::Object(members) => return Ok(members.into()),
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+        };
+        Err(MetaError { found })
+    }
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("a tree of JSON can be written")
+}
+
+/// The JSON is not an object, and so it cannot be a [`Meta`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetaError {
+    found: &'static str,
+}
+
+impl fmt::Display for MetaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`_meta` must be a JSON object, but is {}", self.found)
+    }
+}
+
+impl std::error::Error for MetaError {}
+
+/// What `_meta` may be set to: a [`Meta`], a [`Map`] of JSON, or a [`Value`] such as `json!({ … })` makes.
+pub trait IntoMeta {
+    /// The `_meta`.
+    ///
+    /// # Panics
+    /// If it is valid JSON but not an object. Use [`Meta::try_from`] for JSON that comes from elsewhere.
+    fn into_meta(self) -> Meta;
+}
+
+impl<T> IntoMeta for T
+where
+    T: TryInto<Meta>,
+    T::Error: fmt::Display,
+{
+    fn into_meta(self) -> Meta {
+        self.try_into().unwrap_or_else(|why| panic!("{why}"))
+    }
+}
+
 impl FromIterator<(String, Box<RawValue>)> for Meta {
     fn from_iter<I: IntoIterator<Item = (String, Box<RawValue>)>>(entries: I) -> Self {
         Meta(entries.into_iter().collect())
@@ -116,6 +206,7 @@ impl Extend<(String, Box<RawValue>)> for Meta {
 /// `protocolVersion` and `clientCapabilities` are required; they are optional here so that their absence can be
 /// answered with a proper error.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RequestMetaObject {
     /// The revision of this request.
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", default, skip_serializing_if = "Option::is_none")]

@@ -14,12 +14,14 @@ use crate::page::ResultType;
 use crate::read::from_raw;
 use crate::root::{ListRootsRequestParams, ListRootsResult};
 use crate::sample::{CreateMessageRequestParams, CreateMessageResult};
+use crate::setters::setters;
 
 /// What the server wants from the client: `{"method": …, "params": …}`, told apart by `method`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "method", content = "params")]
+#[non_exhaustive]
 pub enum InputRequest {
-    /// The person's answer to a question.
+    /// The user's answer to a question.
     #[serde(rename = "elicitation/create")]
     Elicit(ElicitRequestParams),
     /// The model's answer to a question.
@@ -76,8 +78,9 @@ pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 /// One answer of a client. When read without knowing the question, it is told apart by `action`, `roots`, or neither.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum InputResponse {
-    /// The person's answer.
+    /// The user's answer.
     Elicit(ElicitResult),
     /// The model's answer.
     CreateMessage(CreateMessageResult),
@@ -105,8 +108,18 @@ impl<'de> Deserialize<'de> for InputResponse {
 
 /// A result that is not the end: the client is to send the request again, with answers and the state (2026-07-28).
 /// At least one of `input_requests` and `request_state` is there.
+///
+/// ```
+/// use linchpin_types::elicit::{ElicitRequestFormParams, RequestedSchema};
+/// use linchpin_types::mrtr::{InputRequest, InputRequiredResult};
+///
+/// let question = ElicitRequestFormParams::new("Sure?", RequestedSchema::new());
+/// let result = InputRequiredResult::new([("sure", InputRequest::Elicit(question.into()))]).with_request_state("sealed");
+/// assert_eq!(result.input_requests.unwrap()["sure"].method(), "elicitation/create");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InputRequiredResult {
     /// Always [`ResultType::InputRequired`].
     pub result_type: ResultType,
@@ -116,13 +129,28 @@ pub struct InputRequiredResult {
     /// What the client is to send back unchanged and unread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl InputRequiredResult {
+    /// Asks for this input, each request under a key of its own.
+    pub fn new(requests: impl IntoIterator<Item = (impl Into<String>, InputRequest)>) -> Self {
+        let requests = requests.into_iter().map(|(key, request)| (key.into(), request)).collect();
+        InputRequiredResult { input_requests: Some(requests), ..Default::default() }
+    }
+}
+
+setters!(InputRequiredResult {
+    /// Sets the state that the client sends back unchanged.
+    with_request_state = some request_state: String;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 impl Default for InputRequiredResult {
-    /// Asks for nothing: a start for struct update, which must add `input_requests` or `request_state`.
+    /// Asks for nothing yet: `input_requests` or `request_state` must be added.
     fn default() -> Self {
         InputRequiredResult {
             result_type: ResultType::InputRequired,

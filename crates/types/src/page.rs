@@ -5,24 +5,42 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::meta::Meta;
+use crate::read::lenient_ms;
+use crate::setters::setters;
 
 /// A place in a list, opaque to everyone but the server that made it.
 pub type Cursor = String;
 
 /// The parameters of a request for one page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PaginatedRequestParams {
     /// Where to go on; absent for the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
-    /// Anything else; required in 2026-07-28.
+    /// The `_meta` object; required in 2026-07-28.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl PaginatedRequestParams {
+    /// The first page.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters!(PaginatedRequestParams {
+    /// The page that starts here.
+    with_cursor = some cursor: Cursor;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// What every result that is one page of a list has in common: for reading any of them without its items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PaginatedResult {
     /// Where the next page starts; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +48,7 @@ pub struct PaginatedResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -38,9 +56,10 @@ pub struct PaginatedResult {
 /// What every result that may be kept has in common: for reading any of them without its contents (2026-07-28).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CacheableResult {
     /// How long the result may be kept, in milliseconds from when it is received; 0 is not at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
     /// Who may share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +67,7 @@ pub struct CacheableResult {
     /// Whether the request is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -56,6 +75,7 @@ pub struct CacheableResult {
 /// Who may share a kept result (2026-07-28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum CacheScope {
     /// Everyone: nothing in it depends on who asked.
     Public,
@@ -65,6 +85,7 @@ pub enum CacheScope {
 
 /// Whether a result is the end of its request (2026-07-28). Absent means [`Complete`](ResultType::Complete).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ResultType {
     /// `complete`: this is the answer.
     #[default]

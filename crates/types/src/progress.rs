@@ -4,10 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::jsonrpc::ProgressToken;
 use crate::meta::Meta;
+use crate::setters::setters;
 
 /// The parameters of `notifications/progress`.
+///
+/// ```
+/// use linchpin_types::progress::ProgressNotificationParams;
+///
+/// let params = ProgressNotificationParams::new("upload-1", 3.0).with_total(10.0).with_message("3 of 10 files");
+/// assert_eq!(
+///     serde_json::to_string(&params).unwrap(),
+///     r#"{"progressToken":"upload-1","progress":3,"total":10,"message":"3 of 10 files"}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProgressNotificationParams {
     /// The token that the request gave.
     pub progress_token: ProgressToken,
@@ -20,10 +32,27 @@ pub struct ProgressNotificationParams {
     /// What is going on, for people (2025-03-26 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl ProgressNotificationParams {
+    /// The request with this token is so far.
+    pub fn new(progress_token: impl Into<ProgressToken>, progress: f64) -> Self {
+        let progress_token = progress_token.into();
+        ProgressNotificationParams { progress_token, progress, total: None, message: None, meta: None }
+    }
+}
+
+setters!(ProgressNotificationParams {
+    /// Sets the total.
+    with_total = some total: f64;
+    /// Sets a message for users (2025-03-26 and later).
+    with_message = some message: String;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// Counting in whole steps is the common case, and `3` is what every peer reads as three.
 fn write_number<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {

@@ -13,6 +13,13 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Reads how long a result may be kept: a negative number means not at all, and a fraction is cut off.
+pub(crate) fn lenient_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let ms = Option::<serde_json::Number>::deserialize(deserializer)?;
+    // A float becomes an integer by saturation, so that nothing below zero is left.
+    Ok(ms.map(|ms| ms.as_u64().unwrap_or_else(|| ms.as_f64().unwrap_or_default() as u64)))
+}
+
 /// Keeps a `null` that is present apart from a member that is absent (use together with `default`).
 pub(crate) fn null_is_some<'de, D>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error>
 where

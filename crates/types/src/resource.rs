@@ -6,17 +6,29 @@ use crate::content::{Annotations, Icon, ResourceContents};
 use crate::meta::Meta;
 use crate::mrtr::InputResponses;
 use crate::page::{CacheScope, Cursor, ResultType};
-use crate::read::{eq_by_json, null_is_default};
+use crate::read::{eq_by_json, lenient_ms, null_is_default};
+use crate::setters::setters;
 
 /// A resource, as a server lists it.
+///
+/// ```
+/// use linchpin_types::resource::Resource;
+///
+/// let resource = Resource::new("file:///a.md", "a").with_title("All about A").with_mime_type("text/markdown").with_size(3u64);
+/// assert_eq!(
+///     serde_json::to_string(&resource).unwrap(),
+///     r#"{"uri":"file:///a.md","name":"a","title":"All about A","mimeType":"text/markdown","size":3}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Resource {
     /// Where it is.
     pub uri: String,
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people (2025-06-18 and later).
+    /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is, for models.
@@ -28,26 +40,61 @@ pub struct Resource {
     /// Its size in bytes, before any encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Pictures for it (2025-11-25 and later).
+    /// Its icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
-    /// Hints about it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl Resource {
+    /// The resource of this URI and name.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Resource { uri: uri.into(), name: name.into(), ..Default::default() }
+    }
+}
+
+setters!(Resource {
+    /// Sets the display name (2025-06-18 and later).
+    with_title = some title: String;
+    /// Sets the description.
+    with_description = some description: String;
+    /// Sets the media type.
+    with_mime_type = some mime_type: String;
+    /// Sets the size in bytes, before any encoding.
+    with_size = some size: u64;
+    /// Sets the icons (2025-11-25 and later).
+    with_icons = list icons: Icon;
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// A family of resources, as a server lists it.
+///
+/// ```
+/// use linchpin_types::resource::ResourceTemplate;
+///
+/// let template = ResourceTemplate::new("file:///{+path}", "file").with_description("Any file.");
+/// assert_eq!(
+///     serde_json::to_string(&template).unwrap(),
+///     r#"{"uriTemplate":"file:///{+path}","name":"file","description":"Any file."}"#,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceTemplate {
     /// Where they are: a URI template of RFC 6570.
     pub uri_template: String,
-    /// Its name, for programs.
+    /// The name, for programs.
     pub name: String,
-    /// Its name, for people (2025-06-18 and later).
+    /// The display name (2025-06-18 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What they are, for models.
@@ -56,20 +103,43 @@ pub struct ResourceTemplate {
     /// Their media type, when all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Pictures for it (2025-11-25 and later).
+    /// Its icons (2025-11-25 and later).
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub icons: Vec<Icon>,
     /// Hints about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Anything else (2025-06-18 and later).
+    /// The `_meta` object (2025-06-18 and later).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl ResourceTemplate {
+    /// The resources of this URI template, under this name.
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
+        ResourceTemplate { uri_template: uri_template.into(), name: name.into(), ..Default::default() }
+    }
+}
+
+setters!(ResourceTemplate {
+    /// Sets the display name (2025-06-18 and later).
+    with_title = some title: String;
+    /// Sets the description.
+    with_description = some description: String;
+    /// Sets the media type.
+    with_mime_type = some mime_type: String;
+    /// Sets the icons (2025-11-25 and later).
+    with_icons = list icons: Icon;
+    /// Sets the annotations.
+    with_annotations = some annotations: Annotations;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// One page of a server's resources.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
@@ -77,7 +147,7 @@ pub struct ListResourcesResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
     /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
     /// Who may share the kept result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,14 +155,33 @@ pub struct ListResourcesResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl ListResourcesResult {
+    /// These resources, the last of the list.
+    pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
+        ListResourcesResult { resources: resources.into_iter().collect(), ..Default::default() }
+    }
+}
+
+setters!(ListResourcesResult {
+    /// Sets the cursor of the next page.
+    with_next_cursor = some next_cursor: Cursor;
+    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    with_ttl_ms = some ttl_ms: u64;
+    /// Sets the cache scope (2026-07-28).
+    with_cache_scope = some cache_scope: CacheScope;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// One page of a server's resource templates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
@@ -100,7 +189,7 @@ pub struct ListResourceTemplatesResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
     /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
     /// Who may share the kept result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,14 +197,43 @@ pub struct ListResourceTemplatesResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl ListResourceTemplatesResult {
+    /// These templates, the last of the list.
+    pub fn new(resource_templates: impl IntoIterator<Item = ResourceTemplate>) -> Self {
+        ListResourceTemplatesResult {
+            resource_templates: resource_templates.into_iter().collect(),
+            ..Default::default()
+        }
+    }
+}
+
+setters!(ListResourceTemplatesResult {
+    /// Sets the cursor of the next page.
+    with_next_cursor = some next_cursor: Cursor;
+    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    with_ttl_ms = some ttl_ms: u64;
+    /// Sets the cache scope (2026-07-28).
+    with_cache_scope = some cache_scope: CacheScope;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The parameters of `resources/read`.
+///
+/// ```
+/// use linchpin_types::resource::ReadResourceRequestParams;
+///
+/// let params = ReadResourceRequestParams::new("file:///a.md");
+/// assert_eq!(serde_json::to_string(&params).unwrap(), r#"{"uri":"file:///a.md"}"#);
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadResourceRequestParams {
     /// Which resource.
     pub uri: String,
@@ -125,19 +243,46 @@ pub struct ReadResourceRequestParams {
     /// What the server said at the previous round, unchanged (2026-07-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Anything else (required in 2026-07-28).
+    /// The `_meta` object (required in 2026-07-28).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl ReadResourceRequestParams {
+    /// For the resource of this URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        ReadResourceRequestParams { uri: uri.into(), ..Default::default() }
+    }
+}
+
+setters!(ReadResourceRequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// What is in a resource.
+///
+/// ```
+/// use linchpin_types::content::ResourceContents;
+/// use linchpin_types::page::CacheScope;
+/// use linchpin_types::resource::ReadResourceResult;
+///
+/// let result = ReadResourceResult::new([ResourceContents::text("file:///a.md", "# A")])
+///     .with_ttl_ms(60_000u64)
+///     .with_cache_scope(CacheScope::Private);
+/// assert_eq!(
+///     serde_json::to_string(&result).unwrap(),
+///     r##"{"contents":[{"uri":"file:///a.md","text":"# A"}],"ttlMs":60000,"cacheScope":"private"}"##,
+/// );
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadResourceResult {
     /// One piece, or several where a resource (a folder, say) has parts with URIs of their own.
     pub contents: Vec<ResourceContents>,
     /// How long the result may be kept, in milliseconds from when it is received (2026-07-28, required there).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient_ms")]
     pub ttl_ms: Option<u64>,
     /// Who may share the kept result (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,42 +290,97 @@ pub struct ReadResourceResult {
     /// Whether the request is complete (2026-07-28, required there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl ReadResourceResult {
+    /// These contents.
+    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
+        ReadResourceResult { contents: contents.into_iter().collect(), ..Default::default() }
+    }
+}
+
+setters!(ReadResourceResult {
+    /// Sets how long it may be cached, in milliseconds (2026-07-28).
+    with_ttl_ms = some ttl_ms: u64;
+    /// Sets the cache scope (2026-07-28).
+    with_cache_scope = some cache_scope: CacheScope;
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// The parameters of `resources/subscribe` (2024-11-05 to 2025-11-25).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SubscribeRequestParams {
     /// Which resource.
     pub uri: String,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl SubscribeRequestParams {
+    /// For the resource of this URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        SubscribeRequestParams { uri: uri.into(), ..Default::default() }
+    }
+}
+
+setters!(SubscribeRequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 /// The parameters of `resources/unsubscribe` (2024-11-05 to 2025-11-25).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UnsubscribeRequestParams {
     /// Which resource.
     pub uri: String,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
+impl UnsubscribeRequestParams {
+    /// For the resource of this URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        UnsubscribeRequestParams { uri: uri.into(), ..Default::default() }
+    }
+}
+
+setters!(UnsubscribeRequestParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
+
 /// The parameters of `notifications/resources/updated`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceUpdatedNotificationParams {
     /// Which resource changed; may lie below the one that was subscribed to.
     pub uri: String,
-    /// Anything else.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl ResourceUpdatedNotificationParams {
+    /// For the resource of this URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        ResourceUpdatedNotificationParams { uri: uri.into(), ..Default::default() }
+    }
+}
+
+setters!(ResourceUpdatedNotificationParams {
+    /// Sets `_meta`.
+    with_meta = meta meta;
+});
 
 eq_by_json!(ReadResourceRequestParams);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// A published revision of the protocol. Ordered oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(non_camel_case_types, reason = "the names are dates, as the specification writes them")]
+#[non_exhaustive]
 pub enum Revision {
     /// `2024-11-05`, the first one.
     V2024_11_05,

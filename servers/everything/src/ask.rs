@@ -2,11 +2,11 @@
 
 use crate::Everything;
 use linchpin::prelude::*;
-use linchpin::proto::Wire;
-use linchpin::server::{Accepted, UrlAnswer};
+use linchpin::proto::Features;
+use linchpin::server::{Elicited, UrlElicited};
 use linchpin::types::elicit::{ElicitAction, ElicitResult};
 use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
-use linchpin_kit::{Alias, ToolSpec, Toolbox};
+use linchpin_kit::{Alias, ToolSet, ToolSpec};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -45,7 +45,7 @@ pub(crate) const TWO_QUESTIONS: ToolSpec = asks(
 );
 
 /// Adds the tools.
-pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+pub(crate) fn add(tools: ToolSet<Everything>) -> ToolSet<Everything> {
     tools
         .tool(&ROOTS, roots)
         .tool(&FORM, form)
@@ -64,7 +64,7 @@ async fn roots(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
 }
 
 /// A form with every kind of field that `wire` can carry.
-fn every_field(wire: &Wire) -> Value {
+fn every_field(wire: &Features) -> Value {
     let choices = ["First", "Second", "Third"];
     let titled: Vec<Value> =
         choices.iter().map(|c| json!({ "const": c.to_lowercase(), "title": format!("{c} choice") })).collect();
@@ -106,9 +106,9 @@ fn every_field(wire: &Wire) -> Value {
 }
 
 async fn form(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
-    let schema = every_field(Wire::of(cx.revision()));
+    let schema = every_field(Features::of(cx.revision()));
     let ElicitResult { action, content, .. } =
-        cx.form_raw("form", "Please fill in this form; only the name is needed.", schema).await?;
+        cx.elicit_raw("form", "Please fill in this form; only the name is needed.", schema).await?;
     Ok(match action {
         ElicitAction::Accept => {
             let fields = content.unwrap_or_default();
@@ -147,7 +147,7 @@ async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
     }
     if q.error_path
         && cx.caps().elicitation_url
-        && Wire::of(cx.revision()).icons
+        && Features::of(cx.revision()).icons
         && let Some(peer) = cx.peer()
         && s.sessions.first_time(&peer, &q.url)
     {
@@ -156,11 +156,11 @@ async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
         let data = json!({ "elicitations": [elicitation] });
         return Err(Error::protocol_with(URL_ELICITATION_REQUIRED, "open the page, then call again", data));
     }
-    let answer: UrlAnswer = cx.ask_url("url", &q.message, &q.url).await?;
+    let answer: UrlElicited = cx.elicit_url("url", &q.message, &q.url).await?;
     Ok(match answer {
-        Accepted::Yes(()) => "The user agreed to open the page.",
-        Accepted::Declined => "The user declined to open the page.",
-        Accepted::Cancelled => "The user closed the question.",
+        Elicited::Accepted(()) => "The user agreed to open the page.",
+        Elicited::Declined => "The user declined to open the page.",
+        Elicited::Cancelled => "The user closed the question.",
     }
     .into())
 }
@@ -184,12 +184,8 @@ fn hundred() -> u64 {
 }
 
 async fn sample(_: &Everything, cx: &Cx, q: Sample) -> Result<String> {
-    let request = CreateMessageRequestParams {
-        messages: vec![SamplingMessage::user(q.prompt)],
-        system_prompt: Some("You answer a server that tries out its client.".into()),
-        max_tokens: q.max_tokens,
-        ..Default::default()
-    };
+    let request = CreateMessageRequestParams::new([SamplingMessage::user(q.prompt)], q.max_tokens)
+        .with_system_prompt("You answer a server that tries out its client.");
     let answer = cx.sample("answer", request).await?;
     let text: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
     Ok(format!("The model {} said: {}", answer.model, text.join("\n")))
@@ -208,11 +204,11 @@ struct Color {
 }
 
 async fn two_questions(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
-    let user: Name = cx.ask("name", "What is your name?").await?;
+    let user: Name = cx.elicit("name", "What is your name?").await?;
     // Without `once` each round would draw another number, because the handler runs again from its start.
     let draw = async { Ok(RandomState::new().build_hasher().finish() % 1_000) };
-    let number = cx.once("number", draw).await?;
+    let number = cx.memoize("number", draw).await?;
     let favourite: Color =
-        cx.ask("color", &format!("{}, your number is {number}. What is your favourite colour?", user.name)).await?;
+        cx.elicit("color", &format!("{}, your number is {number}. What is your favourite colour?", user.name)).await?;
     Ok(format!("{} has the number {number} and likes {}.", user.name, favourite.color))
 }

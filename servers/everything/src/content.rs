@@ -3,7 +3,7 @@
 use crate::{EXPOSE_ENV, Everything, offers};
 use linchpin::prelude::*;
 use linchpin::types::content::{Annotations, Icon, Role};
-use linchpin_kit::{Alias, ToolSpec, Toolbox};
+use linchpin_kit::{Alias, ToolSet, ToolSpec};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -24,12 +24,7 @@ const WAV: &str = concat!(
 
 /// The server's icon.
 pub(crate) fn icon() -> Icon {
-    Icon {
-        src: format!("data:image/png;base64,{PNG}"),
-        mime_type: Some("image/png".into()),
-        sizes: vec!["16x16".into()],
-        theme: None,
-    }
+    Icon::new(format!("data:image/png;base64,{PNG}")).with_mime_type("image/png").with_sizes(["16x16"])
 }
 
 const fn answers(name: &'static str, title: &'static str, description: &'static str) -> ToolSpec {
@@ -73,7 +68,7 @@ pub(crate) const MIRRORED: ToolSpec = answers(
 );
 
 /// Adds the tools.
-pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+pub(crate) fn add(tools: ToolSet<Everything>) -> ToolSet<Everything> {
     tools
         .tool(&ECHO, |q: Echo| async move { format!("Echo: {}", q.message) })
         .tool(&ANNOTATED, annotated)
@@ -87,14 +82,16 @@ pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
             |tool| tool.icon(icon()),
             |_: NoArgs| async {
                 vec![
-                    Content::text("Here is a picture:"),
-                    Content::image(PNG, "image/png"),
-                    Content::text("It shows a linchpin."),
+                    ContentBlock::text("Here is a picture:"),
+                    ContentBlock::image_base64(PNG, "image/png"),
+                    ContentBlock::text("It shows a linchpin."),
                 ]
             },
         )
         .tool(&LONG_OPERATION, long_operation)
-        .tool(&AUDIO, |_: NoArgs| async { vec![Content::text("Here is a tone:"), Content::audio(WAV, "audio/wav")] })
+        .tool(&AUDIO, |_: NoArgs| async {
+            vec![ContentBlock::text("Here is a tone:"), ContentBlock::audio_base64(WAV, "audio/wav")]
+        })
         .tool(&MIRRORED, |q: Mirrored| async move { format!("The region is {}.", q.region) })
 }
 
@@ -138,18 +135,18 @@ struct Annotated {
 }
 
 fn mark(audience: &[Role], priority: f64) -> Annotations {
-    Annotations { audience: audience.to_vec(), priority: Some(priority), last_modified: None }
+    Annotations::new().with_audience(audience.iter().copied()).with_priority(priority)
 }
 
-async fn annotated(q: Annotated) -> Vec<Content> {
+async fn annotated(q: Annotated) -> Vec<ContentBlock> {
     let (text, marks) = match q.message_type {
         Kind::Error => ("Error: something went wrong (not really)", mark(&[Role::User, Role::Assistant], 1.0)),
         Kind::Success => ("Success: it worked", mark(&[Role::User], 0.7)),
         Kind::Debug => ("Debug: 42 things were looked at", mark(&[Role::Assistant], 0.3)),
     };
-    let mut answer = vec![Content::text(text).with_annotations(marks)];
+    let mut answer = vec![ContentBlock::text(text).with_annotations(marks)];
     if q.include_image {
-        answer.push(Content::image(PNG, "image/png").with_annotations(mark(&[Role::User], 0.5)));
+        answer.push(ContentBlock::image_base64(PNG, "image/png").with_annotations(mark(&[Role::User], 0.5)));
     }
     answer
 }
@@ -172,8 +169,8 @@ fn three() -> u32 {
     3
 }
 
-async fn links(s: &Everything, q: Links) -> Vec<Content> {
-    let text = Content::text(format!("{} links to resources of this server:", q.count));
+async fn links(s: &Everything, q: Links) -> Vec<ContentBlock> {
+    let text = ContentBlock::text(format!("{} links to resources of this server:", q.count));
     std::iter::once(text).chain((1..=q.count).map(|id| offers::link(&s.options.tools, id))).collect()
 }
 
@@ -193,13 +190,13 @@ fn one() -> u32 {
     1
 }
 
-async fn reference(s: &Everything, q: Reference) -> Vec<Content> {
+async fn reference(s: &Everything, q: Reference) -> Vec<ContentBlock> {
     let resource = offers::dynamic(&s.options.tools, q.resource_type, q.resource_id);
     let uri = resource.uri().to_owned();
     vec![
-        Content::text(format!("Resource {} is in this answer:", q.resource_id)),
-        Content::resource(resource),
-        Content::text(format!("It can also be read at {uri}.")),
+        ContentBlock::text(format!("Resource {} is in this answer:", q.resource_id)),
+        ContentBlock::resource(resource),
+        ContentBlock::text(format!("It can also be read at {uri}.")),
     ]
 }
 

@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linchpin::prelude::*;
-use linchpin_kit::{Alias, ToolChoice, ToolSpec, Toolbox};
+use linchpin_kit::{Alias, ToolChoice, ToolSet, ToolSpec};
 use std::io::Write;
 
 /// Sloppy writers leave the padding of `data:` URLs out.
@@ -31,7 +31,7 @@ pub(crate) const GZIP: ToolSpec = ToolSpec::writes(
 .outside();
 
 /// Adds the tool.
-pub(crate) fn add(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+pub(crate) fn add(tools: ToolSet<Everything>) -> ToolSet<Everything> {
     tools.tool(&GZIP, gzip)
 }
 
@@ -72,7 +72,7 @@ fn readme() -> String {
     "README.md.gz".into()
 }
 
-async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<Content>> {
+async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<ContentBlock>> {
     let name_ok = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if q.name.is_empty() || q.name.len() > NAME_CHARS_MAX || !q.name.chars().all(name_ok) {
         return Err(Error::tool(format!("`name` must be 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` or `-`")));
@@ -88,22 +88,20 @@ async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<Content>> {
     match (q.output_type, cx.peer()) {
         (Output::ResourceLink, Some(peer)) => {
             s.sessions.keep(&peer, &q.name, zipped)?;
-            let mut link = linchpin::types::content::ResourceLink { uri, name: q.name, ..Default::default() };
-            link.mime_type = Some(MIME.into());
-            link.description = Some(about);
-            Ok(vec![Content::ResourceLink(link)])
+            let link = linchpin::types::content::ResourceLink::new(uri, q.name);
+            Ok(vec![link.with_mime_type(MIME).with_description(about).into()])
         }
         (Output::ResourceLink, None) => {
             let why =
                 format!("{about}. Links end with the session and this request has none, so here is the result itself:");
-            Ok(vec![Content::text(why), embedded(uri, &zipped)])
+            Ok(vec![ContentBlock::text(why), embedded(uri, &zipped)])
         }
         (Output::Resource, _) => Ok(vec![embedded(uri, &zipped)]),
     }
 }
 
-fn embedded(uri: String, bytes: &[u8]) -> Content {
-    Content::resource(ResourceContents::blob(uri, BASE64.encode(bytes)).with_mime_type(MIME))
+fn embedded(uri: String, bytes: &[u8]) -> ContentBlock {
+    ContentBlock::resource(ResourceContents::blob(uri, bytes).with_mime_type(MIME))
 }
 
 fn compress(plain: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -14,7 +14,7 @@ mod offers;
 mod session;
 
 use linchpin::prelude::*;
-use linchpin_kit::{Fault, Service, ToolChoice, Toolbox};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet};
 use session::Sessions;
 
 #[cfg(feature = "web")]
@@ -128,11 +128,11 @@ impl Everything {
     ///
     /// # Errors
     /// When the options name tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let mut choice = self.options.tools.clone();
         choice.grant(EXPOSE_ENV, self.options.expose_env);
         let handle = server.handle();
-        let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
+        let tools = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let tools = session::add(gzip::add(content::add(tools)), handle, &choice.prefix);
         let server = offers::prompts(ask::add(tools)).close();
         Ok(offers::resources(gzip::links(server, &choice), &choice))
@@ -143,7 +143,7 @@ impl Everything {
 ///
 /// # Errors
 /// As [`Everything::add_to`].
-pub fn server(options: Options) -> Result<Server<Everything>, Fault> {
+pub fn server(options: Options) -> Result<Server<Everything>, ToolError> {
     Everything::new(options).add_to(introduce(Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))))
 }
 

@@ -3,7 +3,7 @@
 use crate::{Everything, INSTRUCTIONS};
 use linchpin::prelude::*;
 use linchpin::server::Completion;
-use linchpin_kit::{ToolChoice, Toolbox};
+use linchpin_kit::{ToolChoice, ToolSet};
 
 /// Adds the resources.
 pub(crate) fn resources(server: Server<Everything>, choice: &ToolChoice) -> Server<Everything> {
@@ -25,10 +25,8 @@ pub(crate) fn dynamic(choice: &ToolChoice, kind: Type, id: u32) -> ResourceConte
         Type::Text => ResourceContents::text(uri, format!("Resource {id}: a text made up for this number."))
             .with_mime_type("text/plain"),
         Type::Blob => {
-            use base64::Engine as _;
             let bytes = format!("Resource {id}: bytes made up for this number.");
-            let blob = base64::engine::general_purpose::STANDARD.encode(bytes);
-            ResourceContents::blob(uri, blob).with_mime_type("application/octet-stream")
+            ResourceContents::blob(uri, bytes.as_bytes()).with_mime_type("application/octet-stream")
         }
     }
 }
@@ -41,18 +39,15 @@ fn uri(choice: &ToolChoice, kind: Type, id: u32) -> String {
 }
 
 /// A link to a resource: a text for even numbers, binary data for odd ones.
-pub(crate) fn link(choice: &ToolChoice, id: u32) -> Content {
+pub(crate) fn link(choice: &ToolChoice, id: u32) -> ContentBlock {
     let (kind, word, mime) = match id % 2 {
         0 => (Type::Text, "Text", "text/plain"),
         _ => (Type::Blob, "Blob", "application/octet-stream"),
     };
-    Content::ResourceLink(linchpin::types::content::ResourceLink {
-        uri: uri(choice, kind, id),
-        name: format!("{word} Resource {id}"),
-        description: Some(format!("Made up for the number {id}")),
-        mime_type: Some(mime.into()),
-        ..Default::default()
-    })
+    linchpin::types::content::ResourceLink::new(uri(choice, kind, id), format!("{word} Resource {id}"))
+        .with_description(format!("Made up for the number {id}"))
+        .with_mime_type(mime)
+        .into()
 }
 
 /// The static documents: file name and text.
@@ -71,7 +66,7 @@ const DOCUMENTS: [(&str, &str); 7] = [
     ),
     (
         "how-it-works.md",
-        "# How it works\n\nEach tool shows one feature. The same code serves clients with sessions and requests that stand alone.\n",
+        "# How it works\n\nEach tool shows one feature. The same code serves clients with sessions and stateless requests.\n",
     ),
     ("instructions.md", INSTRUCTIONS),
     ("startup.md", "# Start\n\n    linchpin serve everything\n"),
@@ -178,7 +173,7 @@ fn people(typed: &Completion) -> Vec<String> {
 }
 
 /// Adds the prompts.
-pub(crate) fn prompts(tools: Toolbox<Everything>) -> Toolbox<Everything> {
+pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
     tools
         .prompt(
             "simple-prompt",
@@ -221,8 +216,8 @@ pub(crate) fn prompts(tools: Toolbox<Everything>) -> Toolbox<Everything> {
         )
 }
 
-async fn about(s: &Everything, q: About) -> Vec<Message> {
+async fn about(s: &Everything, q: About) -> Vec<PromptMessage> {
     let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
     let resource = dynamic(&s.options.tools, q.resource_type, q.resource_id);
-    vec![Message::user(text), Message::user(Content::resource(resource))]
+    vec![PromptMessage::user(text), PromptMessage::user(ContentBlock::resource(resource))]
 }

@@ -3,7 +3,7 @@
 use crate::{Everything, Options, SERVICE, offers};
 use linchpin::prelude::*;
 use linchpin::server::{Handle, Peer};
-use linchpin_kit::{ToolPrefix, ToolSpec, Toolbox};
+use linchpin_kit::{ToolPrefix, ToolSet, ToolSpec};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -110,7 +110,7 @@ const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", 
 
 /// Adds the tools. `server` leads to the one they are put on, where other servers may have put theirs; the extra tool is named
 /// as `prefix` names all of ours.
-pub(crate) fn add(tools: Toolbox<Everything>, server: Handle, prefix: &ToolPrefix) -> Toolbox<Everything> {
+pub(crate) fn add(tools: ToolSet<Everything>, server: Handle, prefix: &ToolPrefix) -> ToolSet<Everything> {
     let other = server.clone();
     let extra: Arc<str> = prefix.apply(SERVICE.name, EXTRA.name).into();
     tools
@@ -127,11 +127,11 @@ pub(crate) fn add(tools: Toolbox<Everything>, server: Handle, prefix: &ToolPrefi
 
 async fn toggle_logging(s: &Everything, cx: &Cx, _: NoArgs) -> String {
     let Some(peer) = cx.peer() else {
-        // Where requests stand alone, logs belong to the request and only come if it asks for them.
+        // Where requests are stateless, logs belong to the request and only come if it asks for them.
         for level in LoggingLevel::ALL {
             log(cx, level);
         }
-        return "This request stands alone: one message of each level was logged on it, if it asked for logs.".into();
+        return "This request is stateless: one message of each level was logged on it, if it asked for logs.".into();
     };
     s.sessions.with(&peer, |session| match session.logging.take() {
         Some(_) => "Simulated logging stopped.".into(),
@@ -166,7 +166,7 @@ fn toggle_updates(s: &Everything, cx: &Cx, handle: &Handle) -> String {
         for uri in offers::static_uris(&s.options.tools) {
             handle.resource_updated(&uri);
         }
-        return "This request stands alone: one update of each static resource was announced to whoever listens."
+        return "This request is stateless: one update of each static resource was announced to all subscribers."
             .into();
     };
     s.sessions.with(&peer, |session| match session.updates.take() {

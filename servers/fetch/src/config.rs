@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue};
 use linchpin::transport::web::{HostRule, Proxy, Reach, WebOptions};
-use linchpin_kit::{Fault, ToolChoice, Vars};
+use linchpin_kit::{ToolChoice, ToolError, Vars};
 use std::fmt;
 use std::str::FromStr;
 
@@ -81,7 +81,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable cannot be understood. Errors hold no value of a header.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_FETCH")?, ..Self::default() };
         config.user_agent = vars.text("MCP_FETCH_USER_AGENT");
         for (name, target) in [
@@ -119,10 +119,11 @@ impl Config {
     }
 
     /// The two names the server goes by: of the tool, and of the prompt.
-    pub(crate) fn user_agents(&self) -> Result<[HeaderValue; 2], Fault> {
+    pub(crate) fn user_agents(&self) -> Result<[HeaderValue; 2], ToolError> {
         if let Some(own) = &self.user_agent {
             let value = HeaderValue::from_str(own).map_err(|_| {
-                Fault::new("The user agent cannot be sent").hint("Use printable ASCII characters without line breaks.")
+                ToolError::new("The user agent cannot be sent")
+                    .hint("Use printable ASCII characters without line breaks.")
             })?;
             return Ok([value.clone(), value]);
         }
@@ -131,7 +132,7 @@ impl Config {
             // Sites that have rules for MCP's fetching find its name here too.
             false => format!("LinchpinFetch/{} ({whom}; ModelContextProtocol/1.0)", env!("CARGO_PKG_VERSION")),
         };
-        let value = |whom| HeaderValue::from_str(&name(whom)).map_err(|e| Fault::new(e.to_string()));
+        let value = |whom| HeaderValue::from_str(&name(whom)).map_err(|e| ToolError::new(e.to_string()));
         Ok([value("Autonomous")?, value("User-Specified")?])
     }
 
@@ -162,21 +163,23 @@ impl Config {
 ///
 /// # Errors
 /// When it is none; the error holds no password.
-pub fn read_proxy(text: &str) -> Result<Proxy, Fault> {
+pub fn read_proxy(text: &str) -> Result<Proxy, ToolError> {
     let host = text.trim().rsplit('@').next().unwrap_or_default();
     let port = host.trim_end_matches('/').rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if !text.contains("://") && port.is_none() {
-        return Err(Fault::new(format!("not a usable proxy: {host} (write http://host:port or socks5://host:port)")));
+        return Err(ToolError::new(format!(
+            "not a usable proxy: {host} (write http://host:port or socks5://host:port)"
+        )));
     }
-    text.parse::<Proxy>().map_err(|e| Fault::new(e.to_string()))
+    text.parse::<Proxy>().map_err(|e| ToolError::new(e.to_string()))
 }
 
 /// Reads hosts as `--allow-host`, `--deny-host` and `--allow-private-host` take them.
 ///
 /// # Errors
 /// When one is no host.
-pub fn read_hosts(texts: impl IntoIterator<Item = String>) -> Result<Vec<HostRule>, Fault> {
-    texts.into_iter().map(|text| text.parse::<HostRule>().map_err(|e| Fault::new(e.to_string()))).collect()
+pub fn read_hosts(texts: impl IntoIterator<Item = String>) -> Result<Vec<HostRule>, ToolError> {
+    texts.into_iter().map(|text| text.parse::<HostRule>().map_err(|e| ToolError::new(e.to_string()))).collect()
 }
 
 /// A header that is sent to one host only: `HOST:NAME=VALUE`, the host with or without a port. The value is a secret: it is
@@ -189,11 +192,11 @@ pub struct HostHeader {
 }
 
 impl FromStr for HostHeader {
-    type Err = Fault;
+    type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, ToolError> {
         let bad = |what: &str| {
-            Fault::new(format!("Not a header for a host: {what}"))
+            ToolError::new(format!("Not a header for a host: {what}"))
                 .hint("Write HOST:NAME=VALUE, for example example.com:Authorization=Bearer …")
         };
         // Whatever stands behind `=` is never repeated.

@@ -27,8 +27,8 @@ pub use config::{Config, HostHeader, read_hosts, read_proxy};
 use html::Form;
 use linchpin::transport::web::{Lookup, RETRIES_MAX, Web};
 use linchpin::types::prompt::{GetPromptResult, PromptMessage};
-use linchpin::{Content, Server};
-use linchpin_kit::{Fault, Service, Shown, ToolSpec, Toolbox, chars_from, from_outside};
+use linchpin::{ContentBlock, Server};
+use linchpin_kit::{Service, ToolError, ToolOutput, ToolSet, ToolSpec, chars_from, from_outside};
 use page::{Cache, Getter, Page, Rendered, Want, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl Fetch {
     ///
     /// # Errors
     /// When the configuration makes no sense.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let web = Web::new(config.web());
         Self::build(config, web)
     }
@@ -86,18 +86,18 @@ impl Fetch {
     ///
     /// # Errors
     /// As [`Fetch::open`].
-    pub fn open_with(config: Config, lookup: impl Lookup) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open_with(config: Config, lookup: impl Lookup) -> Result<(Self, Vec<String>), ToolError> {
         let web = Web::with_lookup(config.web(), lookup);
         Self::build(config, web)
     }
 
-    fn build(config: Config, web: Web) -> Result<(Self, Vec<String>), Fault> {
+    fn build(config: Config, web: Web) -> Result<(Self, Vec<String>), ToolError> {
         if config.retries_max > RETRIES_MAX {
             let most = format!("A busy site is asked again at most {RETRIES_MAX} times, not {}", config.retries_max);
-            return Err(Fault::new(most).hint(format!("Use --retries 0 to {RETRIES_MAX} (MCP_FETCH_RETRIES).")));
+            return Err(ToolError::new(most).hint(format!("Use --retries 0 to {RETRIES_MAX} (MCP_FETCH_RETRIES).")));
         }
         if config.timeout_ms == 0 || config.max_bytes == 0 {
-            return Err(Fault::new("Neither the timeout nor the largest page may be 0"));
+            return Err(ToolError::new("Neither the timeout nor the largest page may be 0"));
         }
         let mut warnings = Vec::new();
         if config.allow_private_ips && config.allow_hosts.is_empty() {
@@ -118,15 +118,15 @@ impl Fetch {
     ///
     /// # Errors
     /// When the choice of tools names one that does not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let choice = self.inner.config.tools.clone();
-        let toolbox = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
+        let toolbox = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(INSTRUCTIONS);
         let toolbox = toolbox.tool(&FETCH, Self::fetch);
         let about = "Reads a page that you name, and puts it into the conversation as Markdown.";
         Ok(toolbox.prompt("fetch", about, |prompt| prompt.title("Fetch a web page"), Self::prompt).close())
     }
 
-    async fn fetch(&self, args: FetchArgs) -> Result<Shown<Fetched>, Fault> {
+    async fn fetch(&self, args: FetchArgs) -> Result<ToolOutput<Fetched>, ToolError> {
         let url = page::parse(&args.url)?;
         let want = Want {
             form: args.format.into(),
@@ -134,7 +134,7 @@ impl Fetch {
             selector: Some(args.selector).filter(|s| !s.trim().is_empty()),
         };
         if want.selector.as_ref().is_some_and(|selector| selector.len() > SELECTOR_BYTES_MAX) {
-            return Err(Fault::new(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")));
+            return Err(ToolError::new(format!("The selector is longer than {SELECTOR_BYTES_MAX} bytes")));
         }
         let got = self.within(&url, |by| self.read(&url, Who::Model, want, args.start_index == 0, by)).await?;
         Ok(answer(&url, &got, args.start_index, args.max_length))
@@ -147,36 +147,36 @@ impl Fetch {
             let url = page::parse(&args.url)?;
             let want = Want { form: Form::Markdown, raw: false, selector: None };
             let got = self.within(&url, |by| self.read(&url, Who::Person, want, true, by)).await?;
-            Ok::<_, Fault>((url, got))
+            Ok::<_, ToolError>((url, got))
         };
         let (description, content) = match read.await {
             Ok((url, got)) => {
                 let (text, total) = chars_from(&got.rendered.text, 0, LENGTH_MAX as usize);
                 let text = text.unwrap_or_default();
                 let more = if total > LENGTH_MAX as usize { truncated(LENGTH_MAX.into()) } else { String::new() };
-                let text = Content::text(format!("{}{text}{more}", got.rendered.prefix));
+                let text = ContentBlock::text(format!("{}{text}{more}", got.rendered.prefix));
                 (format!("Contents of {}", page::shown(&url)), from_outside(text))
             }
-            Err(fault) => ("No page was read".to_owned(), Content::text(fault.to_string())),
+            Err(fault) => ("No page was read".to_owned(), ContentBlock::text(fault.to_string())),
         };
         let messages = vec![PromptMessage::user(content)];
-        GetPromptResult { description: Some(description), messages, ..GetPromptResult::default() }
+        GetPromptResult::new(messages).with_description(description)
     }
 
     /// Waits for something as long as the operator allows.
-    async fn within<T, W>(&self, url: &url::Url, work: impl FnOnce(Instant) -> W) -> Result<T, Fault>
+    async fn within<T, W>(&self, url: &url::Url, work: impl FnOnce(Instant) -> W) -> Result<T, ToolError>
     where
-        W: Future<Output = Result<T, Fault>>,
+        W: Future<Output = Result<T, ToolError>>,
     {
         let by = Instant::now() + Duration::from_millis(self.inner.config.timeout_ms.min(TIMEOUT_MS_MAX));
         tokio::time::timeout_at(by.into(), work(by)).await.unwrap_or_else(|_| {
             let seconds = self.inner.config.timeout_ms.div_ceil(1_000);
-            Err(Fault::new(format!("Failed to fetch {}: it took longer than {seconds} s", page::shown(url)))
+            Err(ToolError::new(format!("Failed to fetch {}: it took longer than {seconds} s", page::shown(url)))
                 .hint("Try again later, or read something else; the operator can raise the limit with --timeout."))
         })
     }
 
-    async fn read(&self, url: &url::Url, who: Who, want: Want, beginning: bool, by: Instant) -> Result<Got, Fault> {
+    async fn read(&self, url: &url::Url, who: Who, want: Want, beginning: bool, by: Instant) -> Result<Got, ToolError> {
         let (page, cached) = self.inner.getter.page(url, who, beginning, by).await?;
         // What was made of this very download.
         let key = format!("{} {want:?}", page.id);
@@ -192,9 +192,9 @@ impl Fetch {
     }
 
     /// Runs something that takes long, deep and unknown ways.
-    async fn in_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    async fn in_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
         let failed =
-            || Fault::new("The page could not be converted").hint("Fetch it with raw=true to see it as it is.");
+            || ToolError::new("The page could not be converted").hint("Fetch it with raw=true to see it as it is.");
         let permit = self.inner.threads.clone().acquire_owned().await.map_err(|_| failed())?;
         let (send, receive) = oneshot::channel();
         let worker = std::thread::Builder::new().name("fetch".to_owned()).stack_size(STACK_BYTES);
@@ -229,7 +229,7 @@ struct Got {
     cached: bool,
 }
 
-fn answer(url: &url::Url, got: &Got, start: u64, length: u32) -> Shown<Fetched> {
+fn answer(url: &url::Url, got: &Got, start: u64, length: u32) -> ToolOutput<Fetched> {
     let (rendered, page) = (&got.rendered, &got.page);
     let from = usize::try_from(start).unwrap_or(usize::MAX);
     let (slice, total) = chars_from(&rendered.text, from, length as usize);
@@ -253,7 +253,7 @@ fn answer(url: &url::Url, got: &Got, start: u64, length: u32) -> Shown<Fetched> 
         note: rendered.note.clone(),
         url,
     };
-    Shown::outside(text, value)
+    ToolOutput::outside(text, value)
 }
 
 fn truncated(next: u64) -> String {

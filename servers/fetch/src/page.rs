@@ -7,7 +7,7 @@ use crate::text::{self, Kind, Packed, Work};
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use linchpin::transport::web::{Web, WebError, WebErrorKind, WebResponse};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use url::{Host, Url};
 pub(crate) enum Who {
     /// A model, by the tool: robots.txt counts.
     Model,
-    /// A person, by the prompt.
+    /// A user, by the prompt.
     Person,
 }
 
@@ -64,7 +64,7 @@ const TYPE_CHARS_MAX: usize = 200;
 static DOWNLOADS: AtomicU64 = AtomicU64::new(0);
 
 impl Getter {
-    pub(crate) fn new(config: &Config, web: Web) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &Config, web: Web) -> Result<Self, ToolError> {
         let agents = config.user_agents()?;
         let tokens = robots::tokens(agents[0].to_str().unwrap_or_default());
         let ttl = Duration::from_millis(config.cache_ttl_ms);
@@ -90,7 +90,7 @@ impl Getter {
         who: Who,
         beginning: bool,
         by: Instant,
-    ) -> Result<(Arc<Page>, bool), Fault> {
+    ) -> Result<(Arc<Page>, bool), ToolError> {
         let mut asked = url.clone();
         asked.set_fragment(None);
         let key = format!("{who:?} {asked}");
@@ -102,7 +102,7 @@ impl Getter {
         Ok((page, false))
     }
 
-    async fn fetch(&self, url: Url, who: Who, by: Instant) -> Result<Page, Fault> {
+    async fn fetch(&self, url: Url, who: Who, by: Instant) -> Result<Page, ToolError> {
         let mut here = url.clone();
         for _ in 0..=HOPS_MAX {
             if who == Who::Model && !self.ignore_robots {
@@ -116,13 +116,13 @@ impl Getter {
                 None => return self.receive(&url, here, answer).await,
             }
         }
-        Err(Fault::new(format!("Failed to fetch {}: it redirects more than {HOPS_MAX} times", shown(&url))))
+        Err(ToolError::new(format!("Failed to fetch {}: it redirects more than {HOPS_MAX} times", shown(&url))))
     }
 
-    async fn receive(&self, asked: &Url, mut here: Url, mut answer: WebResponse) -> Result<Page, Fault> {
+    async fn receive(&self, asked: &Url, mut here: Url, mut answer: WebResponse) -> Result<Page, ToolError> {
         let status = answer.parts.status.as_u16();
         if status >= 400 {
-            let fault = Fault::new(format!("Failed to fetch {} - status code {status}", shown(asked)));
+            let fault = ToolError::new(format!("Failed to fetch {} - status code {status}", shown(asked)));
             return Err(match status {
                 401 | 403 => fault.hint("The site does not show this page to programs, or wants a login."),
                 404 | 410 => fault.hint("There is no such page; look for the right address on another one."),
@@ -170,7 +170,7 @@ impl Getter {
     }
 
     /// Whether the site lets programs fetch this, where `asked` led to.
-    async fn may_fetch(&self, asked: &Url, url: &Url, by: Instant) -> Result<(), Fault> {
+    async fn may_fetch(&self, asked: &Url, url: &Url, by: Instant) -> Result<(), ToolError> {
         let mut place = url.clone();
         place.set_path("/robots.txt");
         place.set_query(None);
@@ -201,20 +201,20 @@ impl Getter {
                 "\nIt has too many rules to hold so long an address against; it is taken as refused.".to_owned()
             }
         };
-        Err(Fault::new(format!(
+        Err(ToolError::new(format!(
             "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, \
              <useragent>{agent}</useragent>\n<url>{url}</url>{why}"
         ))
         .hint(ASK_A_PERSON))
     }
 
-    async fn fetch_robots(&self, asked: &Url, place: Url, by: Instant) -> Result<(Robots, usize), Fault> {
+    async fn fetch_robots(&self, asked: &Url, place: Url, by: Instant) -> Result<(Robots, usize), ToolError> {
         let named = place_shown(asked, &place);
         let trouble = |here: &Url, e: &WebError| match e.kind() {
             WebErrorKind::Refused => failed(asked, here, e),
             _ => {
                 let why = why(asked, here, e);
-                Fault::new(format!("Failed to fetch robots.txt {named} due to a connection issue: {why}"))
+                ToolError::new(format!("Failed to fetch robots.txt {named} due to a connection issue: {why}"))
             }
         };
         let mut here = place;
@@ -228,10 +228,10 @@ impl Getter {
             let status = answer.parts.status.as_u16();
             let said = format!("When fetching robots.txt ({named}), received status {status}");
             return match status {
-                401 | 403 => Err(Fault::new(format!("{said} so assuming that autonomous fetching is not allowed"))
+                401 | 403 => Err(ToolError::new(format!("{said} so assuming that autonomous fetching is not allowed"))
                     .hint(ASK_A_PERSON)),
                 400..=499 => Ok((Robots::default(), 0)),
-                500.. => Err(Fault::new(format!("{said}: the site cannot say now what programs may fetch"))
+                500.. => Err(ToolError::new(format!("{said}: the site cannot say now what programs may fetch"))
                     .hint(format!("Try again in some minutes. {ASK_A_PERSON}"))),
                 _ => {
                     let codings = codings(&answer.parts.headers);
@@ -243,7 +243,7 @@ impl Getter {
                 }
             };
         }
-        Err(Fault::new(format!("Failed to fetch robots.txt {named}: it redirects too often")))
+        Err(ToolError::new(format!("Failed to fetch robots.txt {named}: it redirects too often")))
     }
 }
 
@@ -264,21 +264,22 @@ fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-fn packed(begin: &str, why: Packed) -> Fault {
+fn packed(begin: &str, why: Packed) -> ToolError {
     let most = text::CODINGS_MAX;
     match why {
-        Packed::Often => Fault::new(format!("{begin}: it is encoded more than {most} times")),
-        Packed::Unread => Fault::new(format!("{begin}: it is encoded several times, with br or zstd among them"))
+        Packed::Often => ToolError::new(format!("{begin}: it is encoded more than {most} times")),
+        Packed::Unread => ToolError::new(format!("{begin}: it is encoded several times, with br or zstd among them"))
             .hint(format!("gzip and deflate are undone up to {most} times, br and zstd once and alone.")),
-        Packed::Broken => Fault::new(format!("{begin}: it is not encoded as its headers say")),
-        Packed::TooLong => Fault::new(format!("{begin}: decoded, it is longer than the limit"))
+        Packed::Broken => ToolError::new(format!("{begin}: it is not encoded as its headers say")),
+        Packed::TooLong => ToolError::new(format!("{begin}: decoded, it is longer than the limit"))
             .hint("The operator can raise the limit with --max-bytes."),
     }
 }
 
 /// Where a redirect leads. It is the page's word, so that no error repeats it.
-fn redirected(asked: &Url, next: &str) -> Result<Url, Fault> {
-    let no_page = |_| Fault::new(format!("Failed to fetch {}: it redirects to what is no address", shown(asked)));
+fn redirected(asked: &Url, next: &str) -> Result<Url, ToolError> {
+    let no_page =
+        |_| ToolError::new(format!("Failed to fetch {}: it redirects to what is not an address", shown(asked)));
     parse(next).map_err(no_page)
 }
 
@@ -286,22 +287,22 @@ fn redirected(asked: &Url, next: &str) -> Result<Url, Fault> {
 ///
 /// # Errors
 /// When it is none that can be fetched.
-pub(crate) fn parse(text: &str) -> Result<Url, Fault> {
+pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
     if text.len() > URL_BYTES_MAX {
-        return Err(Fault::new(format!("The address is longer than {URL_BYTES_MAX} bytes")));
+        return Err(ToolError::new(format!("The address is longer than {URL_BYTES_MAX} bytes")));
     }
     let url = Url::parse(text.trim()).map_err(|e| {
-        Fault::new(format!("Not an address: {}: {e}", without_user(text.trim())))
+        ToolError::new(format!("Not an address: {}: {e}", without_user(text.trim())))
             .hint("Pass a whole address, for example https://example.com/page.")
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         // Without `//`, what looks like a scheme may be a name before a password.
         _ if url.cannot_be_a_base() && text.contains('@') => {
-            Err(Fault::new(format!("Failed to fetch {}: that is not fetched", without_user(text.trim())))
+            Err(ToolError::new(format!("Failed to fetch {}: that is not fetched", without_user(text.trim())))
                 .hint("Only http and https addresses are."))
         }
-        other => Err(Fault::new(format!("Failed to fetch {}: {other} is not fetched", shown(&url)))
+        other => Err(ToolError::new(format!("Failed to fetch {}: {other} is not fetched", shown(&url)))
             .hint("Only http and https addresses are.")),
     }
 }
@@ -359,16 +360,16 @@ fn place_shown(asked: &Url, place: &Url) -> String {
     }
 }
 
-fn failed(asked: &Url, here: &Url, error: &WebError) -> Fault {
+fn failed(asked: &Url, here: &Url, error: &WebError) -> ToolError {
     let (url, kind, error) = (shown(asked), error.kind(), why(asked, here, error));
     match kind {
-        WebErrorKind::Refused => Fault::new(format!("Refused to fetch {url}: {error}")).hint(
+        WebErrorKind::Refused => ToolError::new(format!("Refused to fetch {url}: {error}")).hint(
             "Do not look for another way there: the operator decides what this server may reach \
              (--allow-private-ips, --allow-private-host, --allow-host, --deny-host, --proxy-trusts-dns).",
         ),
-        WebErrorKind::TooLong => Fault::new(format!("Failed to fetch {url}: {error}"))
+        WebErrorKind::TooLong => ToolError::new(format!("Failed to fetch {url}: {error}"))
             .hint("The operator can raise the limit with --max-bytes."),
-        _ => Fault::new(format!("Failed to fetch {url}: {error}")),
+        _ => ToolError::new(format!("Failed to fetch {url}: {error}")),
     }
 }
 
@@ -404,7 +405,7 @@ const NO_LINKS_THERE: &str = "<error>There are no links in what the selector fit
 ///
 /// # Errors
 /// When the page has no such form.
-pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, Fault> {
+pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, ToolError> {
     let kind = text::kind(&page.body, &page.content_type);
     let work = Work::until(deadline);
     let content_type = &page.content_type;
@@ -426,8 +427,12 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
         return Ok(if compat { rendered } else { harmless(rendered) });
     }
     if !want.raw && (want.selector.is_some() || matches!(want.form, Form::Html | Form::Links)) {
-        return Err(Fault::new(format!("{} is no HTML page but {}", page.asked, text::type_shown(content_type)))
-            .hint("selector, format=html and format=links work on HTML pages only; leave them out."));
+        return Err(ToolError::new(format!(
+            "{} is not an HTML page but {}",
+            page.asked,
+            text::type_shown(content_type)
+        ))
+        .hint("selector, format=html and format=links work on HTML pages only; leave them out."));
     }
     if compat || want.raw {
         let rendered = Rendered { prefix: raw_prefix, text, ..Rendered::default() };
@@ -455,16 +460,16 @@ fn harmless(rendered: Rendered) -> Rendered {
     Rendered { text, prefix, ..rendered }
 }
 
-fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) -> Result<Rendered, Fault> {
+fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) -> Result<Rendered, ToolError> {
     let converted = html::convert(text, &page.final_url, want.form, want.selector.as_deref(), compat, work);
     let selector = want.selector.as_deref().unwrap_or_default();
     let converted = converted.map_err(|why| match why {
-        Failed::Selector => Fault::new(format!("Not a CSS selector: {selector}")),
-        Failed::Nothing => Fault::new(format!("Nothing on the page fits the selector {selector}"))
+        Failed::Selector => ToolError::new(format!("Not a CSS selector: {selector}")),
+        Failed::Nothing => ToolError::new(format!("Nothing on the page fits the selector {selector}"))
             .hint("Leave selector out to see the main content, or look at the page with format=html."),
-        Failed::Complex => Fault::new("The page is too large or too deeply nested for that")
+        Failed::Complex => ToolError::new("The page is too large or too deeply nested for that")
             .hint("Fetch it without selector and format for its bare text, or with raw=true."),
-        Failed::Late => Fault::new(format!("Failed to fetch {}: bringing it into form took too long", page.asked))
+        Failed::Late => ToolError::new(format!("Failed to fetch {}: bringing it into form took too long", page.asked))
             .hint("Fetch it with raw=true to see it as it is; the operator can raise the limit with --timeout."),
     })?;
     let text = match (converted.text.trim().is_empty(), want.form, &want.selector) {
@@ -476,23 +481,23 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) 
     Ok(Rendered { prefix: String::new(), text, title: converted.title, note: converted.note.map(str::to_owned) })
 }
 
-fn no_text(page: &Page) -> Fault {
+fn no_text(page: &Page) -> ToolError {
     let kind = text::type_shown(&page.content_type);
-    Fault::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.asked, page.body.len()))
+    ToolError::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.asked, page.body.len()))
         .hint("Look for a page that describes it, or a text version.")
 }
 
 #[cfg(feature = "pdf")]
-fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, Fault> {
+fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, ToolError> {
     let read = crate::pdf::read(&page.body, work).map_err(|why| {
-        Fault::new(format!("{} is a PDF document that {why}", page.asked)).hint("Look for the same as a web page.")
+        ToolError::new(format!("{} is a PDF document that {why}", page.asked)).hint("Look for the same as a web page.")
     })?;
     if read.text.trim().is_empty() && read.cut {
         let fault = format!("{} is a PDF document without text in as much of it as could be read", page.asked);
-        return Err(Fault::new(fault).hint("Look for the same as a web page."));
+        return Err(ToolError::new(fault).hint("Look for the same as a web page."));
     }
     if read.text.trim().is_empty() {
-        return Err(Fault::new(format!("{} is a PDF document of {} pages without text", page.asked, read.pages))
+        return Err(ToolError::new(format!("{} is a PDF document of {} pages without text", page.asked, read.pages))
             .hint("Its pages may be pictures. Look for the same as a web page."));
     }
     let cut = if read.cut { "; it is longer than what could be read" } else { "" };
@@ -502,7 +507,7 @@ fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, Fault> {
 }
 
 #[cfg(not(feature = "pdf"))]
-fn render_pdf(page: &Page, _: &Work) -> Result<Rendered, Fault> {
+fn render_pdf(page: &Page, _: &Work) -> Result<Rendered, ToolError> {
     Err(no_text(page))
 }
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use linchpin_kit::{Fault, RootsPolicy, ToolChoice, Vars};
+use linchpin_kit::{RootsPolicy, ToolChoice, ToolError, Vars};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::resolve::expand_home;
@@ -100,7 +100,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable has a value that cannot be understood; the message names the variable.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_FS")?, ..Self::default() };
         config.directories = vars.list("MCP_FS_DIRS", ':').unwrap_or_default();
         config.deny = vars.list("MCP_FS_DENY", ',').unwrap_or_default();
@@ -129,14 +129,14 @@ impl Config {
 }
 
 impl std::str::FromStr for FollowSymlinks {
-    type Err = Fault;
+    type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, ToolError> {
         match text {
             "inside" => Ok(Self::Inside),
             "never" => Ok(Self::Never),
             other => {
-                Err(Fault::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
+                Err(ToolError::new(format!("Unknown value for follow-symlinks: {other}")).hint("Use inside or never."))
             }
         }
     }
@@ -153,7 +153,7 @@ pub(crate) struct Deny {
 
 impl Deny {
     /// Reads the patterns. One without `/` covers that name at any depth; case never matters.
-    pub(crate) fn new(patterns: &[String]) -> Result<Self, Fault> {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, ToolError> {
         let (mut below, mut absolute) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
             let trimmed = expand_home(pattern.trim_end_matches('/')).to_string_lossy().into_owned();
@@ -163,7 +163,7 @@ impl Deny {
                 .literal_separator(true)
                 .case_insensitive(true)
                 .build()
-                .map_err(|error| Fault::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
+                .map_err(|error| ToolError::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
             if composed.starts_with('/') {
                 absolute.add(glob)
             } else {
@@ -171,7 +171,7 @@ impl Deny {
             };
         }
         let finish = |set: GlobSetBuilder| {
-            set.build().map_err(|error| Fault::new(format!("Cannot use the deny patterns: {error}")))
+            set.build().map_err(|error| ToolError::new(format!("Cannot use the deny patterns: {error}")))
         };
         Ok(Self { below: finish(below)?, absolute: finish(absolute)? })
     }
@@ -189,13 +189,16 @@ impl Deny {
     }
 
     /// Refuses a path that is covered itself or lies below something covered.
-    pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), Fault> {
+    pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), ToolError> {
         let covered = !self.is_empty()
             && (path.ancestors().any(|path| matches(&self.absolute, path))
                 || belows.iter().flat_map(|below| below.ancestors()).any(|below| matches(&self.below, below)));
         if covered {
-            return Err(Fault::new(format!("Access denied - path is excluded by a deny pattern: {}", asked.display()))
-                .hint("The person running this server has excluded it; do not try other spellings."));
+            return Err(ToolError::new(format!(
+                "Access denied - path is excluded by a deny pattern: {}",
+                asked.display()
+            ))
+            .hint("The operator has excluded it; do not try other spellings."));
         }
         Ok(())
     }
@@ -241,13 +244,13 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
 }
 
 /// Refuses a new name that would not look like what it is.
-pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), Fault> {
+pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), ToolError> {
     let Some(text) = name.to_str().filter(|_| !allow_odd) else {
         return Ok(());
     };
     match text.chars().find(|c| is_odd(*c)) {
         None => Ok(()),
-        Some(odd) => Err(Fault::new(format!(
+        Some(odd) => Err(ToolError::new(format!(
             "Refused - the new name contains the invisible or control character U+{:04X}",
             u32::from(odd)
         ))

@@ -21,7 +21,7 @@ use std::sync::atomic::{self, AtomicU64};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -589,7 +589,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Walks everything below `place`.
-    pub(crate) fn run(&mut self, place: &Place, visit: &mut Look<'_>) -> Result<(), Fault> {
+    pub(crate) fn run(&mut self, place: &Place, visit: &mut Look<'_>) -> Result<(), ToolError> {
         let on_path = !self.after.is_empty();
         self.directory(place.dir(), place.name(), Path::new(""), 0, on_path, visit)
             .map_err(|error| io_fault(error, "scandir", &place.shown()))
@@ -664,7 +664,7 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    pub(crate) fn of<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Fault> {
+    pub(crate) fn of<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, ToolError> {
         let mut this = Self::default();
         for pattern in patterns {
             this.add(pattern)?;
@@ -672,16 +672,16 @@ impl Patterns {
         Ok(this)
     }
 
-    pub(crate) fn add(&mut self, pattern: &str) -> Result<(), Fault> {
+    pub(crate) fn add(&mut self, pattern: &str) -> Result<(), ToolError> {
         if ["!(", "+(", "@(", "?(", "*("].iter().any(|group| pattern.contains(group)) {
-            return Err(Fault::new(format!("Pattern groups such as !(…) or +(…) are not supported: {pattern}"))
+            return Err(ToolError::new(format!("Pattern groups such as !(…) or +(…) are not supported: {pattern}"))
                 .hint("Use {a,b} for alternatives, and excludePatterns for what should be left out."));
         }
         let body = pattern.trim_start_matches('!');
         let negated = (pattern.len() - body.len()) % 2 == 1;
         let body = body.strip_prefix("./").unwrap_or(body);
         let glob = GlobBuilder::new(body).literal_separator(true).build().map_err(|error| {
-            Fault::new(format!("Cannot read the pattern {pattern}: {}", error.kind()))
+            ToolError::new(format!("Cannot read the pattern {pattern}: {}", error.kind()))
                 .hint("Use *, **, ?, [a-z] and {a,b}.")
         })?;
         self.list.push((glob.compile_matcher(), negated));
@@ -715,10 +715,10 @@ impl From<Errno> for Stop {
 }
 
 impl Stop {
-    pub(crate) fn words(self, place: &Place) -> Fault {
+    pub(crate) fn words(self, place: &Place) -> ToolError {
         match self {
             Self::System(error) => io_fault(error, "open", &place.shown()),
-            _ => Fault::new(format!("Too many entries or levels for one operation: {}", place.shown()))
+            _ => ToolError::new(format!("Too many entries or levels for one operation: {}", place.shown()))
                 .hint("Act on its subdirectories one by one."),
         }
     }

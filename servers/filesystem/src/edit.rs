@@ -12,7 +12,7 @@ use crate::read::read_whole;
 use crate::resolve::Last;
 use crate::text::{self, Editable};
 use crate::{Answer, Inner, io_fault};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 4;
@@ -75,7 +75,7 @@ pub struct EditReport {
 }
 
 impl Inner {
-    pub(crate) fn edit_file(&self, args: &EditFile) -> Result<Answer<EditMore>, Fault> {
+    pub(crate) fn edit_file(&self, args: &EditFile) -> Result<Answer<EditMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let shown = place.shown();
         place.existing("open")?;
@@ -97,7 +97,7 @@ impl Inner {
         }
         let stored = if self.config.compat { after } else { with_endings(&editable.text, &lines, &after) };
         let Some(bytes) = editable.coding.encode(&stored) else {
-            return Err(Fault::new(format!(
+            return Err(ToolError::new(format!(
                 "The new text has characters that the file's encoding ({}) lacks: {shown}",
                 editable.coding.name().unwrap_or_default()
             ))
@@ -110,8 +110,10 @@ impl Inner {
         // Another program's work between our reading and our writing must not be lost.
         let now = crate::dir::meta(place.dir(), place.name()).map_err(failed)?;
         if (now.identity, now.size, now.modified) != (meta.identity, meta.size, meta.modified) {
-            return Err(Fault::new(format!("The file was changed by another program while it was edited: {shown}"))
-                .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
+            return Err(ToolError::new(format!(
+                "The file was changed by another program while it was edited: {shown}"
+            ))
+            .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
         }
         temp.replace().map_err(failed)?;
         Ok(answer)
@@ -119,13 +121,13 @@ impl Inner {
 }
 
 /// Applies all edits to LF text.
-fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec<EditReport>), Fault> {
+fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec<EditReport>), ToolError> {
     let mut text = before.to_owned();
     let mut reports = Vec::with_capacity(edits.len());
     for (index, edit) in edits.iter().enumerate() {
         let (old, new) = (text::to_lf(&edit.old_text), text::to_lf(&edit.new_text));
         if old.is_empty() && !allow_empty {
-            return Err(Fault::new(format!("oldText of edit {index} is empty")).hint(
+            return Err(ToolError::new(format!("oldText of edit {index} is empty")).hint(
                 "To insert, put the line beside the place into oldText and repeat it in newText; for an empty file use write_file.",
             ));
         }
@@ -133,11 +135,11 @@ fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec
         let found = if exact > 0 { Vec::new() } else { loose_matches(&text, &old) };
         let occurrences = exact.max(found.len());
         if occurrences == 0 {
-            let error = Fault::new(format!("Could not find exact match for edit:\n{}", edit.old_text));
+            let error = ToolError::new(format!("Could not find exact match for edit:\n{}", edit.old_text));
             return Err(error.hint("Nothing was changed. Read the file again and copy oldText from it."));
         }
         if edit.expected_occurrences.is_some_and(|expected| expected != occurrences as u64) {
-            return Err(Fault::new(format!(
+            return Err(ToolError::new(format!(
                 "oldText of edit {index} occurs {occurrences} times, not as often as expected"
             ))
             .hint("Nothing was changed. Add surrounding lines to oldText, or correct expectedOccurrences."));

@@ -26,7 +26,7 @@ mod write;
 
 use std::sync::Arc;
 
-use linchpin_kit::{Fault, root_path};
+use linchpin_kit::{ToolError, root_path};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// When directories were given and none of them is usable, or a deny pattern cannot be read.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let deny = config::Deny::new(&config.deny)?;
         let mut warnings = Vec::new();
         let mut roots = Roots::default();
@@ -82,7 +82,7 @@ impl Filesystem {
             }
         }
         if roots.is_empty() && !config.directories.is_empty() {
-            return Err(Fault::new("Error: None of the specified directories are accessible")
+            return Err(ToolError::new("Error: None of the specified directories are accessible")
                 .hint(format!("Name at least one existing, readable directory. {}", warnings.join("; "))));
         }
         let ceiling = Arc::new(roots);
@@ -119,7 +119,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// When looking at the roots ends unexpectedly: what this client may use is not known then.
-    pub async fn for_roots(&self, roots: Vec<String>) -> Result<Self, Fault> {
+    pub async fn for_roots(&self, roots: Vec<String>) -> Result<Self, ToolError> {
         let policy = self.roots_policy();
         if policy == RootsPolicy::Ignore || policy == RootsPolicy::Use && !self.inner.ceiling.is_empty() {
             return Ok(self.clone());
@@ -133,15 +133,15 @@ impl Filesystem {
     }
 
     /// Runs blocking work for a tool on the runtime's blocking pool.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, Fault>
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, ToolError> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Fault::new("The operation stopped unexpectedly.")
+            Err(_) => Err(ToolError::new("The operation stopped unexpectedly.")
                 .hint("Nothing more is known; check the file's state with get_file_info before trying again.")),
         }
     }
@@ -189,9 +189,9 @@ impl<M> Answer<M> {
 pub struct NoMore {}
 
 /// The words of a failed system call, shaped as the published server's: `CODE: text, call 'path'`.
-pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> Fault {
+pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> ToolError {
     let (code, text, hint) = errno_words(error);
-    let fault = Fault::new(format!("{code}: {text}, {call} '{path}'"));
+    let fault = ToolError::new(format!("{code}: {text}, {call} '{path}'"));
     let fault = if error == rustix::io::Errno::NOENT { fault.as_missing() } else { fault };
     hint.map_or(fault.clone(), |hint| fault.hint(hint))
 }
@@ -244,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_is_a_refusal() {
         let (fs, _) = Filesystem::open(Config::default()).expect("no directory is fine");
-        let refused = fs.run(|_| -> Result<Roots, Fault> { panic!("on purpose") }).await;
+        let refused = fs.run(|_| -> Result<Roots, ToolError> { panic!("on purpose") }).await;
         assert!(refused.is_err_and(|fault| fault.message().contains("stopped unexpectedly")));
     }
 }

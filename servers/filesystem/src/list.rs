@@ -18,7 +18,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::dir::{self, Flow, Kind, NAMES_MAX, Patterns, Scan};
 use crate::resolve::{Last, Place, percent_encoded};
 use crate::{Answer, Inner, io_fault, text};
-use linchpin_kit::{Fault, Paging, percent_decoded, unknown_cursor};
+use linchpin_kit::{Paging, ToolError, percent_decoded, unknown_cursor};
 
 /// Characters of a matching line that are shown.
 const LINE_MAX: usize = 500;
@@ -183,7 +183,7 @@ pub(crate) fn cursor_after(path: &Path) -> String {
 
 /// The path that a cursor continues after; `None` at the start. What cannot be the cursor of any path is an error; the path
 /// of an entry that is gone by now is a place like any other.
-fn after(cursor: Option<&str>) -> Result<Option<PathBuf>, Fault> {
+fn after(cursor: Option<&str>) -> Result<Option<PathBuf>, ToolError> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
     let path: Option<PathBuf> = percent_decoded(cursor).map(|path| Path::new(&path).components().collect());
     let path = path.filter(|path| {
@@ -199,7 +199,7 @@ impl Inner {
     }
 
     /// The entries of a directory that deny patterns do not cover.
-    fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), Fault> {
+    fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), ToolError> {
         expect_dir(place)?;
         let listed = dir::entries(place.dir(), place.name(), NAMES_MAX);
         let (fd, mut entries, _) = listed.map_err(|error| io_fault(error, "scandir", &place.shown()))?;
@@ -210,7 +210,7 @@ impl Inner {
         Ok((fd, entries))
     }
 
-    pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn list_directory(&self, args: &ListDirectory) -> Result<Answer<ListMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (_, entries) = self.visible(&place)?;
         let after = after(args.cursor.as_deref())?;
@@ -232,7 +232,7 @@ impl Inner {
         Ok(ListMore::default().answer(page.text))
     }
 
-    pub(crate) fn list_with_sizes(&self, args: &ListDirectoryWithSizes) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn list_with_sizes(&self, args: &ListDirectoryWithSizes) -> Result<Answer<ListMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (fd, entries) = self.visible(&place)?;
         let mut sized: Vec<(String, Kind, u64)> = entries
@@ -289,7 +289,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn directory_tree(&self, args: &DirectoryTree) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn directory_tree(&self, args: &DirectoryTree) -> Result<Answer<ListMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         expect_dir(&place)?;
         let mut excludes = Patterns::default();
@@ -335,17 +335,17 @@ impl Inner {
             Flow::Into
         })?;
         let text = serde_json::to_string_pretty(&tree)
-            .map_err(|error| Fault::new(format!("The tree cannot be written as JSON: {error}")))?;
+            .map_err(|error| ToolError::new(format!("The tree cannot be written as JSON: {error}")))?;
         Ok(scan.more().answer(text))
     }
 
-    pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn search_files(&self, args: &SearchFiles) -> Result<Answer<ListMore>, ToolError> {
         let cursor = args.cursor.as_deref();
         let gitignore = args.respect_gitignore;
         self.find(&args.path, &args.pattern, &args.exclude_patterns, gitignore, self.entries_max(), cursor)
     }
 
-    pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn glob(&self, args: &FsGlob) -> Result<Answer<ListMore>, ToolError> {
         let limit = usize::try_from(args.limit.unwrap_or(1_000).max(1)).unwrap_or(usize::MAX);
         let limit = limit.min(self.entries_max());
         self.find(&args.path, &args.pattern, &args.exclude, args.respect_gitignore, limit, args.cursor.as_deref())
@@ -359,7 +359,7 @@ impl Inner {
         gitignore: bool,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Answer<ListMore>, Fault> {
+    ) -> Result<Answer<ListMore>, ToolError> {
         let place = self.resolve(path, Last::Follow)?;
         expect_dir(&place)?;
         let pattern = Patterns::of([pattern])?;
@@ -388,14 +388,14 @@ impl Inner {
         Ok(more.answer(text))
     }
 
-    pub(crate) fn search_content(&self, args: &FsSearchContent) -> Result<Answer<ListMore>, Fault> {
+    pub(crate) fn search_content(&self, args: &FsSearchContent) -> Result<Answer<ListMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let kind = place.existing("open")?.kind;
         let pattern = if args.literal { regex::escape(&args.pattern) } else { args.pattern.clone() };
         let regex =
             regex::RegexBuilder::new(&pattern).case_insensitive(args.ignore_case).size_limit(4 << 20).build().map_err(
                 |error| {
-                    Fault::new(format!("Cannot read the pattern: {error}"))
+                    ToolError::new(format!("Cannot read the pattern: {error}"))
                         .hint("Use Rust regex syntax (no look-around, no back-references), or literal=true.")
                 },
             )?;
@@ -459,7 +459,7 @@ impl Inner {
 }
 
 /// Where a search of contents continues: after which line of which file. It holds no path where one file is searched.
-fn after_line(cursor: Option<&str>, kind: Kind) -> Result<(usize, Option<PathBuf>), Fault> {
+fn after_line(cursor: Option<&str>, kind: Kind) -> Result<(usize, Option<PathBuf>), ToolError> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok((0, None)) };
     let unknown = || unknown_cursor(cursor);
     let (line, path) = cursor.split_once('|').ok_or_else(unknown)?;
@@ -469,7 +469,7 @@ fn after_line(cursor: Option<&str>, kind: Kind) -> Result<(usize, Option<PathBuf
     Ok((line.parse().map_err(|_| unknown())?, after(Some(path)).map_err(|_| unknown())?))
 }
 
-fn expect_dir(place: &Place) -> Result<(), Fault> {
+fn expect_dir(place: &Place) -> Result<(), ToolError> {
     match place.existing("scandir")?.kind {
         Kind::Dir => Ok(()),
         _ => Err(io_fault(Errno::NOTDIR, "scandir", &place.shown())),

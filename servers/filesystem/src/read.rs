@@ -13,7 +13,7 @@ use crate::dir::{self, Kind, Meta, OpenError};
 use crate::resolve::{self, Last, Place};
 use crate::text::{self, Decoded};
 use crate::{Answer, Inner, NoMore, io_fault};
-use linchpin_kit::{Fault, root_path};
+use linchpin_kit::{ToolError, root_path};
 
 /// Lines `fs_read_range` returns when no limit is given.
 const RANGE_LINES: u64 = 2_000;
@@ -171,10 +171,10 @@ pub enum ResourceData {
 }
 
 impl Inner {
-    pub(crate) fn read_text(&self, args: &ReadFile) -> Result<Answer<ReadMore>, Fault> {
+    pub(crate) fn read_text(&self, args: &ReadFile) -> Result<Answer<ReadMore>, ToolError> {
         let (head, tail) = (args.head.filter(|n| *n > 0), args.tail.filter(|n| *n > 0));
         if head.is_some() && tail.is_some() {
-            return Err(Fault::new("Cannot specify both head and tail parameters simultaneously"));
+            return Err(ToolError::new("Cannot specify both head and tail parameters simultaneously"));
         }
         let place = self.resolve(&args.path, Last::Follow)?;
         let (cap, lossy) = (self.config.max_read_bytes, self.config.compat);
@@ -205,9 +205,9 @@ impl Inner {
         Ok(answer)
     }
 
-    pub(crate) fn read_multiple(&self, args: &ReadMultipleFiles) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn read_multiple(&self, args: &ReadMultipleFiles) -> Result<Answer<NoMore>, ToolError> {
         if args.paths.is_empty() {
-            return Err(Fault::new("paths is empty").hint("Name at least one file."));
+            return Err(ToolError::new("paths is empty").hint("Name at least one file."));
         }
         // The limit holds for all files together: they end up in one answer.
         let mut left = self.config.max_read_bytes;
@@ -225,7 +225,7 @@ impl Inner {
         Ok(Answer::new(parts.collect::<Vec<_>>().join("\n---\n"), NoMore {}))
     }
 
-    pub(crate) fn read_media(&self, args: &ReadMediaFile) -> Result<MediaAnswer, Fault> {
+    pub(crate) fn read_media(&self, args: &ReadMediaFile) -> Result<MediaAnswer, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "raise --max-read-bytes to read it whole")?;
         let data = STANDARD.encode(bytes);
@@ -241,7 +241,7 @@ impl Inner {
         Ok(MediaAnswer { content: vec![block] })
     }
 
-    pub(crate) fn read_range(&self, args: &FsReadRange) -> Result<Answer<RangeMore>, Fault> {
+    pub(crate) fn read_range(&self, args: &FsReadRange) -> Result<Answer<RangeMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let start_line = args.offset.unwrap_or(1).max(1);
         let limit = args.limit.unwrap_or(RANGE_LINES).max(1);
@@ -279,7 +279,7 @@ impl Inner {
         Ok(answer)
     }
 
-    pub(crate) fn file_info(&self, args: &GetFileInfo) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn file_info(&self, args: &GetFileInfo) -> Result<Answer<NoMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let meta = place.existing("stat")?;
         let created = dir::created(place.dir(), place.name()).unwrap_or(meta.changed);
@@ -303,20 +303,20 @@ impl Inner {
             return Answer::new(text, NoMore {});
         }
         if roots.is_empty() {
-            let text = "Allowed directories:\n(none: the person running this server must name at least one, for example \
+            let text = "Allowed directories:\n(none: the operator must name at least one, for example \
                         mcp-server-filesystem DIR)";
             return Answer::new(text, NoMore {});
         }
         Answer::new(format!("Allowed directories:\n{}", roots.spellings().join("\n")), NoMore {})
     }
 
-    pub(crate) fn read_resource(&self, uri: &str) -> Result<ResourceBody, Fault> {
-        let not_found = || Fault::missing(format!("Resource not found: {uri}"));
+    pub(crate) fn read_resource(&self, uri: &str) -> Result<ResourceBody, ToolError> {
+        let not_found = || ToolError::missing(format!("Resource not found: {uri}"));
         let path = uri.starts_with("file://").then(|| root_path(uri)).flatten();
         let path = path
             .and_then(|path| path.into_os_string().into_string().ok())
             .ok_or_else(|| not_found().hint("Use file:// and an absolute path, percent-encoded where needed."))?;
-        let place = self.resolve(&path, Last::Follow).map_err(Fault::as_missing)?;
+        let place = self.resolve(&path, Last::Follow).map_err(ToolError::as_missing)?;
         let (_, _, bytes) = read_whole(&place, self.config.max_read_bytes, "read a part of it with fs_read_range")?;
         let media = media_type(&place.path());
         let text = (media.is_none() && !bytes.contains(&0)).then(|| text::decode_all(bytes.clone(), false).text);
@@ -329,35 +329,35 @@ impl Inner {
 }
 
 /// Opens a place for reading, with errors in the published server's words.
-pub(crate) fn open(place: &Place) -> Result<(File, Meta), Fault> {
+pub(crate) fn open(place: &Place) -> Result<(File, Meta), ToolError> {
     place.existing("open")?;
     dir::open_file(place.dir(), place.name()).map_err(|error| open_failed(&error, place, "read"))
 }
 
 /// The words for a file that could not be opened for `call`.
-pub(crate) fn open_failed(error: &OpenError, place: &Place, call: &str) -> Fault {
+pub(crate) fn open_failed(error: &OpenError, place: &Place, call: &str) -> ToolError {
     use rustix::io::Errno;
     let shown = place.shown();
     match error {
-        OpenError::Special => Fault::new(format!("Not a regular file: {shown}"))
+        OpenError::Special => ToolError::new(format!("Not a regular file: {shown}"))
             .hint("It is a FIFO, socket or device; only regular files and directories can be used."),
-        OpenError::System(Errno::ISDIR) => Fault::new(format!("EISDIR: illegal operation on a directory, {call}"))
+        OpenError::System(Errno::ISDIR) => ToolError::new(format!("EISDIR: illegal operation on a directory, {call}"))
             .hint("Use list_directory for directories."),
-        OpenError::System(Errno::LOOP) => Fault::new(format!("The path changed while it was opened: {shown}"))
+        OpenError::System(Errno::LOOP) => ToolError::new(format!("The path changed while it was opened: {shown}"))
             .hint("Another program is replacing it; try again when that has ended."),
         OpenError::System(error) => io_fault(*error, "open", &shown),
     }
 }
 
-fn read_failed(error: &std::io::Error, place: &Place) -> Fault {
+fn read_failed(error: &std::io::Error, place: &Place) -> ToolError {
     io_fault(rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO), "read", &place.shown())
 }
 
 /// Reads a whole file of at most `cap` bytes; `advice` says what to do with a larger one.
-pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File, Meta, Vec<u8>), Fault> {
+pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File, Meta, Vec<u8>), ToolError> {
     let (file, meta) = open(place)?;
     let too_large = |size: u64| {
-        Fault::new(format!("File too large: {} has {size} bytes, the limit is {cap}", place.shown()))
+        ToolError::new(format!("File too large: {} has {size} bytes, the limit is {cap}", place.shown()))
             .hint(format!("Instead, {advice}."))
     };
     if meta.size > cap {

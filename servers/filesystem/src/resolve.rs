@@ -18,7 +18,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::config::windows_name_problem;
 use crate::dir::{self, Kind, Meta};
 use crate::{FollowSymlinks, Inner, io_fault};
-use linchpin_kit::{Fault, settled};
+use linchpin_kit::{ToolError, resolve_symlinks};
 
 /// Links one path may pass through.
 const LINKS_MAX: usize = 40;
@@ -99,10 +99,13 @@ impl Roots {
         belows
     }
 
-    fn outside(&self, what: &str, path: &Path) -> Fault {
+    fn outside(&self, what: &str, path: &Path) -> ToolError {
         let allowed = self.spellings().join(", ");
-        Fault::new(format!("Access denied - {what} outside allowed directories: {} not in {allowed}", path.display()))
-            .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
+        ToolError::new(format!(
+            "Access denied - {what} outside allowed directories: {} not in {allowed}",
+            path.display()
+        ))
+        .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
     }
 }
 
@@ -161,7 +164,7 @@ impl Place {
     }
 
     /// The metadata, or the error that `call` would give.
-    pub(crate) fn existing(&self, call: &str) -> Result<&Meta, Fault> {
+    pub(crate) fn existing(&self, call: &str) -> Result<&Meta, ToolError> {
         self.meta.as_ref().ok_or_else(|| io_fault(Errno::NOENT, call, &self.shown()))
     }
 
@@ -178,18 +181,18 @@ impl Place {
 
 impl Inner {
     /// Resolves `asked` to a place inside the allowed directories that no deny pattern covers.
-    pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, Fault> {
+    pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, ToolError> {
         self.resolve_in(&self.roots, asked, last)
     }
 
-    fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, Fault> {
+    fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, ToolError> {
         if roots.is_empty() && !self.ceiling.is_empty() {
-            return Err(Fault::new("Access denied - no root of this client is in an allowed directory")
+            return Err(ToolError::new("Access denied - no root of this client is in an allowed directory")
                 .hint("Only what is in both can be used, because the server was started with --roots narrow."));
         }
         if roots.is_empty() {
-            return Err(Fault::new("Access denied - no allowed directories are configured").hint(
-                "The person running this server must name at least one: mcp-server-filesystem DIR…, the variable \
+            return Err(ToolError::new("Access denied - no allowed directories are configured").hint(
+                "The operator must name at least one: mcp-server-filesystem DIR…, the variable \
                  MCP_FS_DIRS, or, with --roots use, a client that offers roots.",
             ));
         }
@@ -209,7 +212,7 @@ impl Inner {
         first.unwrap_or_else(|| Err(roots.outside("path", &text)))
     }
 
-    fn resolve_absolute(&self, roots: &Roots, path: &Path, last: Last) -> Result<Place, Fault> {
+    fn resolve_absolute(&self, roots: &Roots, path: &Path, last: Last) -> Result<Place, ToolError> {
         let Some((root, below)) = roots.holding(path) else {
             return Err(roots.outside("path", path));
         };
@@ -236,7 +239,7 @@ impl Inner {
     }
 
     /// Walks `below` from the handle of `root`.
-    fn walk(&self, roots: &Roots, root: Arc<Root>, below: &Path, asked: &Path, last: Last) -> Result<Place, Fault> {
+    fn walk(&self, roots: &Roots, root: Arc<Root>, below: &Path, asked: &Path, last: Last) -> Result<Place, ToolError> {
         let mut walk =
             Walk { root, trail: Vec::new(), todo: VecDeque::new(), from_link: 0, links: 0, retries: 0, jumped: false };
         walk.start(below);
@@ -288,9 +291,9 @@ impl Inner {
         here: &Arc<OwnedFd>,
         name: &OsStr,
         asked: &Path,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ToolError> {
         if self.config.follow_symlinks == FollowSymlinks::Never {
-            return Err(Fault::new(format!("Access denied - path passes through a symlink: {}", asked.display()))
+            return Err(ToolError::new(format!("Access denied - path passes through a symlink: {}", asked.display()))
                 .hint("This server was started with --follow-symlinks=never; use the path of the target itself."));
         }
         walk.links += 1;
@@ -331,7 +334,7 @@ impl Inner {
 
     /// The name as it is spelt in the directory: the same bytes, or the one name that differs only in how accents are
     /// composed. Two such names are an error, because the caller cannot have meant both.
-    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, Fault> {
+    fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, ToolError> {
         let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else {
             return Ok(name);
         };
@@ -352,7 +355,7 @@ impl Inner {
         match found.len() {
             0 => Ok(name),
             1 => Ok(found.remove(0)),
-            count => Err(Fault::new(format!(
+            count => Err(ToolError::new(format!(
                 "Ambiguous path - {count} names differ only in Unicode composition: {}",
                 asked.display()
             ))
@@ -364,7 +367,7 @@ impl Inner {
     /// one of them.
     pub(crate) fn narrow(&self, roots: &mut Roots, path: &Path) -> Result<(), String> {
         let given = normalize(path);
-        let whole = settled(&given);
+        let whole = resolve_symlinks(&given);
         roots.list.extend(self.ceiling.list.iter().filter(|root| root.real.starts_with(&whole)).cloned());
         let place = self.resolve_absolute(&self.ceiling, &given, Last::Follow).map_err(|error| error.to_string())?;
         let real = place.path();
@@ -424,10 +427,10 @@ impl Walk {
         self.trail.iter().map(|(_, name)| name).collect()
     }
 
-    fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), Fault> {
+    fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), ToolError> {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return Err(Fault::new(format!("The path keeps changing while it is opened: {}", asked.display()))
+            return Err(ToolError::new(format!("The path keeps changing while it is opened: {}", asked.display()))
                 .hint("Another program is replacing a part of it; try again when that has ended."));
         }
         self.todo.push_front(name);
@@ -440,7 +443,7 @@ impl Walk {
     }
 
     /// The walk ended at the last directory entered.
-    fn directory(mut self, asked: &Path) -> Result<Place, Fault> {
+    fn directory(mut self, asked: &Path) -> Result<Place, ToolError> {
         let below = self.below();
         let (handle, name) = match self.trail.pop() {
             Some((handle, _)) => (handle, below.file_name().map(OsStr::to_owned)),
@@ -455,14 +458,14 @@ impl Walk {
         Ok(Place { root: self.root, dir, name, below, missing: Vec::new(), meta: Some(meta) })
     }
 
-    fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, Fault> {
+    fn missing(self, name: OsString, in_link: bool, asked: &Path) -> Result<Place, ToolError> {
         if in_link {
-            return Err(Fault::missing(format!("symlink target missing: {}", asked.display()))
+            return Err(ToolError::missing(format!("symlink target missing: {}", asked.display()))
                 .hint("The path is a symlink to something that does not exist; use the path of the target itself."));
         }
         let dir = self.here();
         if self.trail.is_empty() && dir::meta_of(dir.as_fd()).is_ok_and(|meta| meta.links == 0) {
-            return Err(Fault::missing(format!(
+            return Err(ToolError::missing(format!(
                 "The allowed directory was deleted or replaced since the server started: {}",
                 self.root.given.display()
             ))
@@ -483,25 +486,27 @@ fn join(names: &VecDeque<OsString>) -> PathBuf {
 }
 
 /// What the caller wrote, as a path: quotes and blanks around it stripped, `~` expanded.
-fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, Fault> {
+fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, ToolError> {
     let text = asked.trim();
     let text = text.strip_prefix(['"', '\'']).unwrap_or(text);
     let text = text.strip_suffix(['"', '\'']).unwrap_or(text);
     if text.is_empty() {
-        return Err(Fault::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one."));
+        return Err(
+            ToolError::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one.")
+        );
     }
     if text.contains('\0') {
-        return Err(Fault::new("Access denied - the path contains a NUL character").hint("Leave it out."));
+        return Err(ToolError::new("Access denied - the path contains a NUL character").hint("Leave it out."));
     }
     let bytes = text.as_bytes();
     let drive =
         bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
     if !cfg!(windows) && (drive || text.starts_with("\\\\")) {
-        return Err(Fault::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
+        return Err(ToolError::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
             .hint("Use / between names and a path that list_allowed_directories shows."));
     }
     if windows_names && let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
-        return Err(Fault::new(format!("Access denied - {problem}: {text}"))
+        return Err(ToolError::new(format!("Access denied - {problem}: {text}"))
             .hint("Windows would take this name for something else; use another name."));
     }
     Ok(expand_home(text))

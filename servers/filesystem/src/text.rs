@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 
 /// How the bytes of a text file are to be read, found from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,12 +248,12 @@ pub(crate) struct Editable {
 
 impl Editable {
     /// Reads `bytes` as text that can be stored again byte for byte.
-    pub(crate) fn new(bytes: &[u8], path: &str) -> Result<Self, Fault> {
+    pub(crate) fn new(bytes: &[u8], path: &str) -> Result<Self, ToolError> {
         let coding = Coding::of(bytes);
         let text = coding.decode(bytes, true);
         let binary = text.contains('\0') || coding.encode(&text).is_none_or(|again| again != bytes);
         if binary {
-            return Err(Fault::new(format!("Not a text file that can be edited without damage: {path}")).hint(
+            return Err(ToolError::new(format!("Not a text file that can be edited without damage: {path}")).hint(
                 "Its bytes do not survive decoding. Edit it with another program, or replace it with write_file.",
             ));
         }

@@ -1,8 +1,8 @@
 //! The tools by name: the async face of [`Filesystem`], how they are listed, and their registration on a server.
 
 use linchpin::types::content::ResourceContents;
-use linchpin::{Content, Cx, Error, Resource, Server};
-use linchpin_kit::{Fault, ROOTS_WAIT, Service, Shown, Told, ToolSpec, Toolbox, from_outside};
+use linchpin::{ContentBlock, Cx, Error, Resource, Server};
+use linchpin_kit::{Provenance, ROOTS_WAIT, Service, ToolError, ToolOutput, ToolSet, ToolSpec, from_outside};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -150,7 +150,7 @@ macro_rules! tools {
                 ///
                 /// # Errors
                 /// With words for the model: what was wrong and what to do next.
-                pub async fn $name(&self, args: $args) -> Result<$answer, Fault> {
+                pub async fn $name(&self, args: $args) -> Result<$answer, ToolError> {
                     self.run(move |inner| inner.$work(&args)).await
                 }
             )*
@@ -167,10 +167,10 @@ macro_rules! writing_tools {
                 ///
                 /// # Errors
                 /// With words for the model: what was wrong and what to do next.
-                pub async fn $name(&self, args: $args) -> Result<$answer, Fault> {
+                pub async fn $name(&self, args: $args) -> Result<$answer, ToolError> {
                     if self.inner.config.tools.read_only {
-                        return Err(Fault::new("This server is read-only")
-                            .hint("The person running it can allow changes by leaving out --read-only."));
+                        return Err(ToolError::new("This server is read-only")
+                            .hint("The operator can allow changes by leaving out --read-only."));
                     }
                     self.run(move |inner| inner.$work(&args)).await
                 }
@@ -226,7 +226,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// None; the signature is that of the other tools.
-    pub async fn list_allowed_directories(&self, _: ListAllowedDirectories) -> Result<Answer<NoMore>, Fault> {
+    pub async fn list_allowed_directories(&self, _: ListAllowedDirectories) -> Result<Answer<NoMore>, ToolError> {
         Ok(self.inner.allowed_directories())
     }
 
@@ -234,11 +234,11 @@ impl Filesystem {
     ///
     /// # Errors
     /// With words for the model: what was wrong and what to do next; always without `allow_delete`.
-    pub async fn fs_delete(&self, args: FsDelete) -> Result<Answer<NoMore>, Fault> {
+    pub async fn fs_delete(&self, args: FsDelete) -> Result<Answer<NoMore>, ToolError> {
         let config = &self.inner.config;
         if config.tools.read_only || !config.allow_delete {
-            return Err(Fault::new("Deleting is not allowed on this server")
-                .hint("The person running it can allow it with --allow-delete (and without --read-only)."));
+            return Err(ToolError::new("Deleting is not allowed on this server")
+                .hint("The operator can allow it with --allow-delete (and without --read-only)."));
         }
         self.run(move |inner| inner.delete(&args)).await
     }
@@ -246,58 +246,58 @@ impl Filesystem {
     /// A file under its `file://` URI, for the opt-in resource template.
     ///
     /// # Errors
-    /// When it cannot be read; [`Fault::is_missing`] tells what should be "resource not found".
-    pub async fn read_resource(&self, uri: String) -> Result<ResourceBody, Fault> {
+    /// When it cannot be read; [`ToolError::is_missing`] tells what should be "resource not found".
+    pub async fn read_resource(&self, uri: String) -> Result<ResourceBody, ToolError> {
         self.run(move |inner| inner.read_resource(&uri)).await
     }
 }
 
-/// How an answer is shown; `told` says whether the text is what files and names say rather than our own words.
+/// How an answer is shown; `provenance` says whether the text is what files and names say rather than our own words.
 trait Answered: Sized {
-    fn shown(self, told: Told) -> Shown<Self>;
+    fn shown(self, provenance: Provenance) -> ToolOutput<Self>;
 }
 
 impl<M> Answered for Answer<M> {
-    fn shown(mut self, told: Told) -> Shown<Self> {
+    fn shown(mut self, provenance: Provenance) -> ToolOutput<Self> {
         let notice = self.notice.take();
-        Shown { told, ..Shown::ours(self.content.clone(), self) }.notice(notice)
+        ToolOutput { provenance, ..ToolOutput::ours(self.content.clone(), self) }.notice(notice)
     }
 }
 
 impl Answered for MediaAnswer {
-    fn shown(self, _: Told) -> Shown<Self> {
+    fn shown(self, _: Provenance) -> ToolOutput<Self> {
         let block = |block: &MediaBlock| match block.clone() {
-            MediaBlock::Image { data, mime_type } => Content::image(data, mime_type),
-            MediaBlock::Audio { data, mime_type } => Content::audio(data, mime_type),
+            MediaBlock::Image { data, mime_type } => ContentBlock::image_base64(data, mime_type),
+            MediaBlock::Audio { data, mime_type } => ContentBlock::audio_base64(data, mime_type),
             MediaBlock::Resource { resource } => {
-                let contents = ResourceContents::blob(resource.uri, resource.blob);
-                Content::resource(contents.with_mime_type(resource.mime_type))
+                let contents = ResourceContents::blob_base64(resource.uri, resource.blob);
+                ContentBlock::resource(contents.with_mime_type(resource.mime_type))
             }
         };
         let blocks = self.content.iter().map(|b| from_outside(block(b))).collect();
-        Shown::blocks(blocks, self)
+        ToolOutput::blocks(blocks, self)
     }
 }
 
 /// The handlers: `plain` for a server whose directories are fixed, `rooted` where the client's roots matter.
 macro_rules! handlers {
-    ($($name:literal => $method:ident($args:ty) -> $answer:ty, $told:ident;)*) => {
+    ($($name:literal => $method:ident($args:ty) -> $answer:ty, $provenance:ident;)*) => {
         mod plain {
             use super::*;
-            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<Shown<$answer>, Fault> {
-                Ok(fs.$method(args).await?.shown(Told::$told))
+            $(pub(super) async fn $method(fs: &Filesystem, args: $args) -> Result<ToolOutput<$answer>, ToolError> {
+                Ok(fs.$method(args).await?.shown(Provenance::$provenance))
             })*
         }
 
         mod rooted {
             use super::*;
-            $(pub(super) async fn $method(fs: &Filesystem, cx: &Cx, args: $args) -> Result<Shown<$answer>, Error> {
-                Ok(as_client(fs, cx).await?.$method(args).await?.shown(Told::$told))
+            $(pub(super) async fn $method(fs: &Filesystem, cx: &Cx, args: $args) -> Result<ToolOutput<$answer>, Error> {
+                Ok(as_client(fs, cx).await?.$method(args).await?.shown(Provenance::$provenance))
             })*
         }
 
         /// Adds the tool `spec` if it was chosen.
-        fn add(tools: Toolbox<Filesystem>, spec: &ToolSpec, rooted: bool) -> Toolbox<Filesystem> {
+        fn add(tools: ToolSet<Filesystem>, spec: &ToolSpec, rooted: bool) -> ToolSet<Filesystem> {
             match spec.name {
                 $($name if rooted => tools.tool(spec, rooted::$method),
                   $name => tools.tool(spec, plain::$method),)*
@@ -312,26 +312,26 @@ macro_rules! handlers {
 }
 
 handlers! {
-    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>, Outside;
-    "read_file" => read_file(ReadFile) -> Answer<ReadMore>, Outside;
-    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer, Outside;
-    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>, Outside;
-    "write_file" => write_file(WriteFile) -> Answer<NoMore>, ByUs;
-    "edit_file" => edit_file(EditFile) -> Answer<EditMore>, Outside;
-    "create_directory" => create_directory(CreateDirectory) -> Answer<NoMore>, ByUs;
-    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>, Outside;
-    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>, Outside;
-    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>, Outside;
-    "move_file" => move_file(MoveFile) -> Answer<NoMore>, ByUs;
-    "search_files" => search_files(SearchFiles) -> Answer<ListMore>, Outside;
-    "get_file_info" => get_file_info(GetFileInfo) -> Answer<NoMore>, ByUs;
-    "list_allowed_directories" => list_allowed_directories(ListAllowedDirectories) -> Answer<NoMore>, ByUs;
-    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>, Outside;
-    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>, Outside;
-    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>, Outside;
-    "fs_append" => fs_append(FsAppend) -> Answer<NoMore>, ByUs;
-    "fs_copy" => fs_copy(FsCopy) -> Answer<CopyMore>, ByUs;
-    "fs_delete" => fs_delete(FsDelete) -> Answer<NoMore>, ByUs;
+    "read_text_file" => read_text_file(ReadFile) -> Answer<ReadMore>, ThirdParty;
+    "read_file" => read_file(ReadFile) -> Answer<ReadMore>, ThirdParty;
+    "read_media_file" => read_media_file(ReadMediaFile) -> MediaAnswer, ThirdParty;
+    "read_multiple_files" => read_multiple_files(ReadMultipleFiles) -> Answer<NoMore>, ThirdParty;
+    "write_file" => write_file(WriteFile) -> Answer<NoMore>, Server;
+    "edit_file" => edit_file(EditFile) -> Answer<EditMore>, ThirdParty;
+    "create_directory" => create_directory(CreateDirectory) -> Answer<NoMore>, Server;
+    "list_directory" => list_directory(ListDirectory) -> Answer<ListMore>, ThirdParty;
+    "list_directory_with_sizes" => list_directory_with_sizes(ListDirectoryWithSizes) -> Answer<ListMore>, ThirdParty;
+    "directory_tree" => directory_tree(DirectoryTree) -> Answer<ListMore>, ThirdParty;
+    "move_file" => move_file(MoveFile) -> Answer<NoMore>, Server;
+    "search_files" => search_files(SearchFiles) -> Answer<ListMore>, ThirdParty;
+    "get_file_info" => get_file_info(GetFileInfo) -> Answer<NoMore>, Server;
+    "list_allowed_directories" => list_allowed_directories(ListAllowedDirectories) -> Answer<NoMore>, Server;
+    "fs_read_range" => fs_read_range(FsReadRange) -> Answer<RangeMore>, ThirdParty;
+    "fs_search_content" => fs_search_content(FsSearchContent) -> Answer<ListMore>, ThirdParty;
+    "fs_glob" => fs_glob(FsGlob) -> Answer<ListMore>, ThirdParty;
+    "fs_append" => fs_append(FsAppend) -> Answer<NoMore>, Server;
+    "fs_copy" => fs_copy(FsCopy) -> Answer<CopyMore>, Server;
+    "fs_delete" => fs_delete(FsDelete) -> Answer<NoMore>, Server;
 }
 
 /// The server as this client may use it: its roots are asked for on each call, so they are always the present ones.
@@ -359,10 +359,10 @@ async fn rooted_resource(fs: &Filesystem, cx: &Cx, at: FilePath) -> Result<Resou
 
 async fn contents(fs: Filesystem, at: FilePath) -> Result<ResourceContents, Error> {
     let uri = path_uri(std::path::Path::new(&format!("/{}", at.path)));
-    let body = fs.read_resource(uri).await.map_err(Fault::for_resource)?;
+    let body = fs.read_resource(uri).await.map_err(ToolError::for_resource)?;
     let contents = match body.data {
         ResourceData::Text(text) => ResourceContents::text(body.uri, text),
-        ResourceData::Blob(blob) => ResourceContents::blob(body.uri, blob),
+        ResourceData::Blob(blob) => ResourceContents::blob_base64(body.uri, blob),
     };
     Ok(contents.with_mime_type(body.mime_type))
 }
@@ -370,11 +370,11 @@ async fn contents(fs: Filesystem, at: FilePath) -> Result<ResourceContents, Erro
 impl Filesystem {
     /// Puts the chosen tools, and the resource template if it was asked for, on a server.
     ///
-    /// A function rather than `Offer`, because what is offered depends on the configuration.
+    /// A function rather than `Register`, because what is offered depends on the configuration.
     ///
     /// # Errors
     /// When the configuration names tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let config = self.config();
         let choice = config.choice();
         let rooted = match self.roots_policy() {
@@ -384,7 +384,7 @@ impl Filesystem {
         };
         let resources = config.resources;
         let instructions = self.instructions();
-        let tools = Toolbox::open(server.state(self), &SERVICE, &choice)?.instructions(instructions);
+        let tools = ToolSet::open(server.state(self), &SERVICE, &choice)?.instructions(instructions);
         let mut tools = TOOLS.iter().fold(tools, |tools, spec| add(tools, spec, rooted));
         if resources {
             let uri = match choice.scope {

@@ -16,7 +16,7 @@ use crate::dir::{self, Kind, Stop, Temp};
 use crate::read::open_failed;
 use crate::resolve::{Last, Place};
 use crate::{Answer, Inner, NoMore, io_fault};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 
 /// Arguments of `write_file`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -109,7 +109,7 @@ impl Turns {
 }
 
 impl Inner {
-    pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn write_file(&self, args: &WriteFile) -> Result<Answer<NoMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let failed = |error| io_fault(error, "open", &place.shown());
         let _turn = self.turns.take(&place);
@@ -133,7 +133,7 @@ impl Inner {
     }
 
     /// Refuses to replace what is not a regular file.
-    fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), Fault> {
+    fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), ToolError> {
         match kind {
             Kind::File => Ok(()),
             Kind::Dir => Err(io_fault(Errno::ISDIR, "open", &place.shown())),
@@ -141,7 +141,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn create_directory(&self, args: &CreateDirectory) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn create_directory(&self, args: &CreateDirectory) -> Result<Answer<NoMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         let failed = |error| io_fault(error, "mkdir", &place.shown());
         if place.meta().is_some_and(|meta| meta.kind != Kind::Dir) {
@@ -166,14 +166,14 @@ impl Inner {
         Ok(Answer::new(format!("Successfully created directory {}", args.path), NoMore {}))
     }
 
-    pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn move_file(&self, args: &MoveFile) -> Result<Answer<NoMore>, ToolError> {
         let source = self.resolve(&args.source, Last::Follow)?;
         let Some(meta) = source.meta().copied() else {
             let both = format!("{}' -> '{}", source.shown(), self.resolve(&args.destination, Last::Follow)?.shown());
             return Err(io_fault(Errno::NOENT, "rename", &both));
         };
         if source.is_root() {
-            return Err(Fault::new(format!("An allowed directory itself cannot be moved: {}", args.source)));
+            return Err(ToolError::new(format!("An allowed directory itself cannot be moved: {}", args.source)));
         }
         if meta.kind == Kind::Dir {
             self.refuse_hidden_content(&source, "move")?;
@@ -200,7 +200,7 @@ impl Inner {
     }
 
     /// A place for something new: it must not exist, its directory must.
-    fn new_place(&self, destination: &str) -> Result<Place, Fault> {
+    fn new_place(&self, destination: &str) -> Result<Place, ToolError> {
         let target = self.resolve(destination, Last::Follow)?;
         if target.meta().is_some() {
             return Err(already_exists(destination));
@@ -214,7 +214,7 @@ impl Inner {
 
     /// Refuses to act on a directory as a whole when deny patterns hide something in it: moved elsewhere, it might no
     /// longer be covered, and deleting it would delete what must not be touched.
-    fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), Fault> {
+    fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), ToolError> {
         if self.deny.is_empty() {
             return Ok(());
         }
@@ -224,7 +224,7 @@ impl Inner {
         };
         match dir::each_entry(place, self.config.max_scan, &mut visit) {
             Ok(()) => Ok(()),
-            Err(Stop::Denied) => Err(Fault::new(format!(
+            Err(Stop::Denied) => Err(ToolError::new(format!(
                 "Access denied - cannot {what} a directory that holds something excluded by a deny pattern: {}",
                 place.shown()
             ))
@@ -233,7 +233,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn append(&self, args: &FsAppend) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn append(&self, args: &FsAppend) -> Result<Answer<NoMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Follow)?;
         if place.missing().len() > 1 {
             return Err(io_fault(Errno::NOENT, "open", &place.shown()));
@@ -245,7 +245,7 @@ impl Inner {
         let (mut file, meta) =
             dir::open_append(place.dir(), place.name(), true).map_err(|error| open_failed(&error, &place, "open"))?;
         if meta.links > 1 {
-            return Err(Fault::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
+            return Err(ToolError::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
                 .hint("Appending would change it under the other names too, which may be outside. Use write_file or edit_file, which give this name a file of its own."));
         }
         let failed = |error: std::io::Error| {
@@ -256,18 +256,20 @@ impl Inner {
         Ok(Answer::new(format!("Successfully appended to {}", args.path), NoMore {}))
     }
 
-    pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, Fault> {
+    pub(crate) fn copy(&self, args: &FsCopy) -> Result<Answer<CopyMore>, ToolError> {
         let source = self.resolve(&args.source, Last::Follow)?;
         let kind = source.existing("open")?.kind;
         let mut more = CopyMore::default();
         if kind == Kind::Dir {
             if !args.recursive {
-                return Err(Fault::new(format!("{} is a directory", args.source))
+                return Err(ToolError::new(format!("{} is a directory", args.source))
                     .hint("Pass recursive to copy it with everything in it."));
             }
             let target = self.new_place(&args.destination)?;
             if target.path().starts_with(source.path()) {
-                return Err(Fault::new("A directory cannot be copied into itself").hint("Choose another destination."));
+                return Err(
+                    ToolError::new("A directory cannot be copied into itself").hint("Choose another destination.")
+                );
             }
             self.copy_tree(&source, &target, &mut more)?;
         } else {
@@ -292,7 +294,7 @@ impl Inner {
         Ok(Answer::new(format!("Successfully copied {} to {}", args.source, args.destination), more))
     }
 
-    fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), Fault> {
+    fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), ToolError> {
         let (base, belows) = (source.path(), self.belows(source));
         let (target_base, target_belows) = (target.path(), self.belows(target));
         // The directories created so far on the way to the present entry, outermost first.
@@ -327,16 +329,16 @@ impl Inner {
         done.map_err(|stop| {
             let words = stop.words(source);
             let text = format!("{} (after {} files)", words.message(), more.files);
-            Fault::new(text)
+            ToolError::new(text)
                 .hint(format!("What was copied is in {}; choose a new destination to try again.", target.shown()))
         })
     }
 
-    pub(crate) fn delete(&self, args: &FsDelete) -> Result<Answer<NoMore>, Fault> {
+    pub(crate) fn delete(&self, args: &FsDelete) -> Result<Answer<NoMore>, ToolError> {
         let place = self.resolve(&args.path, Last::Keep)?;
         let kind = place.existing("unlink")?.kind;
         if place.is_root() {
-            return Err(Fault::new(format!("An allowed directory itself cannot be deleted: {}", args.path)));
+            return Err(ToolError::new(format!("An allowed directory itself cannot be deleted: {}", args.path)));
         }
         if kind == Kind::Dir && args.recursive {
             self.refuse_hidden_content(&place, "delete")?;
@@ -348,7 +350,7 @@ impl Inner {
     }
 
     /// Deletes what is in a directory, deepest first.
-    fn delete_content(&self, place: &Place) -> Result<(), Fault> {
+    fn delete_content(&self, place: &Place) -> Result<(), ToolError> {
         let mut left = self.config.max_scan;
         let shown = place.shown();
         dir::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
@@ -359,7 +361,7 @@ impl Inner {
 }
 
 /// Replaces an existing file by one with these bytes, and the mode that writing into it would have left.
-fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), Fault> {
+fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), ToolError> {
     let failed = |error| io_fault(error, "open", &place.shown());
     let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
     temp.write(bytes).map_err(failed)?;
@@ -400,7 +402,7 @@ fn copy_between(
     Ok(())
 }
 
-fn already_exists(destination: &str) -> Fault {
-    Fault::new(format!("Destination already exists: {destination}"))
+fn already_exists(destination: &str) -> ToolError {
+    ToolError::new(format!("Destination already exists: {destination}"))
         .hint("Choose another destination, or move what is there away first.")
 }

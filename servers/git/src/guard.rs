@@ -7,13 +7,14 @@
 
 use crate::place::{Bounds, Place, escape};
 use crate::run::{Done, Job, Keep, Limit, Program, args, lossy};
-use linchpin_kit::{Fault, settled as settle};
+use linchpin_kit::{ToolError, resolve_symlinks};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+type Settings = Vec<(String, String)>;
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -29,7 +30,7 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     /// Set for every run.
-    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) settings: Settings,
     /// Names in the repository's configuration that were not heeded.
     pub(crate) ignored: BTreeSet<String>,
     /// Names in it that decide where traffic goes: with them, nothing is sent.
@@ -81,7 +82,7 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads what the repository brings along and answers what to set against it.
-    pub(crate) async fn guard(self, place: &Place, mode: Mode) -> Result<Guard, Fault> {
+    pub(crate) async fn guard(self, place: &Place, mode: Mode) -> Result<Guard, ToolError> {
         let mut names = BTreeSet::new();
         let mut strategy = false;
         let entries = self.entries(place, place.configs(), !place.bare).await?;
@@ -136,7 +137,7 @@ impl Reader<'_> {
 
     /// Names in a repository's configuration that would run programs, whatever the mode; for repositories that serve
     /// as remotes, where nothing can be set against them.
-    pub(crate) async fn hazards(self, place: &Place) -> Result<BTreeSet<String>, Fault> {
+    pub(crate) async fn hazards(self, place: &Place) -> Result<BTreeSet<String>, ToolError> {
         let entries = self.entries(place, place.configs(), !place.bare).await?;
         let mut guard = Guard::default();
         // What only a client of other remotes would heed does not matter.
@@ -151,24 +152,24 @@ impl Reader<'_> {
     }
 
     /// Looks at the names in the index; `named` says that the configuration holds which kind of object ids there are.
-    async fn index(self, place: &Place, named: bool) -> Result<(), Fault> {
+    async fn index(self, place: &Place, named: bool) -> Result<(), ToolError> {
         // Git takes this from the one file only, without what it includes.
         let own = if named { self.file(&place.common.join("config")).await? } else { Vec::new() };
         let format = own.iter().rfind(|(name, _)| name == OBJECT_FORMAT).map(|(_, value)| value.as_str());
         let id = if format == Some("sha256") { 32 } else { 20 };
         let (place, bounds) = (place.clone(), self.bounds.clone());
         let checked = tokio::task::spawn_blocking(move || place.check_index(&bounds, id)).await;
-        checked.map_err(|_| Fault::new("The index could not be looked at"))?
+        checked.map_err(|_| ToolError::new("The index could not be looked at"))?
     }
 
     /// The entries of these files and what they include, in files that git itself does not change by the way.
-    async fn entries(self, place: &Place, files: Vec<PathBuf>, worktree: bool) -> Result<Vec<(String, String)>, Fault> {
+    async fn entries(self, place: &Place, files: Vec<PathBuf>, worktree: bool) -> Result<Settings, ToolError> {
         let mut queue: VecDeque<(PathBuf, usize)> = files.into_iter().map(|file| (file, 0)).collect();
         let mut found = Vec::new();
         let mut read = BTreeSet::new();
         while let Some((file, depth)) = queue.pop_front() {
             if depth > INCLUDE_DEPTH_MAX || read.len() > FILES_MAX {
-                return Err(Fault::new("The repository's configuration includes too many files (include.path)"));
+                return Err(ToolError::new("The repository's configuration includes too many files (include.path)"));
             }
             if !read.insert(file.clone()) {
                 continue;
@@ -191,7 +192,7 @@ impl Reader<'_> {
 
     /// The path of what `from` includes: as git names it, which is where it begins to look for what that includes, and where
     /// its links lead.
-    fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), Fault> {
+    fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), ToolError> {
         // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
         let path = match value {
             special if special.starts_with(['~', '%']) && !self.bounds.any => return Err(escape(&shown_key(name))),
@@ -201,14 +202,14 @@ impl Reader<'_> {
             special if special.starts_with(['~', '%']) => return Err(escape(&shown_key(name))),
             plain => from.parent().unwrap_or(from).join(plain),
         };
-        let settled = settle(&path);
+        let settled = resolve_symlinks(&path);
         if self.bounds.hold(&settled) { Ok((path, settled)) } else { Err(escape(&shown_key(name))) }
     }
 
     /// Refuses a file outside: what is in it can show up in git's words. Where everything may be used, that means
     /// repositories and not every file, so it must be in this one.
-    fn read_file(self, place: &Place, name: &str, value: &str) -> Result<(), Fault> {
-        let path = settle(&place.top.join(value));
+    fn read_file(self, place: &Place, name: &str, value: &str) -> Result<(), ToolError> {
+        let path = resolve_symlinks(&place.top.join(value));
         let inside = match self.bounds.any {
             true => path.starts_with(&place.top) || path.starts_with(&place.common),
             false => self.bounds.hold(&path),
@@ -217,12 +218,12 @@ impl Reader<'_> {
         if inside && !value.starts_with(['~', '%', ':']) {
             return Ok(());
         }
-        Err(Fault::new(escape(&shown_key(name)).message())
+        Err(ToolError::new(escape(&shown_key(name)).message())
             .hint("Nothing was run. Take it out of the repository's configuration, or name a file inside."))
     }
 
     /// The entries of one file, without what it includes. A file that does not exist has none.
-    async fn file(self, path: &Path) -> Result<Vec<(String, String)>, Fault> {
+    async fn file(self, path: &Path) -> Result<Settings, ToolError> {
         let at = path.to_owned();
         let content = tokio::task::spawn_blocking(move || content(&at)).await;
         let listing = match content.map_err(|_| unreadable(""))?? {
@@ -244,13 +245,13 @@ impl Reader<'_> {
             let name = parts.next().unwrap_or_default();
             // A name that is not text could not be set against.
             let name = std::str::from_utf8(name).map_err(|_| {
-                Fault::new("The repository's configuration holds a name that is not UTF-8").hint("Nothing was run.")
+                ToolError::new("The repository's configuration holds a name that is not UTF-8").hint("Nothing was run.")
             })?;
             let value = parts.next().unwrap_or_default();
             // What is looked at would not be what git reads.
             let path = name == "core.worktree" || name.starts_with("include") || names_a_file(name);
             if path && std::str::from_utf8(value).is_err() {
-                return Err(Fault::new(format!(
+                return Err(ToolError::new(format!(
                     "The repository's configuration holds a path that is not UTF-8: {}",
                     shown_key(name)
                 ))
@@ -262,7 +263,7 @@ impl Reader<'_> {
     }
 
     /// Has git list the configuration file `from`; `-` stands for `input`, which is what was in `path`.
-    async fn list(self, from: OsString, input: Vec<u8>, path: &Path) -> Result<Vec<u8>, Fault> {
+    async fn list(self, from: OsString, input: Vec<u8>, path: &Path) -> Result<Vec<u8>, ToolError> {
         let mut list = args(&["config", "--no-includes", "--list", "-z", "--file"]);
         list.push(from);
         let done = self.outside(list, input).await?;
@@ -276,7 +277,7 @@ impl Reader<'_> {
     }
 
     /// Runs git away from every repository.
-    async fn outside(self, list: Vec<OsString>, input: Vec<u8>) -> Result<Done, Fault> {
+    async fn outside(self, list: Vec<OsString>, input: Vec<u8>) -> Result<Done, ToolError> {
         let job = Job {
             dir: Path::new(if cfg!(windows) { "C:\\" } else { "/" }),
             args: list,
@@ -292,7 +293,7 @@ impl Reader<'_> {
     }
 
     /// The names in the configuration of populated submodules: git looks into them on its own, with their configuration.
-    async fn submodules(self, place: &Place, guard: &mut Guard, names: &mut BTreeSet<String>) -> Result<(), Fault> {
+    async fn submodules(self, place: &Place, guard: &mut Guard, names: &mut BTreeSet<String>) -> Result<(), ToolError> {
         let mut queue = VecDeque::from([place.clone()]);
         let mut count = 0;
         while let Some(Place { top, .. }) = queue.front().cloned() {
@@ -315,16 +316,16 @@ impl Reader<'_> {
                 let Some((_, path)) = text.split_once('\t') else { continue };
                 if std::str::from_utf8(record).is_err() {
                     // It would be looked for under another name, and not found.
-                    return Err(Fault::new("The path of a submodule is not UTF-8").hint("Nothing was run."));
+                    return Err(ToolError::new("The path of a submodule is not UTF-8").hint("Nothing was run."));
                 }
                 let sub = top.join(path);
                 let bounds = self.bounds.clone();
                 let looked = tokio::task::spawn_blocking(move || populated(&bounds, &sub)).await;
-                let looked = looked.map_err(|_| Fault::new("A submodule could not be looked at"))?;
+                let looked = looked.map_err(|_| ToolError::new("A submodule could not be looked at"))?;
                 let Some(sub_place) = looked? else { continue };
                 count += 1;
                 if count > SUBMODULES_MAX {
-                    return Err(Fault::new("The repository has too many populated submodules"));
+                    return Err(ToolError::new("The repository has too many populated submodules"));
                 }
                 for (name, _) in self.entries(&sub_place, sub_place.configs(), true).await? {
                     names.insert(name);
@@ -340,7 +341,7 @@ impl Reader<'_> {
     }
 
     /// The helpers of the user's own configuration: dropping the repository's drops them too, so they are named again.
-    async fn own_helpers(self, guard: &mut Guard) -> Result<(), Fault> {
+    async fn own_helpers(self, guard: &mut Guard) -> Result<(), ToolError> {
         guard.settings.push(("credential.helper".into(), String::new()));
         let done = self
             .outside(
@@ -358,7 +359,7 @@ impl Reader<'_> {
 
     /// Signing is the user's: the key and the program are those of the user's own configuration, whatever `named`, which is
     /// what the repository's says, would have instead.
-    async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), Fault> {
+    async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), ToolError> {
         let asked = args(&["config", "--includes", "-z", "--get-regexp", r"^(user\.signingkey|gpg\..*)$"]);
         let done = self.outside(asked, Vec::new()).await?;
         let own = lossy(&done.out);
@@ -367,7 +368,7 @@ impl Reader<'_> {
             let known = own().any(|(own, _)| own == name);
             match name.as_str() {
                 "user.signingkey" if !known => {
-                    return Err(Fault::new(
+                    return Err(ToolError::new(
                         "The repository's own configuration names the key to sign with, the user's does not",
                     )
                     .hint("Set user.signingKey in the user's git configuration."));
@@ -399,11 +400,11 @@ enum Content {
     Large,
 }
 
-fn content(path: &Path) -> Result<Content, Fault> {
+fn content(path: &Path) -> Result<Content, ToolError> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Content::None),
-        _ => return Err(Fault::new("The repository's configuration is not a file").hint("Nothing was run.")),
+        _ => return Err(ToolError::new("The repository's configuration is not a file").hint("Nothing was run.")),
     }
     let file = std::fs::File::open(path).map_err(|error| unreadable(&error.kind().to_string()))?;
     let mut content = Vec::new();
@@ -412,13 +413,13 @@ fn content(path: &Path) -> Result<Content, Fault> {
     Ok(if read as u64 > CONTENT_MAX { Content::Large } else { Content::Small(content) })
 }
 
-fn unreadable(why: &str) -> Fault {
-    Fault::new(format!("The repository's configuration cannot be read: {why}"))
+fn unreadable(why: &str) -> ToolError {
+    ToolError::new(format!("The repository's configuration cannot be read: {why}"))
         .hint("Nothing was run. Look at the file .git/config.")
 }
 
 /// The repository of a submodule that was checked out.
-fn populated(bounds: &Bounds, top: &Path) -> Result<Option<Place>, Fault> {
+fn populated(bounds: &Bounds, top: &Path) -> Result<Option<Place>, ToolError> {
     if top.join(".git").symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -481,7 +482,7 @@ impl Guard {
         let names: Vec<String> = self.ignored.iter().filter(may).take(8).map(|name| shown_key(name)).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "Not used, because the repository's own configuration names it: {}. The person running the server can \
+                "Not used, because the repository's own configuration names it: {}. The operator can \
                  allow it with --trust-repo-config.",
                 names.join(", ")
             )
@@ -510,17 +511,17 @@ fn is_helper(name: &str) -> bool {
     name.starts_with("credential.") && name.ends_with(".helper")
 }
 
-fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+fn pairs(of: &[(&str, &str)]) -> Settings {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Refuses a regular expression that becomes too large: repetitions are written out when it is read, those within each other
 /// many times over.
-pub(crate) fn check_pattern(pattern: &str) -> Result<(), Fault> {
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), ToolError> {
     if expanded(pattern) <= PATTERN_STEPS_MAX {
         return Ok(());
     }
-    Err(Fault::new("The pattern repeats too much: its repetitions within each other would take too much memory")
+    Err(ToolError::new("The pattern repeats too much: its repetitions within each other would take too much memory")
         .hint("Use smaller numbers in {…}, fewer + within each other, or leave the repetition out."))
 }
 

@@ -9,12 +9,12 @@ use crate::run::{Keep, args, args_and};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, settled as settle};
+use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, resolve_symlinks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-type Answered<T> = Result<Shown<T>, Error>;
+type Answered<T> = Result<ToolOutput<T>, Error>;
 
 /// How far it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -50,7 +50,7 @@ pub(crate) async fn joined(
     command: Vec<std::ffi::OsString>,
     done_words: &str,
     resume: &str,
-) -> Result<Shown<Joined>, Fault> {
+) -> Result<ToolOutput<Joined>, ToolError> {
     let before = repo.resolve("HEAD", "commit").await?;
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
     // After this, what was done is not to be called a failure because a question about it fails.
@@ -74,14 +74,14 @@ pub(crate) async fn joined(
         (Progress::Done, format!("{done_words}; HEAD is now {now}"))
     };
     let advice = stopped.then(|| format!("{resume} git_status lists all conflicts."));
-    Ok(Shown::ours(message.clone(), Joined { status, head, conflicts, message }).notice(advice))
+    Ok(ToolOutput::ours(message.clone(), Joined { status, head, conflicts, message }).notice(advice))
 }
 
 async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
     repo.must(&[what, "--abort"]).await?;
     let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
     let message = format!("The {what} was given up");
-    Ok(Shown::ours(message.clone(), Joined { status: Progress::Aborted, head, conflicts: Vec::new(), message }))
+    Ok(ToolOutput::ours(message.clone(), Joined { status: Progress::Aborted, head, conflicts: Vec::new(), message }))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -112,10 +112,10 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
     let branch = q.branch.as_deref().unwrap_or_default();
     no_dash("branch", branch)?;
     if q.message.as_ref().is_some_and(|message| message.contains('\0')) {
-        return Err(Fault::new("Invalid message: it holds a NUL character").into());
+        return Err(ToolError::new("Invalid message: it holds a NUL character").into());
     }
     if u8::from(q.no_ff) + u8::from(q.ff_only) + u8::from(q.squash) > 1 {
-        return Err(Fault::new("no_ff, ff_only and squash exclude each other").into());
+        return Err(ToolError::new("no_ff, ff_only and squash exclude each other").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
@@ -123,7 +123,7 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
         return aborted(&repo, "merge").await;
     }
     if branch.is_empty() {
-        return Err(Fault::new("branch is missing").hint("Name the branch to merge, or pass abort.").into());
+        return Err(ToolError::new("branch is missing").hint("Name the branch to merge, or pass abort.").into());
     }
     let hash = repo.commit(branch).await?;
     let message = match q.message {
@@ -165,7 +165,7 @@ pub(crate) fn merge_command(repo: &Repo, flag: &str) -> Vec<std::ffi::OsString> 
 }
 
 /// The message git would write, had it seen the name instead of an object id.
-async fn merge_message(repo: &Repo, branch: &str) -> Result<String, Fault> {
+async fn merge_message(repo: &Repo, branch: &str) -> Result<String, ToolError> {
     let mut kind = "commit";
     for (space, name) in [("heads", "branch"), ("remotes", "remote-tracking branch"), ("tags", "tag")] {
         if repo.ask(&["show-ref", "--verify", "--quiet", &format!("refs/{space}/{branch}")]).await?.good() {
@@ -225,7 +225,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
                 let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
                 tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
-                    .map_err(|_| Fault::new("The rebase could not be looked at"))??;
+                    .map_err(|_| ToolError::new("The rebase could not be looked at"))??;
             }
             let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
             return Ok(joined(&repo, args(&["rebase", step]), "Rebased", resume).await?);
@@ -233,7 +233,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
         Step::Start => {}
     }
     let Some(upstream) = q.upstream.as_deref().filter(|upstream| !upstream.is_empty()) else {
-        return Err(Fault::new("upstream is missing").hint("Name the branch to rebase onto.").into());
+        return Err(ToolError::new("upstream is missing").hint("Name the branch to rebase onto.").into());
     };
     let upstream_id = repo.commit(upstream).await?;
     let onto_id = match q.onto.as_deref().filter(|onto| !onto.is_empty()) {
@@ -243,7 +243,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     if !q.confirm {
         let count = repo.must(&["rev-list", "--count", &format!("{upstream_id}..HEAD")]).await?.text();
         let branch = repo.current().await?.unwrap_or_else(|| "HEAD".to_owned());
-        let fault = Fault::new(format!(
+        let fault = ToolError::new(format!(
             "Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"
         ));
         return Err(fault
@@ -269,19 +269,19 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
     Ok(joined(&repo, command, "Rebased", resume).await?)
 }
 
-fn foreign_strategy() -> Fault {
-    Fault::new("The repository's own configuration names a merge strategy that is a program: pull.twohead")
-        .hint("Nothing was run. git_merge works; or the person running the server allows it with --trust-repo-config.")
+fn foreign_strategy() -> ToolError {
+    ToolError::new("The repository's own configuration names a merge strategy that is a program: pull.twohead")
+        .hint("Nothing was run. git_merge works; or the operator allows it with --trust-repo-config.")
 }
 
 /// Refuses to go on with a plan that may have come with the repository and runs programs, or signs when that is not wanted or
 /// with a key that it names.
-fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), Fault> {
+fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
     let trap = |what: &str| {
-        Fault::new(format!("The work in progress was set up to run programs ({what})"))
+        ToolError::new(format!("The work in progress was set up to run programs ({what})"))
             .hint("Give it up with action abort, or finish it by hand.")
     };
-    let read = |path: PathBuf| -> Result<Option<String>, Fault> {
+    let read = |path: PathBuf| -> Result<Option<String>, ToolError> {
         if path.symlink_metadata().is_err() {
             return Ok(None);
         }
@@ -310,7 +310,7 @@ fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), Fault> {
     let picked = read(git_dir.join("sequencer/opts"))?.unwrap_or_default().to_lowercase();
     let key = picked.lines().find_map(|line| line.trim_start().strip_prefix("gpg-sign"));
     if signed == Some(true) || key.is_some_and(|key| !sign || !["", "="].contains(&key.trim())) {
-        return Err(Fault::new("The work in progress was set up to sign its commits in a way of its own")
+        return Err(ToolError::new("The work in progress was set up to sign its commits in a way of its own")
             .hint("Give it up with action abort, or finish it by hand."));
     }
     if let Some(options) = read(git_dir.join("sequencer/opts"))?
@@ -357,7 +357,7 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
                 let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
                 tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
-                    .map_err(|_| Fault::new("The cherry-pick could not be looked at"))??;
+                    .map_err(|_| ToolError::new("The cherry-pick could not be looked at"))??;
             }
             let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
             return Ok(joined(&repo, args(&["cherry-pick", step]), "Picked", resume).await?);
@@ -377,11 +377,11 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
             _ => hashes.push(repo.commit(revision).await?),
         }
         if hashes.len() > PICKS_MAX {
-            return Err(Fault::new("More than 100 commits at once").hint("Pick fewer at a time.").into());
+            return Err(ToolError::new("More than 100 commits at once").hint("Pick fewer at a time.").into());
         }
     }
     if hashes.is_empty() {
-        return Err(Fault::new("revisions names no commit").hint("Pass at least one commit.").into());
+        return Err(ToolError::new("revisions names no commit").hint("Pass at least one commit.").into());
     }
     let mut command = vec!["cherry-pick", repo.sign()];
     if q.no_commit {
@@ -474,7 +474,9 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
                 (line(tree).into(), json_len(tree))
             })?;
             let (message, notice) = (format!("Work trees: {}", all.len()), paging.notice());
-            return Ok(Shown::outside(text, Worktrees { message, worktrees: items.to_vec(), paging }).notice(notice));
+            return Ok(
+                ToolOutput::outside(text, Worktrees { message, worktrees: items.to_vec(), paging }).notice(notice)
+            );
         }
         WorktreeAction::Prune => {
             repo.must(&["worktree", "prune"]).await?;
@@ -483,9 +485,10 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
         WorktreeAction::Add => add_worktree(&repo, &q).await?,
         WorktreeAction::Remove => {
             let path = worktree_path(&repo, q.path.as_deref())?;
-            let known = worktrees(&repo).await?.iter().any(|tree| settle(Path::new(&tree.path)) == path);
+            let known = worktrees(&repo).await?.iter().any(|tree| resolve_symlinks(Path::new(&tree.path)) == path);
             if !known || path == repo.place.top {
-                let fault = Fault::missing(format!("'{}' is not another work tree of this repository", path.display()));
+                let fault =
+                    ToolError::missing(format!("'{}' is not another work tree of this repository", path.display()));
                 return Err(fault.hint("git_worktree lists them.").into());
             }
             let mut command = args(&["worktree", "remove"]);
@@ -504,13 +507,13 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
     // What was done stays done, also when it cannot be listed.
     let mut worktrees = worktrees(&repo).await.unwrap_or_default();
     worktrees.truncate(repo.room().part(2).count(&worktrees));
-    Ok(Shown::ours(message.clone(), Worktrees { message, worktrees, paging: Paging::whole() }))
+    Ok(ToolOutput::ours(message.clone(), Worktrees { message, worktrees, paging: Paging::whole() }))
 }
 
-async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
+async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError> {
     let path = worktree_path(repo, q.path.as_deref())?;
     if path.symlink_metadata().is_ok() {
-        return Err(Fault::new(format!("'{}' exists already", path.display())).hint("Name a new directory."));
+        return Err(ToolError::new(format!("'{}' exists already", path.display())).hint("Name a new directory."));
     }
     let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
     let hash = repo.commit(revision).await?;
@@ -543,25 +546,25 @@ async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, Fault> {
 
 /// Where a work tree may be: inside what may be used, and where everything may be used, in the repository or beside it
 /// under a name that is not hidden. Never in a git directory.
-fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, Fault> {
-    let given = given.filter(|path| !path.is_empty()).ok_or_else(|| Fault::new("path is missing"))?;
+fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError> {
+    let given = given.filter(|path| !path.is_empty()).ok_or_else(|| ToolError::new("path is missing"))?;
     if given.contains('\0') || given.len() > PATH_MAX {
-        return Err(Fault::new("Invalid path: it holds a NUL character or is too long"));
+        return Err(ToolError::new("Invalid path: it holds a NUL character or is too long"));
     }
-    let path = settle(&repo.place.top.join(given));
+    let path = resolve_symlinks(&repo.place.top.join(given));
     let top = &repo.place.top;
     let beside = path.parent() == top.parent()
         && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
     let allowed = if repo.bounds.any { path.starts_with(top) || beside } else { repo.bounds.hold(&path) };
     let in_git = path.components().any(|part| part.as_os_str() == ".git") || path.starts_with(&repo.place.common);
     if !allowed || in_git && !repo.place.bare {
-        return Err(Fault::new(format!("'{given}' is outside the places where a work tree may be"))
+        return Err(ToolError::new(format!("'{given}' is outside the places where a work tree may be"))
             .hint(format!("Use a path below {}.", top.display())));
     }
     Ok(path)
 }
 
-async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, Fault> {
+async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, ToolError> {
     let done =
         repo.run(args(&["worktree", "list", "--porcelain", "-z"]), Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {

@@ -26,8 +26,8 @@ pub use linchpin_kit::RootsPolicy;
 
 use guard::{Guard, Listings, Mode, Reader, check_pattern};
 use linchpin::{Cx, Error, Server};
-use linchpin_kit::{Fault, ROOTS_WAIT, Service, TEXT_BYTES_MAX, ToolChoice, ToolSpec, Toolbox, Vars};
-use page::{LIST_BYTES_MAX, Room};
+use linchpin_kit::{ROOTS_WAIT, Service, TEXT_BYTES_MAX, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
+use page::{Budget, LIST_BYTES_MAX};
 use place::{Bounds, Place};
 use run::{Done, Job, Keep, Limit, Program, Share};
 use std::collections::BTreeMap;
@@ -306,7 +306,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable cannot be understood; the message names it.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self {
             environment: run::operators(&|name| vars.raw(name)),
             tools: vars.tool_choice("MCP_GIT")?,
@@ -334,21 +334,24 @@ impl Config {
     }
 
     /// Refuses numbers with which no call could succeed, or with which nothing is bounded.
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ToolError> {
         let usable = Duration::from_nanos(1)..=TIME_MAX;
         for (name, time) in [("timeout", self.timeout), ("remote-timeout", self.remote_timeout)] {
             if !usable.contains(&time) {
                 let variable = name.replace('-', "_").to_uppercase();
-                return Err(Fault::new(format!("{} seconds is not a usable time for one run of git", time.as_secs()))
-                    .hint(format!("--{name} (MCP_GIT_{variable}) takes 1 to {}.", TIME_MAX.as_secs())));
+                return Err(ToolError::new(format!(
+                    "{} seconds is not a usable time for one run of git",
+                    time.as_secs()
+                ))
+                .hint(format!("--{name} (MCP_GIT_{variable}) takes 1 to {}.", TIME_MAX.as_secs())));
             }
         }
         if self.max_memory_bytes < MEMORY_MIN {
-            return Err(Fault::new(format!("{} bytes is not enough memory for git", self.max_memory_bytes))
+            return Err(ToolError::new(format!("{} bytes is not enough memory for git", self.max_memory_bytes))
                 .hint(format!("--max-memory-bytes (MCP_GIT_MAX_MEMORY_BYTES) takes {MEMORY_MIN} or more.")));
         }
         if !(OUTPUT_MIN..=OUTPUT_MAX).contains(&self.max_output_bytes) {
-            return Err(Fault::new(format!("{} bytes is not a usable size for an answer", self.max_output_bytes))
+            return Err(ToolError::new(format!("{} bytes is not a usable size for an answer", self.max_output_bytes))
                 .hint(format!("--max-output-bytes (MCP_GIT_MAX_OUTPUT_BYTES) takes {OUTPUT_MIN} to {OUTPUT_MAX}.")));
         }
         Ok(())
@@ -376,10 +379,10 @@ impl Git {
     ///
     /// # Errors
     /// When git is not found, a configured path is not in a repository, or roots are to do what they cannot do here.
-    pub fn open(mut config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(mut config: Config) -> Result<(Self, Vec<String>), ToolError> {
         config.check()?;
         config.tools.grant(REMOTE, config.allow_remote);
-        config.roots.map(|policy| policy.among(ROOTS)).transpose()?;
+        config.roots.map(|policy| policy.restrict_to(ROOTS)).transpose()?;
         let program = Program::find(config.program.as_deref(), &config.environment)?.within(config.max_memory_bytes);
         let mut warnings = Vec::new();
         let mut dirs = Vec::new();
@@ -425,10 +428,10 @@ impl Git {
     ///
     /// # Errors
     /// When the configuration names tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let choice = self.config().tools.clone();
         let instructions = self.instructions();
-        Ok(Toolbox::open(server.state(self), &SERVICE, &choice)?
+        Ok(ToolSet::open(server.state(self), &SERVICE, &choice)?
             .instructions(instructions)
             .tool(&STATUS, read::status)
             .tool(&DIFF_UNSTAGED, read::diff_unstaged)
@@ -499,7 +502,7 @@ impl Git {
         let (asked, within) = (path.to_owned(), bounds.clone());
         let place = tokio::task::spawn_blocking(move || Place::find(&within, &asked))
             .await
-            .map_err(|_| Fault::new("The repository could not be looked at"))??;
+            .map_err(|_| ToolError::new("The repository could not be looked at"))??;
         let share = self.share(&place);
         let turn = match mode {
             Mode::Read => Turn::Shared(Arc::clone(&share.turn).read_owned().await),
@@ -536,7 +539,7 @@ impl Git {
     }
 
     /// Settings travel in variables that git knows since 2.31; `worktree list -z` came with 2.36.
-    async fn check_version(&self) -> Result<(), Fault> {
+    async fn check_version(&self) -> Result<(), ToolError> {
         let check = || async {
             let job = Job {
                 dir: std::path::Path::new(if cfg!(windows) { "C:\\" } else { "/" }),
@@ -556,7 +559,7 @@ impl Git {
             if version >= VERSION_MIN {
                 return Ok(());
             }
-            Err(Fault::new(format!("This git is too old: {text}")).hint("Install git 2.36 or newer."))
+            Err(ToolError::new(format!("This git is too old: {text}")).hint("Install git 2.36 or newer."))
         };
         self.inner.version.get_or_try_init(check).await.copied()
     }
@@ -589,7 +592,7 @@ impl Repo {
     }
 
     /// Runs git in the top level; any exit code is an answer.
-    async fn run(&self, args: Vec<OsString>, keep: Keep, input: Vec<u8>) -> Result<Done, Fault> {
+    async fn run(&self, args: Vec<OsString>, keep: Keep, input: Vec<u8>) -> Result<Done, ToolError> {
         self.run_with(args, keep, input, Vec::new(), Limit::of(self.config(), false)).await
     }
 
@@ -600,7 +603,7 @@ impl Repo {
         input: Vec<u8>,
         mut vars: Vec<(&'static str, OsString)>,
         limit: Limit,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done, ToolError> {
         if self.mode == Mode::Read {
             vars.push(("GIT_OPTIONAL_LOCKS", OsString::from("0")));
         }
@@ -623,25 +626,25 @@ impl Repo {
     }
 
     /// Runs git for a short answer; any exit code.
-    async fn ask(&self, args: &[&str]) -> Result<Done, Fault> {
+    async fn ask(&self, args: &[&str]) -> Result<Done, ToolError> {
         self.run(run::args(args), Keep::Head(SHORT_MAX), Vec::new()).await
     }
 
     /// Runs git and expects it to be content.
-    async fn must(&self, args: &[&str]) -> Result<Done, Fault> {
+    async fn must(&self, args: &[&str]) -> Result<Done, ToolError> {
         let done = self.ask(args).await?;
         if done.good() { Ok(done) } else { Err(self.failed(&done)) }
     }
 
     /// Why git failed, in its own words.
-    fn failed(&self, done: &Done) -> Fault {
+    fn failed(&self, done: &Done) -> ToolError {
         let (told, complaint) = (done.complaint(), done.said());
         let words = match told.as_str() {
             "" if done.code.is_none() => "git was stopped by a signal".to_owned(),
             "" => format!("git failed with exit code {}", done.code.unwrap_or_default()),
             text => text.to_owned(),
         };
-        let fault = Fault::new(words);
+        let fault = ToolError::new(words);
         match (page::hint(&told, &complaint), self.guard.advice(&complaint)) {
             (Some(hint), None) | (None, Some(hint)) => fault.hint(hint),
             (Some(hint), Some(more)) => fault.hint(format!("{hint} {more}")),
@@ -650,7 +653,7 @@ impl Repo {
     }
 
     /// The object that a revision names, as a full id; `kind` for example `commit` or `object`.
-    async fn resolve(&self, revision: &str, kind: &str) -> Result<Option<String>, Fault> {
+    async fn resolve(&self, revision: &str, kind: &str) -> Result<Option<String>, ToolError> {
         if revision.is_empty()
             || revision.contains(['\0', '\n'])
             || revision.starts_with('-')
@@ -671,7 +674,7 @@ impl Repo {
         self.object_id(&format!("{plain}^{{{kind}}}")).await
     }
 
-    async fn object_id(&self, name: &str) -> Result<Option<String>, Fault> {
+    async fn object_id(&self, name: &str) -> Result<Option<String>, ToolError> {
         let done = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]).await?;
         // Some ways of there being none are told as failures.
         let (said, told) = (done.said(), matches!(done.code, Some(0 | 1)));
@@ -684,12 +687,12 @@ impl Repo {
     }
 
     /// The commit that a revision names.
-    async fn commit(&self, revision: &str) -> Result<String, Fault> {
+    async fn commit(&self, revision: &str) -> Result<String, ToolError> {
         self.resolve(revision, "commit").await?.ok_or_else(|| unresolved(revision))
     }
 
     /// The current branch's short name; `None` when HEAD is detached.
-    async fn current(&self) -> Result<Option<String>, Fault> {
+    async fn current(&self) -> Result<Option<String>, ToolError> {
         // Not --short: where a tag has the same name, that is not the name.
         let done = self.ask(&["symbolic-ref", "--quiet", "HEAD"]).await?;
         if !matches!(done.code, Some(0 | 1)) {
@@ -700,7 +703,7 @@ impl Repo {
     }
 
     /// Paths that a merge or the like could not put together.
-    async fn conflicts(&self) -> Result<Vec<String>, Fault> {
+    async fn conflicts(&self) -> Result<Vec<String>, ToolError> {
         let command = run::args(&["diff", "--name-only", "--diff-filter=U", "--no-ext-diff", "-z"]);
         let done = self.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
         let mut paths: Vec<String> = fields(&done.out);
@@ -709,19 +712,18 @@ impl Repo {
     }
 
     /// Whether the work tree is needed and there is none.
-    fn needs_worktree(&self) -> Result<(), Fault> {
+    fn needs_worktree(&self) -> Result<(), ToolError> {
         if self.place.bare {
-            return Err(
-                Fault::new("This repository is bare: it has no work tree").hint("Use git_log, git_show or git_diff.")
-            );
+            return Err(ToolError::new("This repository is bare: it has no work tree")
+                .hint("Use git_log, git_show or git_diff."));
         }
         Ok(())
     }
 
     /// Paths as arguments after `--`.
-    fn paths(&self, given: &[String]) -> Result<Vec<String>, Fault> {
+    fn paths(&self, given: &[String]) -> Result<Vec<String>, ToolError> {
         if given.len() > PATHS_MAX {
-            return Err(Fault::new(format!("Too many paths: {}", given.len())).hint("Name a directory instead."));
+            return Err(ToolError::new(format!("Too many paths: {}", given.len())).hint("Name a directory instead."));
         }
         given.iter().map(|path| self.place.inner(path)).collect()
     }
@@ -736,8 +738,8 @@ impl Repo {
     }
 
     /// What an answer may hold.
-    fn room(&self) -> Room {
-        Room::of(self.max)
+    fn room(&self) -> Budget {
+        Budget::of(self.max)
     }
 
     /// The flag that signs a commit, or keeps it from being signed.
@@ -747,20 +749,20 @@ impl Repo {
 }
 
 /// Refuses what git could take for an option.
-fn no_dash(what: &str, value: &str) -> Result<(), Fault> {
+fn no_dash(what: &str, value: &str) -> Result<(), ToolError> {
     if value.starts_with('-') {
         let shown = linchpin_kit::clip(value, 200).text;
-        return Err(Fault::new(format!("Invalid {what}: '{shown}' - cannot start with '-'")));
+        return Err(ToolError::new(format!("Invalid {what}: '{shown}' - cannot start with '-'")));
     }
     if value.contains('\0') {
-        return Err(Fault::new(format!("Invalid {what}: it holds a NUL character")));
+        return Err(ToolError::new(format!("Invalid {what}: it holds a NUL character")));
     }
     Ok(())
 }
 
-fn unresolved(revision: &str) -> Fault {
+fn unresolved(revision: &str) -> ToolError {
     let shown = linchpin_kit::clip(revision, 200).text;
-    Fault::new(format!("Ref '{shown}' did not resolve to an object"))
+    ToolError::new(format!("Ref '{shown}' did not resolve to an object"))
         .hint("git_branch, git_tag and git_log show what there is.")
 }
 

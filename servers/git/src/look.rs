@@ -2,14 +2,14 @@
 
 use crate::guard::{Mode, check_pattern};
 use crate::page::{
-    LIST_BYTES_MAX, PART_BYTES_MAX, Page, Room, brief, fitting, json_len, page, unknown_cursor, whole_lines,
+    Budget, LIST_BYTES_MAX, PART_BYTES_MAX, Page, brief, fitting, json_len, page, unknown_cursor, whole_lines,
 };
 use crate::place::Place;
 use crate::read::{COMMIT_FORMAT, Commit, FileStat, commits, cut_about, file_stats, iso_date};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Paging, Shown};
+use linchpin_kit::{Paging, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(crate) struct Object {
     paging: Paging,
 }
 
-pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object>, Error> {
+pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<Object>, Error> {
     no_dash("revision", &q.revision)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     // After a colon comes a path or a text; anything else is mostly a commit.
@@ -60,7 +60,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
     let Some(hash) = repo.resolve(&q.revision, "object").await? else {
         return Err(match q.revision.split_once(':') {
             Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
-                Fault::new(format!("Blob or Tree named '{path}' not found"))
+                ToolError::new(format!("Blob or Tree named '{path}' not found"))
                     .hint(format!("git_show {before}: lists the names at the top."))
                     .into()
             }
@@ -79,7 +79,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<Shown<Object
 }
 
 /// A file from the byte on that the cursor holds.
-async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let size: u64 = repo.must(&["cat-file", "-s", &hash]).await?.text().parse().unwrap_or(u64::MAX);
     let start = cursor.map_or(Some(0), |cursor| cursor.parse::<u64>().ok()).filter(|start| *start <= size);
     let start = start.ok_or_else(unknown_cursor)?;
@@ -98,11 +98,11 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Sh
     let paging = if more { Paging::more(next) } else { Paging::whole() };
     let value =
         Object { kind: "file", hash, commit: None, content: Some(text.clone()), names: None, size: Some(size), paging };
-    Ok(Shown::outside(text, value).notice(notice))
+    Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
 /// The names in a directory from the number on that the cursor holds.
-async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let done = repo.run(args(&["ls-tree", "-z", &hash]), Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() {
         return Err(repo.failed(&done));
@@ -121,11 +121,11 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
         notice = Some("[Cut: the directory has too many names to list them all.]".to_owned());
     }
     let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
-    Ok(Shown::outside(text, value).notice(notice))
+    Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
 /// A commit; the cursor holds where a long message goes on, whose changes come after its end.
-async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<Shown<Object>, Fault> {
+async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<ToolOutput<Object>, ToolError> {
     let start: usize = match cursor {
         None => 0,
         Some(text) => text.strip_prefix('m').and_then(|start| start.parse().ok()).ok_or_else(|| {
@@ -150,7 +150,7 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
         return Err(repo.failed(&head));
     }
     let Some(mut commit) = commits(&head.out).into_iter().next() else {
-        return Err(Fault::new("The commit's header is too large to show"));
+        return Err(ToolError::new("The commit's header is too large to show"));
     };
     let message = std::mem::take(&mut commit.message);
     let message = message.get(start..).filter(|rest| start == 0 || !rest.is_empty()).ok_or_else(unknown_cursor)?;
@@ -180,17 +180,17 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
             "[Cut: the message is long. Continue with the same arguments and cursor={next:?}; the changes come after it.]"
         );
         value.paging = Paging::more(next);
-        return Ok(Shown::outside(text, value).notice(Some(notice)));
+        return Ok(ToolOutput::outside(text, value).notice(Some(notice)));
     }
     let (patch, notice) = changes(repo, &value, repo.room().beside(text.len(), json_len(&value))).await?;
     text.push_str(&patch);
     value.content = Some(patch);
     value.paging.truncated = notice.is_some();
-    Ok(Shown::outside(text, value).notice(notice))
+    Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
 /// What a commit changed against its first parent; and when not all of it fits, what it is about and how to see the rest.
-async fn changes(repo: &Repo, of: &Object, room: Room) -> Result<(String, Option<String>), Fault> {
+async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(String, Option<String>), ToolError> {
     let empty = if of.hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
     let first = of.commit.as_ref().and_then(|commit| commit.parents.first());
     let parent = first.map_or(empty, String::as_str);
@@ -472,7 +472,7 @@ struct Hunk {
     lines: Vec<String>,
 }
 
-pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<Shown<Blame>, Error> {
+pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput<Blame>, Error> {
     no_dash("path", &q.path)?;
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
     let path = repo.place.inner(&q.path)?;
@@ -482,11 +482,11 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<Shown<Blam
     }
     let range = match (q.start_line, q.end_line) {
         (None, None) => None,
-        (Some(0), _) | (_, Some(0)) => return Err(Fault::new("Lines are counted from 1").into()),
+        (Some(0), _) | (_, Some(0)) => return Err(ToolError::new("Lines are counted from 1").into()),
         (start, end) => {
             let start = start.unwrap_or(1);
             if end.is_some_and(|end| end < start) {
-                return Err(Fault::new("end_line is before start_line").into());
+                return Err(ToolError::new("end_line is before start_line").into());
             }
             Some(format!("-L{start},{}", end.map(|end| end.to_string()).unwrap_or_default()))
         }
@@ -518,7 +518,7 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<Shown<Blam
         (None, None) => None,
         (long, more) => Some(format!("[Cut: {}.]", long.into_iter().chain(more).collect::<Vec<_>>().join("; "))),
     };
-    Ok(Shown::outside(text, blame).notice(notice))
+    Ok(ToolOutput::outside(text, blame).notice(notice))
 }
 
 #[derive(Default, Clone)]
@@ -530,7 +530,7 @@ struct Origin {
 }
 
 /// The blame, its text, and the line that was cut because it did not fit alone.
-fn parse_blame(path: String, out: &[u8], room: Room, cut: bool) -> (Blame, String, Option<u64>) {
+fn parse_blame(path: String, out: &[u8], room: Budget, cut: bool) -> (Blame, String, Option<u64>) {
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
     let mut room = room.beside(0, json_len(&path));
     let mut blame = Blame { path, hunks: Vec::new(), truncated: false, next_line: None };
@@ -663,9 +663,9 @@ struct Match {
     text: String,
 }
 
-pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matches>, Error> {
+pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<Matches>, Error> {
     if q.pattern.is_empty() || q.pattern.contains(['\0', '\n']) || q.pattern.len() > PATTERN_MAX {
-        let fault = Fault::new("The pattern is empty, longer than 10000 bytes or holds a line feed");
+        let fault = ToolError::new("The pattern is empty, longer than 10000 bytes or holds a line feed");
         return Err(fault.hint("Search for one line's text.").into());
     }
     if !q.fixed {
@@ -707,7 +707,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     }
     let (place, of, cut) = (repo.place.clone(), revision.clone(), done.cut);
     let found = tokio::task::spawn_blocking(move || parse_grep(&done.out, of.as_deref(), cut, &place)).await;
-    let found = found.map_err(|_| Fault::new("What was found could not be looked at"))?;
+    let found = found.map_err(|_| ToolError::new("What was found could not be looked at"))?;
     let most = q.max_count.map_or(GREP_DEFAULT, |most| usize::try_from(most).unwrap_or(usize::MAX)).clamp(1, GREP_MAX);
     let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.room(), |found| {
         (format!("{}:{}:{}", found.path, found.line, found.text).into(), json_len(found))
@@ -720,7 +720,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<Shown<Matche
     if items.is_empty() {
         text = "No matches".to_owned();
     }
-    Ok(Shown::outside(text, Matches { matches: items.to_vec(), paging }).notice(notice))
+    Ok(ToolOutput::outside(text, Matches { matches: items.to_vec(), paging }).notice(notice))
 }
 
 /// Records of `path NUL line NUL column NUL text LF`; with a revision, its id and `:` come before the path.

@@ -5,7 +5,7 @@
 //! A list ends before the item that does not fit, but never before its first: items are not cut in two.
 
 use crate::run::lossy;
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, clip};
+use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, clip};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +13,13 @@ use std::hash::{DefaultHasher, Hasher};
 
 /// What is left of an answer, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct Budget {
     pub(crate) text: usize,
     pub(crate) json: usize,
     untouched: bool,
 }
 
-impl Room {
+impl Budget {
     /// A whole answer, without what stands around lists.
     pub(crate) fn of(max: usize) -> Self {
         Self { text: max, json: max.saturating_sub(ENVELOPE), untouched: true }
@@ -81,9 +81,9 @@ pub(crate) fn page<'a, T>(
     all: &'a [T],
     cursor: Option<&str>,
     most: usize,
-    mut room: Room,
+    mut room: Budget,
     shape: impl Fn(&T) -> (Cow<'_, str>, usize),
-) -> Result<Page<'a, T>, Fault> {
+) -> Result<Page<'a, T>, ToolError> {
     let (items, mut paging) = Paging::of(all, cursor, most)?;
     let start: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let (mut text, mut kept) = (String::new(), 0);
@@ -115,7 +115,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// The mark of a cursor; the beginning without one.
-    pub(crate) fn parse(cursor: Option<&str>) -> Result<Self, Fault> {
+    pub(crate) fn parse(cursor: Option<&str>) -> Result<Self, ToolError> {
         let Some(text) = cursor.filter(|text| !text.is_empty()) else {
             return Ok(Self { shown: Some(0), ..Self::default() });
         };
@@ -135,10 +135,10 @@ impl Mark {
     }
 
     /// The mark, if the whole is about the same as then and there is something to come.
-    pub(crate) fn still<T>(self, about: u64, out: &[u8], all: &[T]) -> Result<Self, Fault> {
+    pub(crate) fn still<T>(self, about: u64, out: &[u8], all: &[T]) -> Result<Self, ToolError> {
         let behind = self.listed > all.len() || self.shown.is_some_and(|shown| shown > 0) && out.is_empty();
         if !self.is_start() && (self.about != about || behind) {
-            return Err(Fault::new("It has changed since the answer that this cursor is from")
+            return Err(ToolError::new("It has changed since the answer that this cursor is from")
                 .hint("Leave cursor out to begin again."));
         }
         Ok(Self { about, ..self })
@@ -160,8 +160,8 @@ impl fmt::Display for Mark {
     }
 }
 
-pub(crate) fn unknown_cursor() -> Fault {
-    Fault::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out.")
+pub(crate) fn unknown_cursor() -> ToolError {
+    ToolError::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out.")
 }
 
 /// Part of a text and part of a list.
@@ -173,13 +173,13 @@ pub(crate) struct Both<T> {
 }
 
 /// What fits of a text and a list from `mark` on; `out` is the text from there, which goes on when it was `cut`.
-pub(crate) fn both<T: Serialize>(mark: Mark, out: &[u8], cut: bool, all: Vec<T>, room: Room) -> Both<T> {
+pub(crate) fn both<T: Serialize>(mark: Mark, out: &[u8], cut: bool, all: Vec<T>, room: Budget) -> Both<T> {
     let mut items: Vec<T> = all.into_iter().skip(mark.listed).collect();
     let rest = items.len();
     let (mut text, mut taken) = whole_lines(out, room, 0, cut);
     // The list has what the text leaves, and a third at least.
     let left = if cut || taken < out.len() { 0 } else { room.json.saturating_sub(json_len(&text)) };
-    items.truncate(Room { json: left.max(room.json / 3), ..room }.count(&items).min(PAGE_ITEMS_MAX));
+    items.truncate(Budget { json: left.max(room.json / 3), ..room }.count(&items).min(PAGE_ITEMS_MAX));
     let room = room.beside(0, items.iter().map(|item| json_len(item) + 1).sum());
     if room.json < json_len(&text) {
         (text, taken) = whole_lines(out, room, 0, cut);
@@ -195,7 +195,7 @@ pub(crate) fn both<T: Serialize>(mark: Mark, out: &[u8], cut: bool, all: Vec<T>,
 }
 
 /// As much as fits, to the end of a line if one ends there.
-pub(crate) fn whole_lines(bytes: &[u8], room: Room, indent: usize, cut: bool) -> (String, usize) {
+pub(crate) fn whole_lines(bytes: &[u8], room: Budget, indent: usize, cut: bool) -> (String, usize) {
     let (text, taken) = fitting(bytes, room, indent, cut);
     if taken == bytes.len() && !cut {
         return (text, taken);
@@ -208,8 +208,8 @@ pub(crate) fn whole_lines(bytes: &[u8], room: Room, indent: usize, cut: bool) ->
 
 /// As much text as fits, and how many of the bytes it is. Each line feed costs `indent` bytes of text more. What is not UTF-8
 /// becomes U+FFFD; a character that was `cut` at the end is left for the next time.
-pub(crate) fn fitting(bytes: &[u8], room: Room, indent: usize, cut: bool) -> (String, usize) {
-    let (mut text, mut taken, mut left) = (String::new(), 0, Room { untouched: true, ..room.beside(0, 2) });
+pub(crate) fn fitting(bytes: &[u8], room: Budget, indent: usize, cut: bool) -> (String, usize) {
+    let (mut text, mut taken, mut left) = (String::new(), 0, Budget { untouched: true, ..room.beside(0, 2) });
     'all: for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             let json = match c {
@@ -238,13 +238,13 @@ pub(crate) fn fitting(bytes: &[u8], room: Room, indent: usize, cut: bool) -> (St
     (text, taken)
 }
 
-/// The beginning of what should be short: a first line, a name of a person.
+/// The beginning of what should be short: a first line, a name of a user.
 pub(crate) fn brief(text: &str) -> String {
     clip(text, SHORT_BYTES).text.to_owned()
 }
 
 /// Names that fit, and how they are told in a sentence.
-pub(crate) fn few(mut names: Vec<String>, room: Room) -> (Vec<String>, String) {
+pub(crate) fn few(mut names: Vec<String>, room: Budget) -> (Vec<String>, String) {
     let fit = room.count(&names).min(PAGE_ITEMS_MAX);
     let more = names.len() - fit;
     names.truncate(fit);
@@ -391,12 +391,12 @@ pub(crate) fn is_absent(said: &str) -> bool {
     ways.iter().any(|words| said.contains(words))
 }
 
-const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The person running the server can trust it with \
+const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The operator can trust it with \
      git config --global --add safe.directory DIR.";
 
 /// What to do where a file cannot be read or written.
 pub(crate) const NO_RIGHTS: &str =
-    "The server's user may not read or write that. The person running the server can change its owner or mode.";
+    "The server's user may not read or write that. The operator can change its owner or mode.";
 
 /// What to do about a complaint, when it is a common one: as it is told, which can be repeated, and as git said it.
 pub(crate) fn hint(told: &str, said: &str) -> Option<String> {
@@ -410,7 +410,7 @@ fn left_behind(complaint: &str) -> Option<String> {
     let (_, lock) = before.rsplit_once('\'')?;
     Some(format!(
         "Another git is at work there, or one that was killed left its lock behind. Try again in a moment. If it stays and no \
-         git is running, the person running the server can remove {lock}.lock."
+         git is running, the operator can remove {lock}.lock."
     ))
 }
 
@@ -459,8 +459,8 @@ mod tests {
     use crate::run::Done;
     use std::ffi::OsString;
 
-    fn room(bytes: usize) -> Room {
-        Room { text: bytes, json: bytes + 2, untouched: true }
+    fn room(bytes: usize) -> Budget {
+        Budget { text: bytes, json: bytes + 2, untouched: true }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Git finds its parts by following what the repository says: a `.git` file, `commondir`, `core.worktree`, alternates, links.
 //! Each of these is followed here first, and refused by name when it leads outside.
 
-use linchpin_kit::{Fault, clip, settled as settle};
+use linchpin_kit::{ToolError, clip, resolve_symlinks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -48,8 +48,8 @@ impl Bounds {
     }
 
     /// The path with every link followed, if it is inside; `what` names where it comes from.
-    fn inside(&self, path: &Path, what: &str) -> Result<PathBuf, Fault> {
-        let settled = settle(path);
+    fn inside(&self, path: &Path, what: &str) -> Result<PathBuf, ToolError> {
+        let settled = resolve_symlinks(path);
         if self.hold(&settled) {
             return Ok(settled);
         }
@@ -95,32 +95,31 @@ impl Place {
     }
 
     /// Finds the repository that `given` is in, as far as `bounds` reach.
-    pub(crate) fn find(bounds: &Bounds, given: &str) -> Result<Self, Fault> {
+    pub(crate) fn find(bounds: &Bounds, given: &str) -> Result<Self, ToolError> {
         if given.contains('\0') || given.is_empty() {
-            return Err(Fault::new("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
+            return Err(ToolError::new("Invalid path: repo_path").hint("Pass the absolute path of a repository."));
         }
         let shown = clip(given, ECHO_MAX).text;
         let path = absolute(Path::new(given))?;
-        let path = settle(&path);
+        let path = resolve_symlinks(&path);
         if !bounds.hold(&path) {
             return Err(match bounds.dirs.as_slice() {
-                [] => Fault::new("No repository may be used on this server").hint(
-                    "The person running it can name repositories with --repository DIR, or allow all with --allow-any.",
-                ),
-                _ => Fault::new(format!(
+                [] => ToolError::new("No repository may be used on this server")
+                    .hint("The operator can name repositories with --repository DIR, or allow all with --allow-any."),
+                _ => ToolError::new(format!(
                     "Repository path '{shown}' is outside the allowed repository {}",
                     bounds.shown()
                 ))
-                .hint("Use a path inside it. The person running the server can add others with --repository."),
+                .hint("Use a path inside it. The operator can add others with --repository."),
             });
         }
         if !path.exists() {
             return Err(
-                Fault::missing(format!("'{shown}' does not exist")).hint("Pass the absolute path of a repository.")
+                ToolError::missing(format!("'{shown}' does not exist")).hint("Pass the absolute path of a repository.")
             );
         }
         let Some(place) = Self::above(bounds, &path)? else {
-            return Err(Fault::missing(format!("'{shown}' is not in a git repository"))
+            return Err(ToolError::missing(format!("'{shown}' is not in a git repository"))
                 .hint("Pass the top level of a repository, or a directory below it."));
         };
         place.inspect(bounds)?;
@@ -128,7 +127,7 @@ impl Place {
     }
 
     /// The repository that the settled `path` is in.
-    fn above(bounds: &Bounds, path: &Path) -> Result<Option<Self>, Fault> {
+    fn above(bounds: &Bounds, path: &Path) -> Result<Option<Self>, ToolError> {
         for dir in path.ancestors() {
             if !bounds.hold(dir) {
                 break;
@@ -146,7 +145,7 @@ impl Place {
                 }
                 let outer = dir.ancestors().skip(1).find(|outer| outer.join(".git").symlink_metadata().is_ok());
                 if let Some(outer) = outer {
-                    return Err(Fault::new(format!(
+                    return Err(ToolError::new(format!(
                         "'{}' is a bare repository inside the repository '{}', which may be a trap (safe.bareRepository)",
                         dir.display(),
                         outer.display()
@@ -155,7 +154,7 @@ impl Place {
                 }
                 // Git would take the configuration from there.
                 if dir.join("commondir").symlink_metadata().is_ok() {
-                    return Err(Fault::new(format!("'{}' is a bare repository with a commondir", dir.display()))
+                    return Err(ToolError::new(format!("'{}' is a bare repository with a commondir", dir.display()))
                         .hint("Nothing was run. Pass the repository that is meant."));
                 }
                 let (top, own) = (dir.to_owned(), is_own(&[dir]));
@@ -166,14 +165,14 @@ impl Place {
     }
 
     /// The repository whose work tree is `top` and whose `.git` is `dot`.
-    fn at(bounds: &Bounds, top: &Path, dot: &Path) -> Result<Option<Self>, Fault> {
+    fn at(bounds: &Bounds, top: &Path, dot: &Path) -> Result<Option<Self>, ToolError> {
         let at = bounds.inside(dot, ".git")?;
         let git_dir = if at.is_dir() {
             at
         } else {
             let text = small_file(&at, ".git")?;
             let Some(target) = text.strip_prefix("gitdir: ") else {
-                return Err(Fault::new(format!("'{}' is neither a directory nor a gitdir file", dot.display())));
+                return Err(ToolError::new(format!("'{}' is neither a directory nor a gitdir file", dot.display())));
             };
             bounds.inside(&top.join(one_path(target, ".git")?), ".git file (gitdir)")?
         };
@@ -190,7 +189,7 @@ impl Place {
     }
 
     /// Follows everything that may lead elsewhere.
-    fn inspect(&self, bounds: &Bounds) -> Result<(), Fault> {
+    fn inspect(&self, bounds: &Bounds) -> Result<(), ToolError> {
         if bounds.any {
             return Ok(());
         }
@@ -218,7 +217,7 @@ impl Place {
                 Err(fault) => return Err(fault),
             }
             if stores.len() > ALTERNATES_MAX {
-                return Err(Fault::new("The repository has too many alternates"));
+                return Err(ToolError::new("The repository has too many alternates"));
             }
         }
         Ok(())
@@ -226,7 +225,7 @@ impl Place {
 
     /// Refuses an index that names files elsewhere: git checks names when it puts them there, never when it reads them, and
     /// then shows and compares whatever is at that place. `id` is how many bytes an object id has.
-    pub(crate) fn check_index(&self, bounds: &Bounds, id: usize) -> Result<(), Fault> {
+    pub(crate) fn check_index(&self, bounds: &Bounds, id: usize) -> Result<(), ToolError> {
         let part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
         let names = fs::read_dir(&self.git_dir).ok().into_iter().flatten().flatten().map(|entry| entry.file_name());
         let mut left = INDEX_BYTES_MAX;
@@ -238,7 +237,7 @@ impl Place {
                 continue;
             }
             let unclear =
-                |_| Fault::new("The index cannot be understood").hint("Nothing was run. Look at it with git.");
+                |_| ToolError::new("The index cannot be understood").hint("Nothing was run. Look at it with git.");
             let size = match fs::metadata(&path) {
                 // A file with holes costs nobody any room, and reading it takes minutes.
                 Ok(meta) if meta.is_file() && meta.len() <= left => meta.len(),
@@ -248,7 +247,7 @@ impl Place {
             left -= size;
             let mut file = BufReader::new(fs::File::open(&path).map_err(unclear)?.take(size));
             if !index_stays_inside(&mut file, id).map_err(unclear)? {
-                return Err(Fault::new("The index names files outside the work tree")
+                return Err(ToolError::new("The index names files outside the work tree")
                     .hint("Nothing was run. git read-tree HEAD makes a new one."));
             }
             if let Some(stamp) = stamp {
@@ -299,10 +298,10 @@ impl Place {
     }
 
     /// What `core.worktree` says must be what was found.
-    pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), Fault> {
+    pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), ToolError> {
         let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
         if self.bare || path != self.top {
-            return Err(Fault::new("The repository's configuration moves its work tree elsewhere (core.worktree)")
+            return Err(ToolError::new("The repository's configuration moves its work tree elsewhere (core.worktree)")
                 .hint("Use the path of that work tree if it has a .git of its own."));
         }
         Ok(())
@@ -310,17 +309,17 @@ impl Place {
 
     /// A path that an argument names, relative to the top level, checked to be in the work tree when every link is
     /// followed. The answer is what git may be given after `--`.
-    pub(crate) fn inner(&self, given: &str) -> Result<String, Fault> {
+    pub(crate) fn inner(&self, given: &str) -> Result<String, ToolError> {
         let shown = clip(given, ECHO_MAX).text;
         let outside = || {
-            Fault::new(format!("Path '{shown}' is outside the repository '{}'", self.top.display()))
+            ToolError::new(format!("Path '{shown}' is outside the repository '{}'", self.top.display()))
                 .hint("Paths are relative to the top level of the repository.")
         };
         if given.contains('\0') || given.is_empty() || given.len() > PATH_MAX {
-            return Err(Fault::new(format!("Invalid path: '{}'", shown)));
+            return Err(ToolError::new(format!("Invalid path: '{}'", shown)));
         }
         let path = self.top.join(given);
-        let settled = settle(&path);
+        let settled = resolve_symlinks(&path);
         if !settled.starts_with(&self.top) || !self.bare && settled.starts_with(self.top.join(".git")) {
             return Err(outside());
         }
@@ -329,7 +328,7 @@ impl Place {
         }
         // Absolute: the directory by its true name, the last name as it is, because it may be a link that is meant.
         let true_name = match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => settle(parent).join(name),
+            (Some(parent), Some(name)) => resolve_symlinks(parent).join(name),
             _ => settled,
         };
         let relative = true_name.strip_prefix(&self.top).map_err(|_| outside())?;
@@ -422,15 +421,15 @@ fn is_inner(name: &[u8]) -> bool {
 }
 
 /// The top level of the repository that `given` is in, for the operator's own paths.
-pub(crate) fn top_of(given: &Path) -> Result<PathBuf, Fault> {
+pub(crate) fn top_of(given: &Path) -> Result<PathBuf, ToolError> {
     let shown = given.display();
     let path = fs::canonicalize(given).map_err(|_| {
-        Fault::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository.")
+        ToolError::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository.")
     })?;
     let everything = Bounds { any: true, ..Bounds::default() };
     let found = Place::above(&everything, &path)?;
     found.map(|place| place.top).ok_or_else(|| {
-        Fault::new(format!("{shown} is not a valid Git repository"))
+        ToolError::new(format!("{shown} is not a valid Git repository"))
             .hint("Name a repository, or a directory inside one, with --repository.")
     })
 }
@@ -440,8 +439,8 @@ pub(crate) fn root_path(root: &str) -> Option<PathBuf> {
     fs::canonicalize(linchpin_kit::root_path(root)?).ok()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Fault> {
-    std::path::absolute(path).map_err(|_| Fault::new(format!("Invalid path: {}", path.display())))
+fn absolute(path: &Path) -> Result<PathBuf, ToolError> {
+    std::path::absolute(path).map_err(|_| ToolError::new(format!("Invalid path: {}", path.display())))
 }
 
 /// Whether git would take `git_dir` for a repository, by its own rules. Of a directory that it would not, it goes on to
@@ -486,36 +485,36 @@ fn is_own(_: &[&Path]) -> bool {
 
 /// The path that a file of git's consists of, as git reads it: only line ends are dropped, blanks belong to the name. Where
 /// git would stop reading in the middle, it is refused.
-fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, Fault> {
+fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, ToolError> {
     let path = text.trim_end_matches(['\n', '\r']);
     if path.is_empty() || path.contains(char::is_control) {
-        return Err(Fault::new(format!("{what} cannot be understood")).hint("Nothing was run."));
+        return Err(ToolError::new(format!("{what} cannot be understood")).hint("Nothing was run."));
     }
     Ok(path)
 }
 
-fn small_file(path: &Path, what: &str) -> Result<String, Fault> {
+fn small_file(path: &Path, what: &str) -> Result<String, ToolError> {
     bounded_file(path, what, SMALL_MAX)
 }
 
-fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, Fault> {
+fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, ToolError> {
     // Opening a pipe would wait for its other end.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return Err(Fault::new(format!("{what} cannot be understood")));
+        return Err(ToolError::new(format!("{what} cannot be understood")));
     }
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Err(Fault::missing(format!("There is no {what}")));
+            return Err(ToolError::missing(format!("There is no {what}")));
         }
-        Err(error) => return Err(Fault::new(format!("{what} cannot be read: {}", error.kind()))),
+        Err(error) => return Err(ToolError::new(format!("{what} cannot be read: {}", error.kind()))),
     };
     let regular = file.metadata().is_ok_and(|meta| meta.is_file());
     let mut text = String::new();
     let read = file.take(max).read_to_string(&mut text);
     match read {
         Ok(read) if regular && (read as u64) < max => Ok(text),
-        _ => Err(Fault::new(format!("{what} cannot be understood"))),
+        _ => Err(ToolError::new(format!("{what} cannot be understood"))),
     }
 }
 
@@ -528,11 +527,11 @@ struct Seen {
 }
 
 /// Refuses links below `dir` that lead outside: git reads and writes through them.
-fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen) -> Result<(), Fault> {
+fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen) -> Result<(), ToolError> {
     let Some(walk) = bounds.walks.walk(dir, ENTRIES_MAX.saturating_sub(seen.entries)) else { return Ok(()) };
     seen.entries += walk.entries;
     if seen.entries > ENTRIES_MAX {
-        return Err(Fault::new("The .git directory holds too many files to check for links that lead outside")
+        return Err(ToolError::new("The .git directory holds too many files to check for links that lead outside")
             .hint("Run git gc in it."));
     }
     for link in &walk.links {
@@ -550,7 +549,7 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
     }
     for inner in &walk.dirs {
         if depth >= DEPTH_MAX {
-            return Err(Fault::new("The .git directory is nested too deeply to check for links that lead outside"));
+            return Err(ToolError::new("The .git directory is nested too deeply to check for links that lead outside"));
         }
         // Submodules' repositories are looked at when they are used; hooks do not run, wherever they are.
         if depth > 0 || inner != "modules" && inner != "hooks" {
@@ -647,10 +646,9 @@ impl Stamp {
 }
 
 /// Something in the repository leads outside.
-pub(crate) fn escape(what: &str) -> Fault {
-    Fault::new(format!("The repository leads outside what may be used: {what}")).hint(
-        "Nothing was run. The person running the server can allow the other place too, with a second --repository.",
-    )
+pub(crate) fn escape(what: &str) -> ToolError {
+    ToolError::new(format!("The repository leads outside what may be used: {what}"))
+        .hint("Nothing was run. The operator can allow the other place too, with a second --repository.")
 }
 
 const SMALL_MAX: u64 = 64 * 1024;

@@ -2,17 +2,17 @@
 
 use crate::guard::Mode;
 use crate::look::{patch_stats, unquoted};
-use crate::page::{Both, LIST_BYTES_MAX, Mark, Room, both, brief, fitting, json_len};
+use crate::page::{Both, Budget, LIST_BYTES_MAX, Mark, both, brief, fitting, json_len};
 use crate::place::BranchHead;
 use crate::run::{Done, Keep, Limit, args, lossy};
 use crate::{Git, Repo, fields, no_dash, unresolved};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
+use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-type Answered<T> = Result<Shown<T>, Error>;
+type Answered<T> = Result<ToolOutput<T>, Error>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StatusArgs {
@@ -83,7 +83,7 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     if let Some(status) = head.and_then(|head| status_told(&words.out, head)) {
         let text = format!("{STATUS_HEADING}{}", words.text());
         if text.len() <= repo.max && json_len(&status) <= repo.max && status.entries.len() <= PAGE_ITEMS_MAX {
-            return Ok(Shown::outside(text, status));
+            return Ok(ToolOutput::outside(text, status));
         }
     }
     let parts = args(&["status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"]);
@@ -101,14 +101,14 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     let mut notice = status.paging.next_cursor.as_ref().map(|next| {
         format!(
             "[Cut: many files are changed or untracked. Continue with the same arguments and cursor={next:?}; what is \
-             generated belongs into .gitignore.]"
+             generated belongs in .gitignore.]"
         )
     });
     if parts.cut && notice.is_none() {
         status.paging.truncated = true;
         notice = Some("[Cut: too many files are changed or untracked to list them all.]".to_owned());
     }
-    Ok(Shown::outside(format!("{STATUS_HEADING}{text}"), status).notice(notice))
+    Ok(ToolOutput::outside(format!("{STATUS_HEADING}{text}"), status).notice(notice))
 }
 
 const STATUS_HEADING: &str = "Repository status:\n";
@@ -440,14 +440,14 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
         if !fault.message().starts_with("usage:") {
             return fault;
         }
-        Fault::new(format!("'{}' is no commit, so there is nothing to compare with it", clip(&q.target, 200).text)).hint(
+        ToolError::new(format!("'{}' is not a commit, so there is nothing to compare with it", clip(&q.target, 200).text)).hint(
             "Pass a commit, branch or tag as target and the file in paths; git_show shows a file as it was in a commit.",
         )
     })?)
 }
 
 /// The object ids that a target names: one, or the two ends of a range.
-async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Fault> {
+async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, ToolError> {
     // A whole target first: a name such as `:/fix a..b` holds dots and is one object.
     if let Some(id) = repo.resolve(target, "object").await? {
         return Ok(vec![id]);
@@ -466,9 +466,8 @@ async fn sides(repo: &Repo, target: &str) -> Result<Vec<String>, Fault> {
     if parted {
         let base = repo.ask(&["merge-base", &ends[0], &ends[1]]).await?;
         if !base.good() {
-            return Err(
-                Fault::new(format!("{a} and {b} have no common ancestor")).hint("Use a..b to compare them directly.")
-            );
+            return Err(ToolError::new(format!("{a} and {b} have no common ancestor"))
+                .hint("Use a..b to compare them directly."));
         }
         ends[0] = base.text();
     }
@@ -483,11 +482,11 @@ pub(crate) struct DiffShape<'a> {
     pub(crate) stat_only: bool,
     pub(crate) cursor: Option<&'a str>,
     /// What the answer may hold.
-    pub(crate) room: Room,
+    pub(crate) room: Budget,
 }
 
 impl DiffWorkArgs {
-    fn shape(&self, room: Room) -> DiffShape<'_> {
+    fn shape(&self, room: Budget) -> DiffShape<'_> {
         let cursor = self.cursor.as_deref();
         DiffShape { context_lines: self.context_lines, paths: &self.paths, stat_only: self.stat_only, cursor, room }
     }
@@ -499,10 +498,10 @@ pub(crate) async fn differences(
     heading: &str,
     sides: &[String],
     wanted: DiffShape<'_>,
-) -> Result<Shown<Diff>, Fault> {
+) -> Result<ToolOutput<Diff>, ToolError> {
     let (context_lines, stat_only) = (wanted.context_lines, wanted.stat_only);
     if !(0..=CONTEXT_MAX).contains(&context_lines) {
-        return Err(Fault::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
+        return Err(ToolError::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
     }
     let mark = Mark::parse(wanted.cursor)?;
     let paths = repo.paths(wanted.paths)?;
@@ -533,7 +532,7 @@ pub(crate) async fn differences(
             let diff = words.text();
             if json_len(&diff) + json_len(&files) <= room.json && files.len() <= PAGE_ITEMS_MAX {
                 let text = format!("{heading}{diff}");
-                return Ok(Shown::outside(text, Diff { diff, files, paging: Paging::whole() }));
+                return Ok(ToolOutput::outside(text, Diff { diff, files, paging: Paging::whole() }));
             }
         }
         (words, numbers.await)
@@ -555,7 +554,7 @@ pub(crate) async fn differences(
         .as_ref()
         .map(|next| format!("{whole}Continue with the same arguments and cursor={next:?}. {CUT_ADVICE}]"));
     paging.truncated |= unlisted;
-    Ok(Shown::outside(format!("{heading}{text}"), Diff { diff: text, files: items, paging }).notice(notice))
+    Ok(ToolOutput::outside(format!("{heading}{text}"), Diff { diff: text, files: items, paging }).notice(notice))
 }
 
 /// What a diff that was cut is about, with so many bytes of names of files; `first` when that was not said before.
@@ -694,7 +693,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
         if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
             no_dash(name, value)?;
             if value.len() > TIME_MAX {
-                return Err(Fault::new(format!("Invalid {name}: longer than {TIME_MAX} bytes")).into());
+                return Err(ToolError::new(format!("Invalid {name}: longer than {TIME_MAX} bytes")).into());
             }
             command.push(format!("{flag}={value}").into());
         }
@@ -704,7 +703,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     let skip = match q.cursor.as_deref() {
         None => 0,
         Some(text) => text.parse::<usize>().map_err(|_| {
-            Fault::new(format!("Unknown cursor: {}", clip(text, 200).text))
+            ToolError::new(format!("Unknown cursor: {}", clip(text, 200).text))
                 .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
         })?,
     };
@@ -731,7 +730,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     let done = repo.run(command, Keep::Upto(repo.max.saturating_mul(2) + LOG_BYTES), Vec::new()).await?;
     if !done.good() {
         if revision == "HEAD" && repo.resolve(revision, "commit").await?.is_none() {
-            return Err(Fault::new("There are no commits yet").hint("git_commit makes the first.").into());
+            return Err(ToolError::new("There are no commits yet").hint("git_commit makes the first.").into());
         }
         return Err(repo.failed(&done).into());
     }
@@ -739,7 +738,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
 }
 
 /// `cut` when there was more than `out`: its last commit is not whole then.
-fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> Shown<Log> {
+fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> ToolOutput<Log> {
     let room_for = asked.saturating_sub(skip);
     let mut found = commits(out);
     if cut {
@@ -783,7 +782,7 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
         }
         None => paging.notice(),
     };
-    Shown::outside(format!("{LOG_HEADING}{blocks}"), Log { commits: kept, paging }).notice(notice)
+    ToolOutput::outside(format!("{LOG_HEADING}{blocks}"), Log { commits: kept, paging }).notice(notice)
 }
 
 const LOG_HEADING: &str = "Commit history:\n";

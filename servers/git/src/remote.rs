@@ -13,14 +13,14 @@ use crate::run::{Done, Keep, Limit, args, args_and, lossy, redacted};
 use crate::write::{COMMAND_BYTES, check_name};
 use crate::{Git, Repo, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Shown, settled as settle};
+use linchpin_kit::{PAGE_ITEMS_MAX, ToolError, ToolOutput, resolve_symlinks};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-type Answered<T> = Result<Shown<T>, Error>;
+type Answered<T> = Result<ToolOutput<T>, Error>;
 
 /// What every tool here is told.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ struct There {
 }
 
 impl There {
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ToolError> {
         for (what, value) in [("remote", &self.remote), ("branch", &self.branch)] {
             no_dash(what, value.as_deref().unwrap_or_default())?;
         }
@@ -122,7 +122,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
         let stuck = done.code == Some(1) && !REFUSALS.iter().any(|(what, ..)| lossy(&done.err).contains(what));
         return Err(if stuck {
-            Fault::new("Nothing was updated: something there would not move forward, because it was rewritten")
+            ToolError::new("Nothing was updated: something there would not move forward, because it was rewritten")
                 .hint("A + before remote.*.fetch lets branches follow; tags stay as they are.")
         } else {
             refusal(&done)
@@ -164,10 +164,10 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     let notice = more.into_iter().chain(stuck).reduce(|one, other| format!("{one}\n{other}"));
     let truncated = fit < all;
     let value = Fetched { remote: way.remote, urls: way.urls, updated, truncated, incomplete: !done.good() };
-    Ok(Shown::outside(text, value).notice(notice))
+    Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Fault> {
+async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, ToolError> {
     let mut command =
         args(&["fetch", "--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-commit-graph"]);
     // Whatever the configuration says of pruning: without being asked nothing is deleted, and of tags never.
@@ -179,12 +179,12 @@ async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Faul
 
 /// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`, which
 /// would tell everything about the main branch twice.
-async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Fault> {
+async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, ToolError> {
     let format = "--format=%(objectname) %(refname) %(symref)";
-    let command = args_and(&["for-each-ref", format], &[&format!("refs/remotes/{remote}/"), "refs/tags/"]);
+    let command = args_and(&["for-each-ref", format], &[format!("refs/remotes/{remote}/").as_str(), "refs/tags/"]);
     let done = repo.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() || done.cut {
-        return Err(if done.cut { Fault::new("There are too many refs to compare") } else { repo.failed(&done) });
+        return Err(if done.cut { ToolError::new("There are too many refs to compare") } else { repo.failed(&done) });
     }
     let text = done.text();
     Ok(text
@@ -212,7 +212,7 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
     repo.needs_worktree()?;
     let current = repo.current().await?.ok_or_else(|| {
-        Fault::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
+        ToolError::new("HEAD is detached, so there is no branch to pull into").hint("git_checkout a branch first.")
     })?;
     let full = format!("refs/heads/{current}");
     let followed =
@@ -226,7 +226,7 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
     if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
         // What the configuration says is not repeated.
-        return Err(Fault::new("The branch that is followed has a name that is not plain")
+        return Err(ToolError::new("The branch that is followed has a name that is not plain")
             .hint("Name it in branch.")
             .into());
     }
@@ -293,14 +293,18 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     q.there.check()?;
     no_dash("tag", q.tag.as_deref().unwrap_or_default())?;
     if q.force && !git.config().allow_force {
-        let fault = Fault::new("Replacing commits of a remote is not allowed on this server");
-        return Err(fault.hint("git_fetch and git_merge first, then push without force; or the person running the server adds --allow-force.").into());
+        let fault = ToolError::new("Replacing commits of a remote is not allowed on this server");
+        return Err(fault
+            .hint("git_fetch and git_merge first, then push without force; or the operator adds --allow-force.")
+            .into());
     }
     let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
     let way = Way::to(&repo, q.there.remote.as_deref(), true).await?;
     let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
         Some(branch) => branch,
-        None => repo.current().await?.ok_or_else(|| Fault::new("HEAD is detached").hint("Name the branch to send."))?,
+        None => {
+            repo.current().await?.ok_or_else(|| ToolError::new("HEAD is detached").hint("Name the branch to send."))?
+        }
     };
     let mut sent = Vec::new();
     for (space, what, name) in [("heads", "branch", Some(&branch)), ("tags", "tag", q.tag.as_ref())] {
@@ -308,7 +312,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let full = format!("refs/{space}/{name}");
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-            return Err(Fault::missing(format!("There is no {what} '{name}' here"))
+            return Err(ToolError::missing(format!("There is no {what} '{name}' here"))
                 .hint("git_branch and git_tag list them.")
                 .into());
         }
@@ -337,7 +341,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let (_, words) = few(words, repo.room().part(4));
         let hint = "git_pull (or git_fetch and git_merge) first when the remote has newer commits.";
         if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
-            return Err(Fault::new(format!("{} refused: {}", way.shown(), words)).hint(hint).into());
+            return Err(ToolError::new(format!("{} refused: {}", way.shown(), words)).hint(hint).into());
         }
         // What arrived has arrived: that is no failure.
         let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words);
@@ -350,7 +354,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
 }
 
 /// What arrived, as much of it as fits: with several places there are as many lines.
-fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<String>) -> Shown<Pushed> {
+fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<String>) -> ToolOutput<Pushed> {
     let (mut text, all) = (format!("Pushed to {}", way.told()), refs.len());
     let line = |r: &PushedRef| format!("\n{} {}", r.name, r.status);
     let mut room = repo.room().beside(text.len(), json_len(&way.urls));
@@ -359,7 +363,7 @@ fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<Str
     let more = (refs.len() < all).then(|| format!("[Cut: {} more were sent.]", all - refs.len()));
     let truncated = more.is_some();
     let notice = more.into_iter().chain(rejected).reduce(|one, other| format!("{one}\n{other}"));
-    Shown::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
+    ToolOutput::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
 }
 
 /// Why a ref was rejected, in words that are git's own: a remote may say anything.
@@ -371,16 +375,16 @@ fn why(summary: &str) -> String {
     reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
 }
 
-/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong into the
+/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong in the
 /// errors of tools that change things: what is known is said in our words, the rest is left out.
-fn refusal(done: &Done) -> Fault {
+fn refusal(done: &Done) -> ToolError {
     let said = lossy(&done.err);
     let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
     let (words, hint) = known.map_or(
         ("The remote did not do what was asked, or could not be reached", "Run the same with git to see what it says."),
         |(_, words, hint)| (*words, *hint),
     );
-    Fault::new(words).hint(hint)
+    ToolError::new(words).hint(hint)
 }
 
 /// The lines of `git push --porcelain`.
@@ -417,7 +421,7 @@ struct Way {
 }
 
 impl Way {
-    async fn to(repo: &Repo, remote: Option<&str>, push: bool) -> Result<Self, Fault> {
+    async fn to(repo: &Repo, remote: Option<&str>, push: bool) -> Result<Self, ToolError> {
         let remote = remote.filter(|remote| !remote.is_empty()).unwrap_or("origin").to_owned();
         let known = repo.must(&["remote"]).await?.text();
         if !known.lines().any(|name| name == remote) {
@@ -429,17 +433,17 @@ impl Way {
             if plain.len() > NAMED_MAX {
                 known.push_str(&format!(" and {} more", plain.len() - NAMED_MAX));
             }
-            return Err(Fault::missing(format!("There is no remote {shown}"))
+            return Err(ToolError::missing(format!("There is no remote {shown}"))
                 .hint(format!("Pass the name of a configured remote, not a URL. There are: {known}.")));
         }
         if !repo.guard.network.is_empty() {
             let names: Vec<String> = repo.guard.network.iter().map(|name| shown_key(name)).collect();
             if !repo.config().trust_repo_config {
-                return Err(Fault::new(format!(
+                return Err(ToolError::new(format!(
                     "The repository's own configuration decides where traffic goes: {}",
                     names.join(", ")
                 ))
-                .hint("Nothing was sent. The person running the server can allow it with --trust-repo-config."));
+                .hint("Nothing was sent. The operator can allow it with --trust-repo-config."));
             }
         }
         check_entries(repo, &remote).await?;
@@ -471,27 +475,27 @@ impl Way {
         if is_plain(&self.remote) { &self.remote } else { "?" }
     }
 
-    async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), Fault> {
+    async fn admit(&mut self, repo: &Repo, url: &str) -> Result<(), ToolError> {
         let protocol = match kind_of(url) {
             Kind::Known(protocol) => {
                 let hosts = &repo.config().remote_hosts;
                 if !hosts.is_empty()
                     && !host_of(url).is_some_and(|host| hosts.iter().any(|one| one.eq_ignore_ascii_case(host)))
                 {
-                    return Err(Fault::new(format!("The remote '{}' is on a host that is not allowed", self.shown()))
-                        .hint(format!(
-                            "Allowed: {}. The person running the server can add one with --remote-host.",
-                            hosts.join(", ")
-                        )));
+                    return Err(ToolError::new(format!(
+                        "The remote '{}' is on a host that is not allowed",
+                        self.shown()
+                    ))
+                    .hint(format!("Allowed: {}. The operator can add one with --remote-host.", hosts.join(", "))));
                 }
                 protocol
             }
             Kind::Directory(path) => {
                 let refused = |why: String| {
-                    Fault::new(format!("The remote '{}' is {why}", self.shown()))
-                        .hint("The person running the server can allow its directory with --repository.")
+                    ToolError::new(format!("The remote '{}' is {why}", self.shown()))
+                        .hint("The operator can allow its directory with --repository.")
                 };
-                let path = settle(&repo.place.top.join(path));
+                let path = resolve_symlinks(&repo.place.top.join(path));
                 if !repo.bounds.hold(&path) {
                     return Err(refused("a directory outside what may be used".to_owned()));
                 }
@@ -499,7 +503,7 @@ impl Way {
                 let bounds = repo.bounds.clone();
                 let place = tokio::task::spawn_blocking(move || Place::find(&bounds, &shown))
                     .await
-                    .map_err(|_| Fault::new("The remote could not be looked at"))??;
+                    .map_err(|_| ToolError::new("The remote could not be looked at"))??;
                 // Otherwise git would look for it under other names, beside what was checked.
                 if place.top != path && place.git_dir != path {
                     return Err(refused("not the top of a repository".to_owned()));
@@ -517,7 +521,7 @@ impl Way {
                 "file"
             }
             Kind::Unknown => {
-                return Err(Fault::new(format!(
+                return Err(ToolError::new(format!(
                     "The remote '{}' has a URL of a kind that is not allowed",
                     self.shown()
                 ))
@@ -540,7 +544,7 @@ impl Way {
         }
     }
 
-    async fn run(&self, repo: &Repo, command: Vec<OsString>) -> Result<Done, Fault> {
+    async fn run(&self, repo: &Repo, command: Vec<OsString>) -> Result<Done, ToolError> {
         let protocols: Vec<&str> = self.protocols.iter().copied().collect();
         let vars = vec![("GIT_ALLOW_PROTOCOL", OsString::from(protocols.join(":")))];
         repo.run_with(command, Keep::Head(COMMAND_BYTES), Vec::new(), vars, Limit::of(repo.config(), true)).await
@@ -549,14 +553,14 @@ impl Way {
 
 /// Refuses a remote whose configuration means more than it seems: other remotes, URLs that are read here otherwise than by git,
 /// and refs of ours that a fetch would move or delete.
-async fn check_entries(repo: &Repo, remote: &str) -> Result<(), Fault> {
+async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     if repo.config().trust_repo_config {
         return Ok(());
     }
     let refused = |why: &str, what: &str| {
         let name = if is_plain(remote) { format!("The remote '{remote}'") } else { "The remote".to_owned() };
-        Fault::new(format!("{name} {why}: {what}"))
-            .hint("Nothing was sent. The person running the server can allow it with --trust-repo-config.")
+        ToolError::new(format!("{name} {why}: {what}"))
+            .hint("Nothing was sent. The operator can allow it with --trust-repo-config.")
     };
     for old in ["remotes", "branches"] {
         if repo.place.common.join(old).join(remote).symlink_metadata().is_ok() {
@@ -565,7 +569,7 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), Fault> {
     }
     let done = repo.must(&["config", "--list", "-z"]).await?;
     if done.cut {
-        return Err(Fault::new("The configuration is too long to be looked at").hint("Nothing was sent."));
+        return Err(ToolError::new("The configuration is too long to be looked at").hint("Nothing was sent."));
     }
     let fetches = format!("remote.{remote}.fetch");
     let group = format!("remotes.{remote}");

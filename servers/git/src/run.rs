@@ -6,7 +6,7 @@
 
 use crate::Config;
 use crate::page::{LEFT_OUT, own_words};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ impl Done {
     }
 }
 
-/// Lines that tell a person at a terminal what to type, or nothing.
+/// Lines that tell a user at a terminal what to type, or nothing.
 const NOISE: &[&str] = &[
     "Aborting",
     "Please commit your changes or stash them",
@@ -200,7 +200,7 @@ fn without_list(line: &str) -> Cow<'_, str> {
 
 impl Program {
     /// Finds git: `given`, or the first `git` in the absolute directories of `PATH`.
-    pub(crate) fn find(given: Option<&Path>, environment: &[(String, String)]) -> Result<Self, Fault> {
+    pub(crate) fn find(given: Option<&Path>, environment: &[(String, String)]) -> Result<Self, ToolError> {
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
         // Entries that are not absolute would be looked up in the repository.
         let absolute = |dir: &PathBuf| dir.is_absolute();
@@ -212,7 +212,7 @@ impl Program {
             None => dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file()),
         };
         let path = found.ok_or_else(|| {
-            Fault::new("git was not found")
+            ToolError::new("git was not found")
                 .hint("Install git, or name its absolute path with --git or MCP_GIT_PROGRAM.")
         })?;
         let (mut base, mut network) = (Vec::new(), Vec::new());
@@ -243,30 +243,29 @@ impl Program {
     }
 
     /// Runs it to its end.
-    pub(crate) async fn run(&self, job: Job<'_>) -> Result<Done, Fault> {
+    pub(crate) async fn run(&self, job: Job<'_>) -> Result<Done, ToolError> {
         let Limit { time, option } = job.limit;
         let what = job.args.first().cloned().unwrap_or_default();
         tokio::time::timeout(time, self.run_unbounded(job)).await.unwrap_or_else(|_| {
             let seconds = time.as_secs();
-            Err(Fault::new(format!("git {} did not finish within {seconds} s and was stopped", what.display())).hint(
-                format!(
-                    "Ask for less, or the person running the server can raise the limit with {option}. Check git_status \
+            Err(ToolError::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
+                .hint(format!(
+                    "Ask for less, or the operator can raise the limit with {option}. Check git_status \
                      before trying again."
-                ),
-            ))
+                )))
         })
     }
 
-    async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, Fault> {
+    async fn run_unbounded(&self, job: Job<'_>) -> Result<Done, ToolError> {
         let share = match job.share {
             Some(share) => share.acquire().await.map(Some),
             None => Ok(None),
         };
-        let Ok(_share) = share else { return Err(Fault::new("The server is shutting down")) };
-        let Ok(_slot) = self.slots.acquire().await else { return Err(Fault::new("The server is shutting down")) };
+        let Ok(_share) = share else { return Err(ToolError::new("The server is shutting down")) };
+        let Ok(_slot) = self.slots.acquire().await else { return Err(ToolError::new("The server is shutting down")) };
         let mut command = self.command(&job);
         let mut child = command.spawn().map_err(|error| {
-            Fault::new(format!("git could not be started: {}", error.kind()))
+            ToolError::new(format!("git could not be started: {}", error.kind()))
                 .hint("See whether the repository still exists.")
         })?;
         // Git is young yet: it has started nothing and taken nothing.
@@ -315,8 +314,8 @@ impl Program {
         let most = self.memory.filter(|_| code != Some(0) && !stopped && starved(&err));
         most.map_or(Ok(Done { code, cut, out: sink.kept(), err, args }), |most| {
             let what = format!("git needed more memory than it may have here ({} MiB)", most / 1024 / 1024);
-            Err(Fault::new(what).hint(
-                "Ask for less: name paths, use a simpler pattern. The person running the server can raise the limit with \
+            Err(ToolError::new(what).hint(
+                "Ask for less: name paths, use a simpler pattern. The operator can raise the limit with \
                  --max-memory-bytes.",
             ))
         })

@@ -7,11 +7,11 @@ use crate::read::{Diff, DiffShape, cut_about, differences};
 use crate::run::{Keep, args, args_and, lossy};
 use crate::{Git, Repo, fields, no_dash};
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, PAGE_ITEMS_MAX, Paging, Shown, clip};
+use linchpin_kit::{PAGE_ITEMS_MAX, Paging, ToolError, ToolOutput, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-type Answered<T> = Result<Shown<T>, Error>;
+type Answered<T> = Result<ToolOutput<T>, Error>;
 
 /// What was done, in a sentence.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -21,9 +21,9 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn shown(message: impl Into<String>) -> Shown<Self> {
+    pub(crate) fn shown(message: impl Into<String>) -> ToolOutput<Self> {
         let message = message.into();
-        Shown::ours(message.clone(), Self { message })
+        ToolOutput::ours(message.clone(), Self { message })
     }
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Committed {
 
 pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Committed> {
     if q.message.contains('\0') {
-        return Err(Fault::new("Invalid message: it holds a NUL character").into());
+        return Err(ToolError::new("Invalid message: it holds a NUL character").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
     let merging = repo.place.git_dir.join("MERGE_HEAD").exists();
     if !merging && !staged(&repo).await? {
-        return Err(Fault::new(
+        return Err(ToolError::new(
             "No changes staged for commit. Use git_add to stage changes first; git_status shows what is currently staged.",
         )
         .into());
@@ -98,11 +98,11 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
         Some(hash) => (format!("Changes committed successfully with hash {hash}{more}"), None),
         None => (format!("Changes committed successfully{more}"), Some("git_log shows the hash.".to_owned())),
     };
-    Ok(Shown::ours(text, Committed { hash, branch, note }).notice(advice))
+    Ok(ToolOutput::ours(text, Committed { hash, branch, note }).notice(advice))
 }
 
 /// Whether the index holds anything that a commit would record.
-async fn staged(repo: &Repo) -> Result<bool, Fault> {
+async fn staged(repo: &Repo) -> Result<bool, ToolError> {
     // Before the first commit it compares with nothing; what is only meant to be added counts as absent.
     let mut command = args(&["diff", "--cached", "--quiet"]);
     command.extend(args(repo.plain_diff()));
@@ -133,7 +133,7 @@ pub(crate) struct Staged {
 
 pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
     if q.files.is_empty() {
-        let fault = Fault::new("No files provided to stage. Pass one or more paths, or ['.'] to stage everything.");
+        let fault = ToolError::new("No files provided to stage. Pass one or more paths, or ['.'] to stage everything.");
         return Err(fault.into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
@@ -150,7 +150,7 @@ pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
     } else {
         "No changes were staged: the given paths had nothing new to stage. git_status shows what is modified or untracked."
     };
-    Ok(Shown::ours(message, Staged { changed, message: message.to_owned() }))
+    Ok(ToolOutput::ours(message, Staged { changed, message: message.to_owned() }))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -214,7 +214,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         "remote" => Some("-r"),
         "all" => Some("-a"),
         other => {
-            let fault = Fault::new(format!("Invalid branch type: {}", clip(other, 200).text));
+            let fault = ToolError::new(format!("Invalid branch type: {}", clip(other, 200).text));
             return Err(fault.hint("Use local, remote or all.").into());
         }
     };
@@ -255,7 +255,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
         paging.truncated = true;
         notice = Some("[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
     }
-    Ok(Shown::outside(text, Branches { branches, paging }).notice(notice))
+    Ok(ToolOutput::outside(text, Branches { branches, paging }).notice(notice))
 }
 
 /// What is asked of each branch: with it one run gives the list for people and for programs, in the same order.
@@ -326,17 +326,17 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
     let (from, hash) = match base {
         Some(base) => {
             let hash = repo.resolve(base, "commit").await?.ok_or_else(|| {
-                Fault::new(format!("No item found with id {}", clip(base, 200).text))
+                ToolError::new(format!("No item found with id {}", clip(base, 200).text))
                     .hint("git_branch lists the branches, git_tag the tags.")
             })?;
             (base.to_owned(), hash)
         }
         None => {
             let current = repo.current().await?.ok_or_else(|| {
-                Fault::new("HEAD is detached, so there is no current branch to branch from; pass base_branch")
+                ToolError::new("HEAD is detached, so there is no current branch to branch from; pass base_branch")
             })?;
             let hash = repo.resolve("HEAD", "commit").await?.ok_or_else(|| {
-                Fault::new(format!("Reference at 'refs/heads/{current}' does not exist"))
+                ToolError::new(format!("Reference at 'refs/heads/{current}' does not exist"))
                     .hint("There are no commits yet; git_commit makes the first.")
             })?;
             (current, hash)
@@ -344,25 +344,25 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
     };
     let full = format!("refs/heads/{}", q.branch_name);
     if repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-        let fault = Fault::new(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
+        let fault = ToolError::new(format!("Cannot create branch '{}': {full} already exists", q.branch_name));
         return Err(fault.hint("git_checkout switches to it.").into());
     }
     // The empty last argument says that the ref must not exist, so that a race cannot move a branch.
     let why = format!("branch: Created from {from}");
     repo.must(&["update-ref", "--create-reflog", "-m", &why, &full, &hash, ""]).await?;
     let text = format!("Created branch '{}' from '{from}'", q.branch_name);
-    Ok(Shown::ours(text, OnBranch { branch: Some(q.branch_name), hash }))
+    Ok(ToolOutput::ours(text, OnBranch { branch: Some(q.branch_name), hash }))
 }
 
 /// Refuses names that git would not take, and those it takes for something else.
-pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str) -> Result<(), Fault> {
+pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str) -> Result<(), ToolError> {
     no_dash(&format!("{what} name"), name)?;
     let full = format!("{space}/{name}");
     let fine = name != "HEAD" && name.len() <= NAME_MAX && repo.ask(&["check-ref-format", &full]).await?.good();
     if fine {
         return Ok(());
     }
-    Err(Fault::new(format!("Invalid {what} name: '{}'", clip(name, 200).text))
+    Err(ToolError::new(format!("Invalid {what} name: '{}'", clip(name, 200).text))
         .hint("Names hold no blanks, no .., none of ~^:?*[\\ and do not end with .lock or a dot."))
 }
 
@@ -405,7 +405,7 @@ pub(crate) async fn checkout(git: &Git, cx: &Cx, q: CheckoutArgs) -> Answered<On
         Some(branch) => format!("Switched to branch '{branch}'"),
         None => format!("HEAD is now detached at {}", &hash[..7]),
     };
-    Ok(Shown::ours(text, OnBranch { branch, hash }))
+    Ok(ToolOutput::ours(text, OnBranch { branch, hash }))
 }
 
 /// What `git_tag` does.
@@ -468,7 +468,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     if q.action == TagAction::List {
         no_dash("tag name", name)?;
         if !name.is_empty() {
-            return Err(Fault::new("name is only for create and delete").hint("git_show shows one tag.").into());
+            return Err(ToolError::new("name is only for create and delete").hint("git_show shows one tag.").into());
         }
     }
     if let Some(revision) = &q.revision {
@@ -487,21 +487,23 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
             notice = Some("[Cut: there are too many tags to list them all.]".to_owned());
         }
         let text = if all.is_empty() { "No tags".to_owned() } else { text };
-        return Ok(Shown::outside(text, Tags { tags: items.to_vec(), paging }).notice(notice));
+        return Ok(ToolOutput::outside(text, Tags { tags: items.to_vec(), paging }).notice(notice));
     }
     check_name(&repo, "tag", "refs/tags", name).await?;
     let full = format!("refs/tags/{name}");
     let known = tags(&repo, &full).await?.0.into_iter().find(|tag| tag.name == name);
     if q.action == TagAction::Delete {
         let Some(tag) = known else {
-            return Err(Fault::missing(format!("Tag '{name}' does not exist")).hint("git_tag lists the tags.").into());
+            return Err(ToolError::missing(format!("Tag '{name}' does not exist"))
+                .hint("git_tag lists the tags.")
+                .into());
         };
         repo.must(&["tag", "--delete", "--", name]).await?;
         let text = format!("Deleted tag '{name}', which named {}", tag.hash);
-        return Ok(Shown::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
+        return Ok(ToolOutput::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
     }
     if known.is_some() {
-        return Err(Fault::new(format!("Tag '{name}' already exists"))
+        return Err(ToolError::new(format!("Tag '{name}' already exists"))
             .hint("Choose another name, or delete it first.")
             .into());
     }
@@ -521,11 +523,11 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
     }
     let made = tags(&repo, &full).await.unwrap_or_default().0;
     let text = format!("Created tag '{name}' at {hash}");
-    Ok(Shown::ours(text, Tags { tags: made, paging: Paging::whole() }))
+    Ok(ToolOutput::ours(text, Tags { tags: made, paging: Paging::whole() }))
 }
 
 /// The tags of a pattern, and whether there are more.
-async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), Fault> {
+async fn tags(repo: &Repo, pattern: &str) -> Result<(Vec<Tag>, bool), ToolError> {
     let format = "--format=%(refname:lstrip=2)%00%(objectname)%00%(*objectname)%00%(objecttype)%00%(creatordate:iso-strict)%00%(subject)%00";
     let keep = Keep::Parts(PART_BYTES_MAX, LIST_BYTES_MAX);
     let done = repo.run(args(&["for-each-ref", format, pattern]), keep, Vec::new()).await?;
@@ -604,7 +606,7 @@ struct Stash {
 
 pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes> {
     if q.message.as_ref().is_some_and(|message| message.contains(['\0', '\n'])) {
-        return Err(Fault::new("Invalid message: it holds a NUL character or a line feed").into());
+        return Err(ToolError::new("Invalid message: it holds a NUL character or a line feed").into());
     }
     let reads = matches!(q.action, StashAction::List | StashAction::Show);
     let repo = git.repo(cx, &q.repo_path, if reads { Mode::Read } else { Mode::Write }).await?;
@@ -617,7 +619,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
         None => None,
     };
     if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
-        return Err(Fault::missing(format!("{name} does not exist"))
+        return Err(ToolError::missing(format!("{name} does not exist"))
             .hint("git_stash with action list shows what there is.")
             .into());
     }
@@ -633,7 +635,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             let text = if all.is_empty() { "Nothing is put aside".to_owned() } else { text };
             let message = format!("Put aside: {}", all.len());
             let value = Stashes { message, stashes: items.to_vec(), conflicts, changes: None, paging };
-            return Ok(Shown::outside(text, value).notice(notice));
+            return Ok(ToolOutput::outside(text, value).notice(notice));
         }
         StashAction::Show => {
             let sides = [repo.commit(&format!("{name}^1")).await?, repo.commit(&name).await?];
@@ -649,7 +651,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             let message = format!("Shows {name}");
             let changes = Some(shown.value);
             let value = Stashes { message, stashes, conflicts, changes, paging: Paging::whole() };
-            return Ok(Shown::outside(shown.text.unwrap_or_default(), value).notice(shown.notice));
+            return Ok(ToolOutput::outside(shown.text.unwrap_or_default(), value).notice(shown.notice));
         }
         StashAction::Push => {
             let mut command = vec!["stash", "push", "--quiet"];
@@ -695,7 +697,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     // What was done stays done, also when it cannot be listed.
     let stashes = few_stashes(&repo).await;
     let value = Stashes { message: message.clone(), stashes, conflicts, changes: None, paging: Paging::whole() };
-    Ok(Shown::ours(message, value).notice(advice))
+    Ok(ToolOutput::ours(message, value).notice(advice))
 }
 
 /// The newest that are put aside, as many as fit.
@@ -706,7 +708,7 @@ async fn few_stashes(repo: &Repo) -> Vec<Stash> {
 }
 
 /// All that is put aside, and whether there is more.
-async fn stashes(repo: &Repo) -> Result<(Vec<Stash>, bool), Fault> {
+async fn stashes(repo: &Repo) -> Result<(Vec<Stash>, bool), ToolError> {
     if repo.resolve("refs/stash", "commit").await?.is_none() {
         return Ok((Vec::new(), false));
     }

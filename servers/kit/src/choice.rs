@@ -1,6 +1,6 @@
 //! Which tools are offered, and under which names: one set of rules for all servers.
 
-use crate::{Fault, near};
+use crate::{ToolError, near};
 use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
 use std::collections::BTreeSet;
@@ -158,13 +158,13 @@ impl ToolSpec {
     /// The definition under this name, all four hints set.
     #[must_use]
     pub fn listed(&self, name: impl Into<String>) -> Tool {
-        Tool::new(name, self.description).title(self.title).annotations(ToolAnnotations {
-            title: None,
-            read_only_hint: Some(!self.writes),
-            destructive_hint: Some(self.destructive),
-            idempotent_hint: Some(self.idempotent),
-            open_world_hint: Some(self.open_world),
-        })
+        Tool::new(name, self.description).title(self.title).annotations(
+            ToolAnnotations::new()
+                .with_read_only_hint(!self.writes)
+                .with_destructive_hint(self.destructive)
+                .with_idempotent_hint(self.idempotent)
+                .with_open_world_hint(self.open_world),
+        )
     }
 }
 
@@ -181,9 +181,9 @@ pub enum ToolPrefix {
 }
 
 impl FromStr for ToolPrefix {
-    type Err = Fault;
+    type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, ToolError> {
         match text {
             "none" | "" => Ok(Self::None),
             "auto" => Ok(Self::Auto),
@@ -192,7 +192,7 @@ impl FromStr for ToolPrefix {
             {
                 Ok(Self::Text(prefix.to_owned()))
             }
-            other => Err(Fault::new(format!("Not usable as a tool prefix: {other}"))
+            other => Err(ToolError::new(format!("Not usable as a tool prefix: {other}"))
                 .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -")),
         }
     }
@@ -276,7 +276,7 @@ impl ToolChoice {
 
     /// Whether tools or tool sets were named, and all of them are those of other servers in the same process.
     #[must_use]
-    pub fn leaves_all_to_others(&self) -> bool {
+    pub fn is_empty_here(&self) -> bool {
         self.elsewhere && self.enable.is_empty() && self.toolsets.is_empty()
     }
 
@@ -299,13 +299,13 @@ impl ToolChoice {
     /// # Errors
     /// When a tool or tool set is unknown, a tool that needs a flag is enabled by name without it, or a name becomes longer
     /// than the protocol allows: the process should not start with a list that does not mean what it says.
-    pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, Fault> {
+    pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, ToolError> {
         let all = service.tools;
         let known: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
         if let Some(set) = self.toolsets.iter().find(|set| !known.contains(set.as_str())) {
             return Err(unknown("tool set", set, near(set, known.iter().copied()).map(str::to_owned), known));
         }
-        let found = |names: &[String]| -> Result<Vec<&'static ToolSpec>, Fault> {
+        let found = |names: &[String]| -> Result<Vec<&'static ToolSpec>, ToolError> {
             names
                 .iter()
                 .map(|wanted| self.find(service, wanted).ok_or_else(|| self.unknown_tool(&[service], wanted)))
@@ -315,7 +315,7 @@ impl ToolChoice {
         let named = |tool: &ToolSpec| enable.iter().any(|one| one.name == tool.name);
         for tool in all.iter().filter(|tool| named(tool) && !(self.read_only && tool.writes)) {
             if let Some(flag) = tool.needs.filter(|flag| !self.grants(flag)) {
-                return Err(Fault::new(format!("{} is enabled but not allowed", tool.name))
+                return Err(ToolError::new(format!("{} is enabled but not allowed", tool.name))
                     .hint(format!("Add {flag}, or take {} out of the enabled tools.", tool.name)));
             }
         }
@@ -330,7 +330,7 @@ impl ToolChoice {
         let chosen: Vec<_> = chosen.map(|tool| (tool, self.prefix.apply(service.name, tool.name))).collect();
         match chosen.iter().map(|(_, name)| name).find(|name| name.len() > NAME_CHARS_MAX) {
             None => Ok(chosen),
-            Some(name) => Err(Fault::new(format!("The tool name {name} has {} characters", name.len()))
+            Some(name) => Err(ToolError::new(format!("The tool name {name} has {} characters", name.len()))
                 .hint(format!("At most {NAME_CHARS_MAX} are allowed: choose a shorter prefix."))),
         }
     }
@@ -340,7 +340,7 @@ impl ToolChoice {
     ///
     /// # Errors
     /// As [`ToolChoice::choose`].
-    pub fn longest_of_own_making(&self, service: &Service) -> Result<Option<String>, Fault> {
+    pub fn longest_of_own_making(&self, service: &Service) -> Result<Option<String>, ToolError> {
         if self.scope.is_none() && !matches!(self.prefix, ToolPrefix::Text(_)) {
             return Ok(None);
         }
@@ -349,7 +349,7 @@ impl ToolChoice {
     }
 
     /// No tool has this name: says which one was probably meant, and what there is.
-    fn unknown_tool(&self, services: &[&Service], wanted: &str) -> Fault {
+    fn unknown_tool(&self, services: &[&Service], wanted: &str) -> ToolError {
         let (mut now, mut before) = (Vec::new(), Vec::new());
         for service in services {
             let forms = |name: &'static str| {
@@ -376,7 +376,7 @@ impl ToolChoice {
     ///
     /// # Errors
     /// When a tool or tool set is unknown to all of them, or a tool's own name belongs to several.
-    pub fn share(&self, services: &[&Service]) -> Result<Vec<ToolChoice>, Fault> {
+    pub fn split(&self, services: &[&Service]) -> Result<Vec<ToolChoice>, ToolError> {
         let mut shares = vec![self.clone(); services.len()];
         for share in &mut shares {
             (share.enable, share.disable, share.toolsets) = (Vec::new(), Vec::new(), Vec::new());
@@ -394,7 +394,7 @@ impl ToolChoice {
                 several => {
                     let names: Vec<_> =
                         several.iter().map(|(at, t)| ToolPrefix::Auto.apply(services[*at].name, t.name)).collect();
-                    return Err(Fault::new(format!("Several servers have a tool named {wanted}"))
+                    return Err(ToolError::new(format!("Several servers have a tool named {wanted}"))
                         .hint(format!("Say which one: {}.", names.join(" or "))));
                 }
             };
@@ -425,10 +425,10 @@ impl ToolChoice {
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, meant: Option<String>, known: impl IntoIterator<Item = &'a str>) -> Fault {
+fn unknown<'a>(what: &str, name: &str, meant: Option<String>, known: impl IntoIterator<Item = &'a str>) -> ToolError {
     let known: Vec<&str> = known.into_iter().collect();
     let known = format!("Known: {}.", known.join(", "));
-    Fault::new(format!("Unknown {what}: {name}")).hint(match meant {
+    ToolError::new(format!("Unknown {what}: {name}")).hint(match meant {
         Some(meant) => format!("Perhaps you mean {meant}.\nHint: {known}"),
         None => known,
     })
@@ -574,15 +574,15 @@ mod tests {
     fn an_old_name_is_shared_out_like_any_other() {
         let services = [&CALC, &SHOP, &PG];
         let of = |choice: ToolChoice| -> Vec<String> {
-            let shares = choice.share(&services).unwrap();
+            let shares = choice.split(&services).unwrap();
             shares.iter().zip(services).map(|(share, service)| names(share, service).join(" ")).collect()
         };
         assert_eq!(of(choice("plus", "", "")), ["get-sum", "", ""]);
         assert_eq!(of(choice("", "calc_add", "")), ["get-ratio product", "add", "query"]);
         assert_eq!(of(choice("calc.add,shop.add", "", "")), ["get-sum", "add", ""]);
-        let said = choice("add", "", "").share(&services).unwrap_err().to_string();
+        let said = choice("add", "", "").split(&services).unwrap_err().to_string();
         assert_eq!(said, "Several servers have a tool named add\nHint: Say which one: calc_get-sum or shop_add.");
-        let said = choice("", "calc_ad", "").share(&services).unwrap_err().to_string();
+        let said = choice("", "calc_ad", "").split(&services).unwrap_err().to_string();
         assert!(said.contains("Hint: Perhaps you mean calc_add, which is get-sum now."), "{said}");
     }
 
@@ -653,7 +653,7 @@ mod tests {
     fn a_choice_for_several_is_shared_out_and_ambiguous_names_are_refused() {
         let services = [&GIT, &FS, &PG];
         let of = |choice: ToolChoice| -> Vec<String> {
-            let shares = choice.share(&services).unwrap();
+            let shares = choice.split(&services).unwrap();
             shares.iter().zip(services).map(|(share, service)| names(share, service).join(" ")).collect()
         };
         assert_eq!(of(choice("", "", "")), ["git_log git_add", "read_file query", "query"]);
@@ -662,7 +662,7 @@ mod tests {
         assert_eq!(of(choice("", "", "read")), ["git_log", "read_file", "query"]);
         assert_eq!(of(choice("", "", "git.read,fs")), ["git_log", "read_file query", ""]);
         assert_eq!(of(choice("pg_query", "", "")), ["", "", "query"]);
-        let said = |choice: ToolChoice| choice.share(&services).unwrap_err().to_string();
+        let said = |choice: ToolChoice| choice.split(&services).unwrap_err().to_string();
         assert_eq!(
             said(choice("query", "", "")),
             "Several servers have a tool named query\nHint: Say which one: fs_query or pg_query."

@@ -1,6 +1,6 @@
 //! Cutting what is too long, and saying how to go on.
 
-use crate::Fault;
+use crate::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,8 @@ pub struct Paging {
 
 /// What to say to a cursor that no answer gave.
 #[must_use]
-pub fn unknown_cursor(cursor: &str) -> Fault {
-    Fault::new(format!("Unknown cursor: {}", clip(cursor, CURSOR_BYTES_SHOWN).text))
+pub fn unknown_cursor(cursor: &str) -> ToolError {
+    ToolError::new(format!("Unknown cursor: {}", clip(cursor, CURSOR_BYTES_SHOWN).text))
         .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
 }
 
@@ -90,7 +90,7 @@ impl Paging {
     ///
     /// # Errors
     /// When the cursor is not one of ours.
-    pub fn start(cursor: Option<&str>, length: usize) -> Result<usize, Fault> {
+    pub fn start(cursor: Option<&str>, length: usize) -> Result<usize, ToolError> {
         let offset = |text: &str| text.parse().ok().filter(|start| *start <= length);
         cursor.map_or(Ok(0), |text| offset(text).ok_or_else(|| unknown_cursor(text)))
     }
@@ -99,7 +99,7 @@ impl Paging {
     ///
     /// # Errors
     /// When the cursor is not one of ours.
-    pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), Fault> {
+    pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), ToolError> {
         let start = Self::start(cursor, items.len())?;
         let end = items.len().min(start.saturating_add(most.max(1)));
         let paging = if end < items.len() { Self::more(end.to_string()) } else { Self::whole() };

@@ -1,11 +1,11 @@
 //! What all native servers share, so that no server has its own copy.
 //!
-//! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`Toolbox`]: which tools are offered and under which names, old ones included,
+//! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`ToolSet`]: which tools are offered and under which names, old ones included,
 //!   by one set of flags; [`as_listed`]: our own words name them as they are listed;
-//! - [`Fault`]: why a tool could not do what was asked, in words for the model that asked;
-//! - [`Shown`]: a text for old clients and structured content for the others, marked as data where others wrote it;
+//! - [`ToolError`]: why a tool could not do what was asked, in words for the model that asked;
+//! - [`ToolOutput`]: a text for old clients and structured content for the others, marked as data where others wrote it;
 //! - [`clip`], [`Paging`], [`unknown_cursor`]: one way of cutting what is too long and saying how to go on;
-//! - [`RootsPolicy`], [`root_path`], [`settled`]: what a client's roots do and how it is asked for them, which paths they name, and
+//! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: what a client's roots do and how it is asked for them, which paths they name, and
 //!   where a path really leads;
 //! - [`near`]: what was probably meant by a name that there is not;
 //! - [`Vars`]: reading environment variables, with errors that name them; [`Secret`]: what is never shown.
@@ -15,20 +15,20 @@
 
 mod choice;
 mod cut;
-mod fault;
+mod error;
 mod names;
 mod near;
+mod output;
 mod roots;
-mod shown;
-mod toolbox;
+mod toolset;
 mod vars;
 
 pub use choice::{Alias, NAME_CHARS_GOOD, NAME_CHARS_MAX, Service, ToolChoice, ToolPrefix, ToolSpec};
 pub use cut::{Cut, PAGE_ITEMS_MAX, Paging, TEXT_BYTES_MAX, chars_from, clip, unknown_cursor};
-pub use fault::Fault;
+pub use error::ToolError;
 pub use names::as_listed;
 pub use near::near;
-pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, root_path, settled};
-pub use shown::{Shown, Told, from_outside};
-pub use toolbox::Toolbox;
+pub use output::{Provenance, ToolOutput, from_outside};
+pub use roots::{ROOTS_WAIT, RootsPolicy, percent_decoded, resolve_symlinks, root_path};
+pub use toolset::ToolSet;
 pub use vars::{Keyring, Secret, Vars};

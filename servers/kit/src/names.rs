@@ -45,7 +45,7 @@ impl Names {
 
     /// The text with every name as it is listed; `None` when none of them is in it.
     ///
-    /// A word with `_` or `-` in it is a name wherever it stands alone. A word without is also a word of the language, and a name
+    /// A word with `_` or `-` in it is a name wherever it is a word of its own. A word without is also a word of the language, and a name
     /// only between backticks. What stands between double quotes, right after a quote or `=`, or in a path is somebody's value.
     pub(crate) fn in_words(&self, text: &str) -> Option<String> {
         let mut out = String::new();
@@ -104,8 +104,8 @@ fn joins(c: char, rest: &str) -> bool {
 }
 
 /// A text of a server's own with its tools under the names that they are listed under, for what a handler says in an answer's
-/// text: hints of [`Fault`](crate::Fault) and notices of [`Shown`](crate::Shown) are treated so by themselves. Only while a handler
-/// that a [`Toolbox`](crate::Toolbox) added runs, and not for text that others wrote.
+/// text: hints of [`ToolError`](crate::ToolError) and notices of [`ToolOutput`](crate::ToolOutput) are treated so by themselves. Only while a handler
+/// that a [`ToolSet`](crate::ToolSet) added runs, and not for text that others wrote.
 #[must_use]
 pub fn as_listed(text: &str) -> Cow<'_, str> {
     let said = NOW.with_borrow(|now| now.as_ref().and_then(|names| names.in_words(text)));

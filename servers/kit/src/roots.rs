@@ -1,6 +1,6 @@
 //! A client's roots: what they do, which paths they name, and where paths really lead.
 
-use crate::{Fault, clip};
+use crate::{ToolError, clip};
 use linchpin::{Cx, Error};
 use std::ffi::OsString;
 use std::fs;
@@ -35,7 +35,7 @@ impl RootsPolicy {
     ///
     /// # Errors
     /// When it is none of them; the hint names them.
-    pub fn parse(text: &str, taken: &[Self]) -> Result<Self, Fault> {
+    pub fn parse(text: &str, taken: &[Self]) -> Result<Self, ToolError> {
         let found = taken.iter().find(|policy| policy.word() == text);
         found.copied().ok_or_else(|| unknown(text, taken))
     }
@@ -44,7 +44,7 @@ impl RootsPolicy {
     ///
     /// # Errors
     /// As [`RootsPolicy::parse`].
-    pub fn among(self, taken: &[Self]) -> Result<Self, Fault> {
+    pub fn restrict_to(self, taken: &[Self]) -> Result<Self, ToolError> {
         if taken.contains(&self) { Ok(self) } else { Err(unknown(self.word(), taken)) }
     }
 
@@ -55,7 +55,7 @@ impl RootsPolicy {
     /// # Errors
     /// When a client that says it has roots does not tell them: it refuses, answers something else, or does not answer within
     /// `patience` ([`ROOTS_WAIT`], unless the server has less). What it may use is not known then, so it may use nothing.
-    /// Where requests stand alone also while it is still to be asked: pass the error on and the call comes again with the
+    /// Where requests are stateless also while it is still to be asked: pass the error on and the call comes again with the
     /// answer.
     pub async fn ask(self, cx: &Cx, patience: Duration) -> Result<Option<Vec<String>>, Error> {
         if self == Self::Ignore || !cx.caps().roots {
@@ -63,13 +63,15 @@ impl RootsPolicy {
         }
         let why = match tokio::time::timeout(patience, cx.roots("roots")).await {
             Ok(Ok(roots)) => return Ok(Some(roots.into_iter().map(|root| root.uri).collect())),
-            Ok(Err(error)) if error.is_input_required() => return Err(error),
+            Ok(Err(error)) if error.is_input_required() => return Err(error.into()),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("the client did not answer roots/list within {} s", patience.as_secs_f64()),
         };
-        let fault =
-            Fault::new(format!("Error: the roots of this client are not known: {}", clip(&why, WHY_BYTES_SHOWN).text));
-        let hint = "It says that it has roots, so nothing may be used without them. Try again; the person running the server can \
+        let fault = ToolError::new(format!(
+            "Error: the roots of this client are not known: {}",
+            clip(&why, WHY_BYTES_SHOWN).text
+        ));
+        let hint = "It says that it has roots, so nothing may be used without them. Try again; the operator can \
                     start it with --roots ignore, so that only what is configured counts.";
         Err(fault.hint(hint).into())
     }
@@ -84,13 +86,13 @@ impl RootsPolicy {
     }
 }
 
-fn unknown(word: &str, taken: &[RootsPolicy]) -> Fault {
+fn unknown(word: &str, taken: &[RootsPolicy]) -> ToolError {
     let words: Vec<&str> = taken.iter().map(|policy| policy.word()).collect();
     let words = match words.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         all => all.concat(),
     };
-    Fault::new(format!("Unknown value for roots: {word}")).hint(format!("Use {words}."))
+    ToolError::new(format!("Unknown value for roots: {word}")).hint(format!("Use {words}."))
 }
 
 /// The path that a root names: a `file://` URI without a host or with `localhost`, percent signs decoded, or an absolute
@@ -134,7 +136,7 @@ pub fn percent_decoded(text: &str) -> Option<OsString> {
 /// The path with every link followed, also where its end does not exist yet. Touches the disk; compare the result by
 /// [`Path::starts_with`], which compares whole names.
 #[must_use]
-pub fn settled(path: &Path) -> PathBuf {
+pub fn resolve_symlinks(path: &Path) -> PathBuf {
     let (mut tail, mut head, mut links) = (Vec::new(), path.to_owned(), 0);
     let mut base = loop {
         if let Ok(real) = fs::canonicalize(&head) {
@@ -187,10 +189,10 @@ mod tests {
             ("replace", &all[..3], Err("Use ignore, narrow or use.")),
             ("narrow", &all[..1], Err("Use ignore.")),
         ] {
-            let told = |hint: &str| Fault::new(format!("Unknown value for roots: {word}")).hint(hint);
+            let told = |hint: &str| ToolError::new(format!("Unknown value for roots: {word}")).hint(hint);
             assert_eq!(RootsPolicy::parse(word, taken), expected.map_err(told), "{word} {taken:?}");
             if let Some(policy) = all.iter().find(|policy| policy.word() == word) {
-                assert_eq!(policy.among(taken), RootsPolicy::parse(word, taken));
+                assert_eq!(policy.restrict_to(taken), RootsPolicy::parse(word, taken));
             }
         }
     }
@@ -235,7 +237,7 @@ mod tests {
             ("none/../..", base.parent().unwrap().to_owned()),
             ("loop/x", base.join("loop/x")),
         ] {
-            assert_eq!(settled(&base.join(path)), real, "{path}");
+            assert_eq!(resolve_symlinks(&base.join(path)), real, "{path}");
         }
         fs::remove_dir_all(&base).unwrap();
     }

@@ -1,6 +1,6 @@
 //! Reading environment variables, with errors that name them, and secrets from where operators keep them.
 
-use crate::{Fault, ToolChoice};
+use crate::{ToolChoice, ToolError};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::fs::File;
@@ -28,10 +28,10 @@ impl Secret {
         &self.0
     }
 
-    fn first_line(self, name: &str, source: &str) -> Result<Option<Self>, Fault> {
+    fn first_line(self, name: &str, source: &str) -> Result<Option<Self>, ToolError> {
         match self.0.lines().next() {
             Some(line) if !line.is_empty() => Ok(Some(Self::new(line))),
-            _ => Err(Fault::new(format!("{name}_{source}: the first line there is empty"))),
+            _ => Err(ToolError::new(format!("{name}_{source}: the first line there is empty"))),
         }
     }
 }
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for Secret {
 
 /// Looks a secret up in the keyring of the operating system: its service, its account. An error says what is wrong and what
 /// to do, and holds nothing of a secret.
-pub type Keyring<'a> = dyn Fn(&str, &str) -> Result<Secret, Fault> + 'a;
+pub type Keyring<'a> = dyn Fn(&str, &str) -> Result<Secret, ToolError> + 'a;
 
 /// The environment, as a function, so that tests bring their own: `Vars::new(&|name| std::env::var(name).ok())`.
 ///
@@ -80,7 +80,7 @@ impl<'a> Vars<'a> {
     /// # Errors
     /// When the file or the keyring has no such secret to give. The error names the variable and the place, and holds nothing
     /// of what is there.
-    pub fn secret(self, name: &str) -> Result<Option<Secret>, Fault> {
+    pub fn secret(self, name: &str) -> Result<Option<Secret>, ToolError> {
         self.secret_of(&[name])
     }
 
@@ -88,7 +88,7 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// As [`Vars::secret`].
-    pub fn secret_of(self, names: &[&str]) -> Result<Option<Secret>, Fault> {
+    pub fn secret_of(self, names: &[&str]) -> Result<Option<Secret>, ToolError> {
         if let Some(value) = names.iter().find_map(|name| self.text(name)) {
             return Ok(Some(Secret(value)));
         }
@@ -110,13 +110,13 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// As [`Vars::secret`].
-    pub fn secret_lines(self, name: &str) -> Result<Vec<Secret>, Fault> {
+    pub fn secret_lines(self, name: &str) -> Result<Vec<Secret>, ToolError> {
         let sources = [self.text(name).map(Secret), self.secret_in_file(name)?, self.secret_in_keyring(name)?];
         let lines = sources.iter().flatten().flat_map(|secret| secret.0.lines());
         Ok(lines.map(str::trim).filter(|line| !line.is_empty()).map(Secret::new).collect())
     }
 
-    fn secret_in_file(self, name: &str) -> Result<Option<Secret>, Fault> {
+    fn secret_in_file(self, name: &str) -> Result<Option<Secret>, ToolError> {
         let name = format!("{name}_FILE");
         let Some(path) = self.text(&name) else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -130,19 +130,23 @@ impl<'a> Vars<'a> {
                 Err(_) => "it is not text in UTF-8".to_owned(),
             },
         };
-        Err(Fault::new(format!("{name} cannot be read: {path}: {why}")))
+        Err(ToolError::new(format!("{name} cannot be read: {path}: {why}")))
     }
 
-    fn secret_in_keyring(self, name: &str) -> Result<Option<Secret>, Fault> {
+    fn secret_in_keyring(self, name: &str) -> Result<Option<Secret>, ToolError> {
         let name = format!("{name}_KEYRING");
         let Some(place) = self.text(&name) else { return Ok(None) };
         // Whoever put the secret itself there should not find it in a log.
         let (service, account) = match place.rsplit_once('/') {
             Some((service, account)) if !service.is_empty() && !account.is_empty() => (service, account),
-            _ => return Err(Fault::new(format!("{name} names no entry of a keyring")).hint("Write SERVICE/ACCOUNT.")),
+            _ => {
+                return Err(
+                    ToolError::new(format!("{name} names no entry of a keyring")).hint("Write SERVICE/ACCOUNT.")
+                );
+            }
         };
         let Some(look) = self.keyring else {
-            return Err(Fault::new(format!("{name}: this program reads no keyrings")));
+            return Err(ToolError::new(format!("{name}: this program reads no keyrings")));
         };
         look(service, account).map(Some).map_err(|fault| named(&name, &fault))
     }
@@ -177,12 +181,12 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// When it is anything else.
-    pub fn switch(self, name: &str, target: &mut bool) -> Result<(), Fault> {
+    pub fn switch(self, name: &str, target: &mut bool) -> Result<(), ToolError> {
         let Some(value) = self.text(name) else { return Ok(()) };
         *target = match value.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => true,
             "0" | "false" | "no" | "off" => false,
-            other => return Err(Fault::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
+            other => return Err(ToolError::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
         };
         Ok(())
     }
@@ -191,9 +195,10 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// When it is none, or too large for the target.
-    pub fn number<N: FromStr>(self, name: &str, target: &mut N) -> Result<(), Fault> {
+    pub fn number<N: FromStr>(self, name: &str, target: &mut N) -> Result<(), ToolError> {
         let Some(value) = self.text(name) else { return Ok(()) };
-        *target = value.trim().parse().map_err(|_| Fault::new(format!("{name} is not a usable number: {value}")))?;
+        *target =
+            value.trim().parse().map_err(|_| ToolError::new(format!("{name} is not a usable number: {value}")))?;
         Ok(())
     }
 
@@ -201,7 +206,7 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// As [`Vars::number`].
-    pub fn seconds(self, name: &str, target: &mut Duration) -> Result<(), Fault> {
+    pub fn seconds(self, name: &str, target: &mut Duration) -> Result<(), ToolError> {
         let mut seconds = target.as_secs();
         self.number(name, &mut seconds)?;
         if self.text(name).is_some() {
@@ -214,7 +219,7 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// When it cannot be read; the message names the variable.
-    pub fn parsed<T: FromStr<Err = Fault>>(self, name: &str) -> Result<Option<T>, Fault> {
+    pub fn parsed<T: FromStr<Err = ToolError>>(self, name: &str) -> Result<Option<T>, ToolError> {
         self.read(name, str::parse)
     }
 
@@ -222,7 +227,7 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// When it cannot be read; the message names the variable.
-    pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+    pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, ToolError>) -> Result<Option<T>, ToolError> {
         let Some(value) = self.text(name) else { return Ok(None) };
         read(&value).map(Some).map_err(|fault| named(name, &fault))
     }
@@ -232,7 +237,7 @@ impl<'a> Vars<'a> {
     ///
     /// # Errors
     /// When a variable cannot be understood.
-    pub fn tool_choice(self, prefix: &str) -> Result<ToolChoice, Fault> {
+    pub fn tool_choice(self, prefix: &str) -> Result<ToolChoice, ToolError> {
         let mut choice = ToolChoice::default();
         let list = |what: &str| self.list(&format!("{prefix}_{what}"), ',').unwrap_or_default();
         choice.enable = list("ENABLE_TOOLS");
@@ -247,8 +252,8 @@ impl<'a> Vars<'a> {
 }
 
 /// The fault with the variable's name before it.
-fn named(name: &str, fault: &Fault) -> Fault {
-    let named = Fault::new(format!("{name}: {}", fault.message()));
+fn named(name: &str, fault: &ToolError) -> ToolError {
+    let named = ToolError::new(format!("{name}: {}", fault.message()));
     fault.advice().map_or(named.clone(), |advice| named.hint(advice))
 }
 
@@ -262,15 +267,15 @@ mod tests {
     /// What the variables say, with a keyring that knows one entry and writes down what it is asked for.
     fn ask<T>(
         variables: &[(&str, &str)],
-        what: impl Fn(Vars<'_>) -> Result<T, Fault>,
-    ) -> (Result<T, Fault>, Vec<String>) {
+        what: impl Fn(Vars<'_>) -> Result<T, ToolError>,
+    ) -> (Result<T, ToolError>, Vec<String>) {
         let asked = RefCell::new(Vec::new());
         let get = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
         let look = |service: &str, account: &str| {
             asked.borrow_mut().push(format!("{service}|{account}"));
             match account {
                 "known" => Ok(Secret::new("from the keyring\nrest\n")),
-                _ => Err(Fault::new("nothing is kept there").hint("Keep it there.")),
+                _ => Err(ToolError::new("nothing is kept there").hint("Keep it there.")),
             }
         };
         let said = what(Vars::new(&get).keyring(&look));
@@ -359,7 +364,7 @@ mod tests {
             let lists = (vars.list("X", ',').unwrap_or_default(), vars.secret_lines("X")?.len());
             Ok((on, number, seconds, choice, prefix, (read, vars.text("X"), vars.path("X"), secret), lists))
         };
-        let unset: Result<_, Fault> = read(None);
+        let unset: Result<_, ToolError> = read(None);
         assert!(unset.is_ok());
         assert_eq!(read(Some("")), unset);
         let set = read(Some("1")).unwrap();

@@ -1,6 +1,6 @@
 //! What the operator decides: which file, how much may be in it, what is kept besides it, which tools exist.
 
-use linchpin_kit::{Fault, TEXT_BYTES_MAX, ToolChoice, Vars};
+use linchpin_kit::{TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable has a value that cannot be understood; the message names the variable.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_MEMORY")?, ..Self::default() };
         config.file = vars.path("MCP_MEMORY_FILE");
         if config.file.is_none() {
@@ -90,26 +90,26 @@ impl Config {
     }
 
     /// The file as an absolute path, and whether it is one that we chose ourselves (the default or a scope's).
-    pub(crate) fn path(&self) -> Result<(PathBuf, bool), Fault> {
+    pub(crate) fn path(&self) -> Result<(PathBuf, bool), ToolError> {
         match (&self.file, &self.scope) {
-            (Some(_), Some(_)) => Err(Fault::new("Both a file and a scope are configured")
+            (Some(_), Some(_)) => Err(ToolError::new("Both a file and a scope are configured")
                 .hint("A scope is a file in the default place: leave out one of the two.")),
             (Some(file), None) => {
                 let path = std::path::absolute(expanded(file)?)
-                    .map_err(|_| Fault::new(format!("Not usable as a memory file: {}", file.display())))?;
+                    .map_err(|_| ToolError::new(format!("Not usable as a memory file: {}", file.display())))?;
                 Ok((path, false))
             }
             (None, scope) => {
                 let home = self.data_home.clone().or_else(|| data_home(Vars::new(&from_process)));
                 let home = home.ok_or_else(|| {
-                    Fault::new("There is no directory for the memory file")
+                    ToolError::new("There is no directory for the memory file")
                         .hint("Set HOME or XDG_DATA_HOME, or name the file with --file.")
                 })?;
                 let folder = home.join("mcp-memory");
                 match scope {
                     None => Ok((folder.join("memory.jsonl"), true)),
                     Some(scope) if scope_ok(scope) => Ok((folder.join("scopes").join(format!("{scope}.jsonl")), true)),
-                    Some(scope) => Err(Fault::new(format!("Not usable as a scope: {scope}"))
+                    Some(scope) => Err(ToolError::new(format!("Not usable as a scope: {scope}"))
                         .hint("Use 1 to 64 of A-Z a-z 0-9 _ - and, not at the start, dots.")),
                 }
             }
@@ -129,17 +129,17 @@ fn from_process(name: &str) -> Option<String> {
 
 /// The path with `~` replaced by the user's home directory. A directory of that name is never meant: it would be made where
 /// the server happens to be started, and nobody would look there.
-pub(crate) fn expanded(path: &Path) -> Result<PathBuf, Fault> {
+pub(crate) fn expanded(path: &Path) -> Result<PathBuf, ToolError> {
     if let Ok(rest) = path.strip_prefix("~") {
         let home = home(Vars::new(&from_process));
         let home = home.ok_or_else(|| {
-            Fault::new(format!("There is no home directory for {}", path.display()))
+            ToolError::new(format!("There is no home directory for {}", path.display()))
                 .hint("Set HOME (on Windows USERPROFILE), or write the path out.")
         })?;
         return Ok(home.join(rest));
     }
     if path.to_string_lossy().starts_with('~') && !path.exists() {
-        return Err(Fault::new(format!("{} names another user's home directory", path.display()))
+        return Err(ToolError::new(format!("{} names another user's home directory", path.display()))
             .hint("Write the path out, or put ./ before a name that begins with ~."));
     }
     Ok(path.to_owned())
@@ -165,7 +165,7 @@ fn data_home(vars: Vars<'_>) -> Option<PathBuf> {
 /// Whether a file that does not exist yet (or is empty) may become a memory file. Anything that other programs read and run
 /// or obey, such as `.bashrc` or `.vscode/settings.json`, must not: whoever can set the path would otherwise turn
 /// "may write memory" into "may write anything".
-pub(crate) fn may_become_memory(path: &Path) -> Result<(), Fault> {
+pub(crate) fn may_become_memory(path: &Path) -> Result<(), ToolError> {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
     if extension == "jsonl" || extension == "ndjson" {
         return Ok(());
@@ -180,7 +180,7 @@ pub(crate) fn may_become_memory(path: &Path) -> Result<(), Fault> {
     if extension == "json" && !hidden.into_iter().any(|name| name.starts_with('.')) {
         return Ok(());
     }
-    Err(Fault::new(format!("Refusing to make a memory file of this name: {}", path.display()))
+    Err(ToolError::new(format!("Refusing to make a memory file of this name: {}", path.display()))
         .hint("Use a name that ends in .jsonl, so that no other program takes the file for its settings or a script."))
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn may_become_memory(path: &Path) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    fn from(pairs: &[(&str, &str)]) -> Result<Config, Fault> {
+    fn from(pairs: &[(&str, &str)]) -> Result<Config, ToolError> {
         let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         Config::from_env(Vars::new(&get))
     }

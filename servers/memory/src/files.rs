@@ -1,6 +1,6 @@
 //! Files: opening without following links, replacing all at once, the lock beside the file.
 
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,10 +25,10 @@ pub(crate) fn options() -> OpenOptions {
 }
 
 /// The words of a failed operation, without the number.
-pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> Fault {
+pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> ToolError {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    let fault = Fault::new(format!("Cannot {what} {}: {text}", path.display()));
+    let fault = ToolError::new(format!("Cannot {what} {}: {text}", path.display()));
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             fault.hint("The operating system refuses this to the user that the server runs as. Tell the user.")
@@ -82,7 +82,7 @@ impl Stamp {
 /// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over
 /// it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too. Call it under the lock:
 /// whoever holds that removes temporary files.
-pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), Fault> {
+pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), ToolError> {
     let random = || RandomState::new().build_hasher().finish();
     let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
     let write = || -> io::Result<File> {
@@ -205,9 +205,9 @@ impl Patience {
 
     /// # Errors
     /// When nobody waits any more: the client cancelled the call, or is gone.
-    pub(crate) fn lasts(&self) -> Result<(), Fault> {
+    pub(crate) fn lasts(&self) -> Result<(), ToolError> {
         if self.gone.load(Ordering::Relaxed) {
-            return Err(Fault::new("The call was cancelled").hint("Nothing was changed."));
+            return Err(ToolError::new("The call was cancelled").hint("Nothing was changed."));
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Patience {
 
 /// Takes the advisory lock of a file: an exclusive lock on a file beside it, which is never renamed or removed. Released
 /// when the answer is dropped, or the process ends in whatever way.
-pub(crate) fn lock(path: &Path, patience: &Patience) -> Result<File, Fault> {
+pub(crate) fn lock(path: &Path, patience: &Patience) -> Result<File, ToolError> {
     let lock = beside(path, "lock");
     let fail = |error: &io::Error| io_fault("lock", &lock, error);
     loop {
@@ -257,8 +257,8 @@ pub(crate) fn lock_note(path: &Path) -> Option<String> {
 }
 
 /// What a change that waited too long is answered.
-pub(crate) fn busy(who: &str) -> Fault {
-    Fault::new(format!("The memory file is being changed by {who} for too long"))
+pub(crate) fn busy(who: &str) -> ToolError {
+    ToolError::new(format!("The memory file is being changed by {who} for too long"))
         .hint("Nothing was changed. Try again in a moment.")
 }
 

@@ -11,7 +11,7 @@
 use crate::files::{self, Stamp, io_fault};
 use crate::format::Entity;
 use crate::graph::{Change, Graph, Item, Kind};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -66,12 +66,12 @@ impl Journal {
         tool: &str,
         undoes: Option<u64>,
         changes: Vec<Change>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ToolError> {
         let fail = |error: std::io::Error| io_fault("write the history", &self.path, &error);
         let mut file = files::options().read(true).append(true).create(true).open(&self.path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;
         if !meta.is_file() {
-            return Err(Fault::new(format!("The history is not a file: {}", self.path.display())));
+            return Err(ToolError::new(format!("The history is not a file: {}", self.path.display())));
         }
         let bytes = meta.len();
         let known = match *tail {
@@ -101,13 +101,13 @@ impl Journal {
         Ok(())
     }
 
-    fn count(&self, file: &mut std::fs::File, bytes: u64) -> Result<Tail, Fault> {
+    fn count(&self, file: &mut std::fs::File, bytes: u64) -> Result<Tail, ToolError> {
         let entries = self.parse(file)?;
         Ok(Tail { bytes, lines: entries.len(), next: entries.last().map_or(1, |last| last.id.saturating_add(1)) })
     }
 
     /// The entries that count, oldest first.
-    pub(crate) fn read(&self) -> Result<Vec<Entry>, Fault> {
+    pub(crate) fn read(&self) -> Result<Vec<Entry>, ToolError> {
         let mut file = match files::options().read(true).open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -118,7 +118,7 @@ impl Journal {
         Ok(entries.split_off(surplus))
     }
 
-    fn parse(&self, file: &mut std::fs::File) -> Result<Vec<Entry>, Fault> {
+    fn parse(&self, file: &mut std::fs::File) -> Result<Vec<Entry>, ToolError> {
         let fail = |error: std::io::Error| io_fault("read the history", &self.path, &error);
         file.seek(SeekFrom::Start(0)).map_err(fail)?;
         let mut bytes = Vec::new();
@@ -128,7 +128,7 @@ impl Journal {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    fn shorten(&self) -> Result<(), Fault> {
+    fn shorten(&self) -> Result<(), ToolError> {
         let mut kept = Vec::new();
         let mut bytes = 0;
         for entry in self.read()?.iter().rev() {
@@ -235,7 +235,7 @@ pub(crate) struct Times {
     unreadable: usize,
     seen: Option<TimesSeen>,
     /// Why the file as it was seen is of no use.
-    wrong: Option<Fault>,
+    wrong: Option<ToolError>,
 }
 
 #[derive(Debug)]
@@ -258,7 +258,7 @@ impl Times {
         stamp.as_ref() == self.seen.as_ref().map(|seen| &seen.stamp)
     }
 
-    fn fail(&self, what: &str, error: &std::io::Error) -> Fault {
+    fn fail(&self, what: &str, error: &std::io::Error) -> ToolError {
         io_fault(what, &self.path, error)
     }
 
@@ -267,7 +267,7 @@ impl Times {
     }
 
     /// Reads what is new in the file. After an error nothing is known.
-    pub(crate) fn refresh(&mut self) -> Result<(), Fault> {
+    pub(crate) fn refresh(&mut self) -> Result<(), ToolError> {
         if !self.is_fresh()
             && let Err(fault) = self.read_on()
         {
@@ -279,7 +279,7 @@ impl Times {
         self.wrong.clone().map_or(Ok(()), Err)
     }
 
-    fn read_on(&mut self) -> Result<(), Fault> {
+    fn read_on(&mut self) -> Result<(), ToolError> {
         let mut file = match files::options().read(true).open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -291,7 +291,7 @@ impl Times {
         let meta = file.metadata().map_err(|e| self.fail("read the times", &e))?;
         if !meta.is_file() || meta.len() > TIMES_BYTES_MAX * 2 {
             let why = if meta.is_file() { "are too large" } else { "are not in a file" };
-            return Err(Fault::new(format!("The times {why}: {}", self.path.display())));
+            return Err(ToolError::new(format!("The times {why}: {}", self.path.display())));
         }
         let stamp = Stamp::of(&meta);
         if self.wrong.is_some() || !self.seen.as_ref().is_some_and(|seen| seen.stamp.continues_in(&stamp)) {
@@ -311,7 +311,7 @@ impl Times {
         }
         let foreign = self.known.is_empty() && self.unreadable + self.foreign.len() > 0;
         if foreign && from == 0 && !bytes.windows(TIMES_START.len()).any(|part| part == TIMES_START) {
-            return Err(Fault::new(format!("This is not a file of times: {}", self.path.display()))
+            return Err(ToolError::new(format!("This is not a file of times: {}", self.path.display()))
                 .hint("It holds something else, so it is left alone. Move it away, or turn --timestamps off."));
         }
         self.seen = Some(TimesSeen { stamp, read: from + whole as u64, _held: cfg!(unix).then_some(file) });
@@ -398,7 +398,7 @@ impl Times {
     /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. A change that
     /// takes an entity away learns when that was created, for the history. `undoing`: what comes back was created when the
     /// history says, not now.
-    pub(crate) fn record(&mut self, graph: &Graph, changes: &mut [Change], undoing: bool) -> Result<(), Fault> {
+    pub(crate) fn record(&mut self, graph: &Graph, changes: &mut [Change], undoing: bool) -> Result<(), ToolError> {
         self.refresh()?;
         let now = now();
         let mut touched = BTreeSet::new();
@@ -455,7 +455,7 @@ impl Times {
     }
 
     /// Writes the file anew with what counts: entities that are there, the newest ones if it would be too much.
-    fn shorten(&mut self, graph: &Graph) -> Result<(), Fault> {
+    fn shorten(&mut self, graph: &Graph) -> Result<(), ToolError> {
         let mut entries: Vec<(&String, &Known)> = self.known.iter().filter(|(name, _)| graph.has(name)).collect();
         entries.sort_by(|a, b| b.1.updated.cmp(&a.1.updated).then(a.0.cmp(b.0)));
         let mut text = String::new();

@@ -25,7 +25,7 @@ use files::Patience;
 use graph::{Edit, Graph};
 use journal::Times;
 use linchpin::server::Handle;
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,11 +64,11 @@ impl Memory {
     /// # Errors
     /// When the path is a link, or something that is not a memory file, or a name that other programs would obey; when the
     /// file is too large or cannot be read; when an import is not possible.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let (store, mut warnings) = Store::open(&config)?;
         if let Some(source) = &config.import {
             if config.tools.read_only {
-                return Err(Fault::new("Nothing can be imported into a read-only memory")
+                return Err(ToolError::new("Nothing can be imported into a read-only memory")
                     .hint("Leave out --import or --read-only."));
             }
             let other = store::read_foreign(&config::expanded(source)?, config.max_file_bytes)?;
@@ -92,10 +92,10 @@ impl Memory {
     }
 
     /// Answers from the graph as it is now.
-    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Fault>
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner, &Graph) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Inner, &Graph) -> Result<T, ToolError> + Send + 'static,
     {
         self.watch();
         self.blocking(move |inner| {
@@ -109,10 +109,10 @@ impl Memory {
     }
 
     /// The same, with what is known of when entities were changed.
-    pub(crate) async fn read_dated<T, F>(&self, work: F) -> Result<T, Fault>
+    pub(crate) async fn read_dated<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner, &Graph, Option<&Times>) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Inner, &Graph, Option<&Times>) -> Result<T, ToolError> + Send + 'static,
     {
         self.watch();
         self.blocking(move |inner| {
@@ -128,14 +128,14 @@ impl Memory {
 
     /// Changes the graph, one change at a time. If the answer is not waited for any more (the client cancelled the call) the
     /// change is not made, unless the file is being replaced already; then it is made to its end.
-    pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, Fault>
+    pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner, &mut Edit) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Inner, &mut Edit) -> Result<T, ToolError> + Send + 'static,
     {
         if self.inner.config.tools.read_only {
-            return Err(Fault::new("This memory is read-only")
-                .hint("The person running it can allow changes by leaving out --read-only."));
+            return Err(ToolError::new("This memory is read-only")
+                .hint("The operator can allow changes by leaving out --read-only."));
         }
         self.watch();
         let patience = Patience::until(Instant::now() + self.inner.config.lock_wait);
@@ -154,15 +154,15 @@ impl Memory {
         .await
     }
 
-    async fn blocking<T, F>(&self, work: F) -> Result<T, Fault>
+    async fn blocking<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
-        F: FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, ToolError> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Fault::new("The operation stopped unexpectedly")
+            Err(_) => Err(ToolError::new("The operation stopped unexpectedly")
                 .hint("Look with open_nodes or memory_history whether the change was made before trying again.")),
         }
     }

@@ -4,7 +4,7 @@ use crate::format::{ENTITY_BYTES, Entity, Record, Relation, Written, first_of, f
 use crate::graph::{Change, Edit, Graph, Item, Kind};
 use crate::journal::{self, Entry, Journal, Last, Times, When};
 use crate::search::{Hit, Place, Query, UNSURE, after_hits, mark, marks, relation_mark, start, unknown_cursor};
-use linchpin_kit::{Fault, Paging, clip};
+use linchpin_kit::{Paging, ToolError, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::{Borrow, Cow};
@@ -90,13 +90,16 @@ pub(crate) struct AddedObservations {
     pub(crate) added_observations: Vec<String>,
 }
 
-fn no_entity(name: &str) -> Fault {
-    Fault::missing(format!("Entity with name {} not found", shown(name, NAME_BYTES)))
+fn no_entity(name: &str) -> ToolError {
+    ToolError::missing(format!("Entity with name {} not found", shown(name, NAME_BYTES)))
         .hint("Nothing was saved. Look for it with memory_search, or create it with create_entities.")
 }
 
 /// Adds observations that are new, to all or to none.
-pub(crate) fn add_observations(edit: &mut Edit, all: Vec<NewObservations>) -> Result<Vec<AddedObservations>, Fault> {
+pub(crate) fn add_observations(
+    edit: &mut Edit,
+    all: Vec<NewObservations>,
+) -> Result<Vec<AddedObservations>, ToolError> {
     let mut results = Vec::new();
     let places = Places::of(&edit.graph, all.len());
     for NewObservations { entity_name, contents } in all {
@@ -233,14 +236,14 @@ pub(crate) struct Merged {
 }
 
 /// Merges the entities of these names into another: their observations, their relations, their unknown keys.
-pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Merged, Fault> {
+pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Merged, ToolError> {
     let target = edit.graph.position(into).ok_or_else(|| no_entity(into))?;
     if let Some(missing) = names.iter().find(|name| !edit.graph.has(name)) {
         return Err(no_entity(missing));
     }
     let sources: HashSet<&str> = names.iter().map(String::as_str).filter(|name| *name != into).collect();
     if sources.is_empty() {
-        return Err(Fault::new("There is nothing to merge").hint("Give at least one name that is not `into`."));
+        return Err(ToolError::new("There is nothing to merge").hint("Give at least one name that is not `into`."));
     }
     let (entities, _) = edit.graph.around(|entity| sources.contains(&*entity.name));
     let merged = entities.len();
@@ -286,34 +289,32 @@ pub(crate) struct Undone {
 }
 
 /// Undoes a change of the history: this one, or the newest that is neither undone nor an undoing.
-pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Result<Undone, Fault> {
+pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Result<Undone, ToolError> {
     if journal.keep == 0 {
-        return Err(
-            Fault::new("No history is kept").hint("The person running this server can turn it on with --history.")
-        );
+        return Err(ToolError::new("No history is kept").hint("The operator can turn it on with --history."));
     }
     let entries = journal.read()?;
     let undone = journal::undone(&entries);
     let entry = match id {
         Some(id) => entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
-            Fault::missing(format!("There is no change {id} in the history")).hint("memory_history lists them.")
+            ToolError::missing(format!("There is no change {id} in the history")).hint("memory_history lists them.")
         })?,
         None => entries
             .iter()
             .rev()
             .find(|entry| entry.undoes.is_none() && !undone.contains(&entry.id))
-            .ok_or_else(|| Fault::new("There is nothing to undo"))?,
+            .ok_or_else(|| ToolError::new("There is nothing to undo"))?,
     };
     if undone.contains(&entry.id) {
-        return Err(Fault::new(format!("Change {} is undone already", entry.id))
+        return Err(ToolError::new(format!("Change {} is undone already", entry.id))
             .hint("To do it again, undo the change that undid it; memory_history lists them."));
     }
     let changes = entry.changes.as_ref().ok_or_else(|| {
-        Fault::new(format!("Change {} was too large to be kept", entry.id))
+        ToolError::new(format!("Change {} was too large to be kept", entry.id))
             .hint("Ask the user to look into the backups beside the memory file.")
     })?;
     if !edit.undo(changes) {
-        return Err(Fault::new(format!(
+        return Err(ToolError::new(format!(
             "Change {} cannot be undone: what it changed was changed again since",
             entry.id
         ))
@@ -337,7 +338,7 @@ pub(crate) struct Part {
 
 /// How much an answer may hold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct Budget {
     /// Records.
     pub(crate) most: usize,
     /// Bytes of their text, which is indented; that of programs is shorter. 0 is no bound.
@@ -348,12 +349,12 @@ pub(crate) struct Room {
 
 /// Cuts a graph: from `cursor` on, as much as there is room for. There is always at least one record; an entity that alone is
 /// too large is shown in several answers, each with some of its observations.
-pub(crate) fn part<E, R>(entities: &[E], relations: &[R], cursor: Option<&str>, room: Room) -> Result<Part, Fault>
+pub(crate) fn part<E, R>(entities: &[E], relations: &[R], cursor: Option<&str>, room: Budget) -> Result<Part, ToolError>
 where
     E: Borrow<Item<Entity>>,
     R: Borrow<Item<Relation>>,
 {
-    let Room { most, bytes_max, beside } = room;
+    let Budget { most, bytes_max, beside } = room;
     let bytes_max = if bytes_max == 0 { usize::MAX } else { bytes_max };
     let entity_key = |at: usize| entities.get(at).map(|item| mark(&item.borrow().value().name));
     let relation_key = |at: usize| relations.get(at).map(|item| relation_mark(item.borrow().value()));
@@ -543,7 +544,7 @@ pub(crate) fn search(
     graph: &Graph,
     times: Option<&Times>,
     wanted: &Wanted<'_>,
-) -> Result<(FoundPage, Option<&'static str>), Fault> {
+) -> Result<(FoundPage, Option<&'static str>), ToolError> {
     let query = Query::of(wanted.text);
     let since = wanted.changed_since.map(since).transpose()?;
     let kind = wanted.entity_type.map(str::to_lowercase);
@@ -553,7 +554,7 @@ pub(crate) fn search(
         (Some(query), _) => query.rank(entities),
         (None, Some(_)) => entities.map(|(at, _)| Hit { at, score: 0.0 }).collect(),
         (None, None) => {
-            return Err(Fault::new("There is no word to search for")
+            return Err(ToolError::new("There is no word to search for")
                 .hint("Give letters or digits, or changedSince; memory_read_page lists everything."));
         }
     };
@@ -596,9 +597,9 @@ pub(crate) fn search(
     Ok((FoundPage { total: hits.len(), results, undated, paging }, moved.then_some(UNSURE)))
 }
 
-fn since(text: &str) -> Result<u64, Fault> {
+fn since(text: &str) -> Result<u64, ToolError> {
     journal::seconds(text).ok_or_else(|| {
-        Fault::new(format!("Not a time: {}", clip(text, 40).text))
+        ToolError::new(format!("Not a time: {}", clip(text, 40).text))
             .hint("Write changedSince as 2026-11-21 or 2026-11-21T09:14:06Z, in UTC.")
     })
 }
@@ -675,8 +676,8 @@ pub(crate) fn history(
     entries: &[Entry],
     name: Option<&str>,
     cursor: Option<&str>,
-    room: Room,
-) -> Result<(HistoryPage, Option<String>), Fault> {
+    room: Budget,
+) -> Result<(HistoryPage, Option<String>), ToolError> {
     let before = match cursor {
         None => u64::MAX,
         Some(cursor) => cursor.parse().map_err(|_| unknown_cursor(cursor))?,

@@ -7,7 +7,7 @@
 use crate::format::{Entity, Relation};
 use crate::graph::Item;
 use crate::journal::fingerprint;
-use linchpin_kit::{Fault, clip};
+use linchpin_kit::{ToolError, clip};
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ pub(crate) fn start<E: Borrow<Item<Entity>>>(
     relations: usize,
     entity_key: &dyn Fn(usize) -> Option<u32>,
     relation_key: &dyn Fn(usize) -> Option<u32>,
-) -> Result<Start, Fault> {
+) -> Result<Start, ToolError> {
     let Some(cursor) = cursor else { return Ok(Start::default()) };
     let found = match cursor.split_at_checked(1) {
         Some(("e", at)) => match at.split_once('.') {
@@ -147,8 +147,8 @@ pub(crate) fn start<E: Borrow<Item<Entity>>>(
     found.ok_or_else(|| unknown_cursor(cursor))
 }
 
-pub(crate) fn unknown_cursor(cursor: &str) -> Fault {
-    Fault::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
+pub(crate) fn unknown_cursor(cursor: &str) -> ToolError {
+    ToolError::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
         .hint("Pass next_cursor of the answer before, or leave cursor out.")
 }
 

@@ -11,7 +11,7 @@ use crate::config::{Config, may_become_memory};
 use crate::files::{self, Patience, Stamp, io_fault};
 use crate::graph::{Edit, Graph};
 use crate::journal::{Journal, Tail, Times, fingerprint};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
@@ -67,7 +67,7 @@ pub(crate) struct Done<T> {
 
 impl Store {
     /// Looks at the file, which need not exist. Nothing is created or written.
-    pub(crate) fn open(config: &Config) -> Result<(Self, Vec<String>), Fault> {
+    pub(crate) fn open(config: &Config) -> Result<(Self, Vec<String>), ToolError> {
         let (path, ours) = config.path()?;
         let mut warnings = Vec::new();
         if config.file_of_published && config.file.as_ref().is_some_and(|file| file.is_relative()) {
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// The graph of the file as it is now; the file is read only if it changed.
-    pub(crate) fn graph(&self) -> Result<Arc<Graph>, Fault> {
+    pub(crate) fn graph(&self) -> Result<Arc<Graph>, ToolError> {
         let mut state = self.state();
         self.refresh(&mut state)?;
         Ok(state.graph.clone())
@@ -149,7 +149,7 @@ impl Store {
         std::mem::take(&mut self.state().news)
     }
 
-    fn refresh(&self, state: &mut State) -> Result<(), Fault> {
+    fn refresh(&self, state: &mut State) -> Result<(), ToolError> {
         let meta = match fs::symlink_metadata(&self.path) {
             Ok(meta) => Some(meta),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -174,19 +174,19 @@ impl Store {
         Ok(())
     }
 
-    fn must_be_a_file(&self, meta: &fs::Metadata) -> Result<(), Fault> {
+    fn must_be_a_file(&self, meta: &fs::Metadata) -> Result<(), ToolError> {
         let shown = self.path.display();
         if meta.is_symlink() {
-            return Err(Fault::new(format!("The memory file is a symbolic link: {shown}"))
+            return Err(ToolError::new(format!("The memory file is a symbolic link: {shown}"))
                 .hint("Links are refused, because they can lead a change into any other file. Name the real file."));
         }
         if !meta.is_file() {
-            return Err(Fault::new(format!("The memory file is not a file: {shown}")));
+            return Err(ToolError::new(format!("The memory file is not a file: {shown}")));
         }
         Ok(())
     }
 
-    fn read(&self) -> Result<(Graph, Seen), Fault> {
+    fn read(&self) -> Result<(Graph, Seen), ToolError> {
         let fail = |error: std::io::Error| io_fault("read the memory file", &self.path, &error);
         let mut file = files::options().read(true).open(&self.path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;
@@ -194,8 +194,8 @@ impl Store {
         let mut bytes = Vec::new();
         (&mut file).take(self.max_file_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
         if bytes.len() as u64 > self.max_file_bytes {
-            return Err(Fault::new(format!("The memory file is larger than {} bytes", self.max_file_bytes))
-                .hint("The person running this server can raise --max-file-bytes."));
+            return Err(ToolError::new(format!("The memory file is larger than {} bytes", self.max_file_bytes))
+                .hint("The operator can raise --max-file-bytes."));
         }
         let graph = Graph::read(&bytes);
         self.must_be_a_memory(&graph, &bytes)?;
@@ -203,7 +203,7 @@ impl Store {
     }
 
     /// Settings, scripts, keys and other programs' logs are not to be written to, whatever the path says.
-    fn must_be_a_memory(&self, graph: &Graph, bytes: &[u8]) -> Result<(), Fault> {
+    fn must_be_a_memory(&self, graph: &Graph, bytes: &[u8]) -> Result<(), ToolError> {
         let census = graph.census();
         let nothing = census.records + census.others + census.unreadable == 0;
         let records = census.records > 0 && census.unreadable <= census.records + census.others;
@@ -212,7 +212,7 @@ impl Store {
         if nothing || records || files::lock_note(&self.path).is_some_and(left) {
             return Ok(());
         }
-        Err(Fault::new(format!("This is not a memory file: {}", self.path.display())).hint(
+        Err(ToolError::new(format!("This is not a memory file: {}", self.path.display())).hint(
             "It exists already and holds something else, so it is left alone. A memory file has one JSON object for each \
              line, with \"type\" \"entity\" or \"relation\". Name another file, or move this one away.",
         ))
@@ -224,8 +224,8 @@ impl Store {
         &self,
         tool: &str,
         patience: &Patience,
-        work: impl FnOnce(&mut Edit) -> Result<T, Fault>,
-    ) -> Result<Done<T>, Fault> {
+        work: impl FnOnce(&mut Edit) -> Result<T, ToolError>,
+    ) -> Result<Done<T>, ToolError> {
         if let Some(parent) = self.path.parent() {
             make_folder(parent).map_err(|error| io_fault("make the directory", parent, &error))?;
         }
@@ -285,10 +285,10 @@ impl Store {
         Ok(Done { value, graph, changed: true, warnings })
     }
 
-    fn within_limits(&self, before: &Graph, after: &Graph, bytes: usize) -> Result<(), Fault> {
+    fn within_limits(&self, before: &Graph, after: &Graph, bytes: usize) -> Result<(), ToolError> {
         let (had, has) = (before.entities().len(), after.entities().len());
         if has > self.max_entities && has > had {
-            return Err(Fault::new(format!(
+            return Err(ToolError::new(format!(
                 "Too many entities: there are {had}, this would make {has}, and {} is the limit",
                 self.max_entities
             ))
@@ -296,7 +296,7 @@ impl Store {
         }
         // What makes the file smaller is always allowed; it cannot be larger than the limit by much.
         if bytes as u64 > self.max_file_bytes && bytes > before.write().len() {
-            return Err(Fault::new(format!(
+            return Err(ToolError::new(format!(
                 "Too much to remember: the memory file would have {bytes} bytes, and {} is the limit",
                 self.max_file_bytes
             ))
@@ -335,21 +335,21 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Reads a memory file that is only read, for `--import`. Links are followed: nothing is written to it.
-pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, Fault> {
+pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, ToolError> {
     let fail = |error: std::io::Error| io_fault("read the file to import,", path, &error);
     let meta = fs::metadata(path).map_err(fail)?;
     if !meta.is_file() {
-        return Err(Fault::new(format!("The file to import is not a file: {}", path.display())));
+        return Err(ToolError::new(format!("The file to import is not a file: {}", path.display())));
     }
     let mut bytes = Vec::new();
     File::open(path).map_err(fail)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > bytes_max {
-        return Err(Fault::new(format!("The file to import is larger than {bytes_max} bytes")));
+        return Err(ToolError::new(format!("The file to import is larger than {bytes_max} bytes")));
     }
     let graph = Graph::read(&bytes);
     let census = graph.census();
     if census.records == 0 && census.others + census.unreadable > 0 {
-        return Err(Fault::new(format!("This is not a memory file: {}", path.display()))
+        return Err(ToolError::new(format!("This is not a memory file: {}", path.display()))
             .hint("The file to import has one JSON object for each line, with \"type\" \"entity\" or \"relation\"."));
     }
     Ok(graph)
@@ -397,7 +397,7 @@ mod tests {
         let before = create(&store, "a");
         let failed = store.change("test", &patience(), |edit| {
             edit.remove_entities(|_| true);
-            Err::<(), _>(Fault::new("no"))
+            Err::<(), _>(ToolError::new("no"))
         });
         assert!(failed.is_err() && Arc::ptr_eq(&before, &store.graph().unwrap()));
         assert_eq!(store.journal.read().unwrap().len(), 1);

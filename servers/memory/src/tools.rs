@@ -3,14 +3,14 @@
 use crate::format::{Entity, Relation};
 use crate::journal::When;
 use crate::ops::{
-    self, AddedObservations, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Piece, Room,
+    self, AddedObservations, Budget, Deleted, Deletion, FoundPage, HistoryPage, Merged, NewObservations, Part, Piece,
     Undone, Wanted,
 };
 use crate::store::Done;
 use crate::{GRAPH_URI, Memory};
 use linchpin::types::content::{Annotations, ResourceContents, Role};
 use linchpin::{Error, NoArgs, Resource, Server};
-use linchpin_kit::{Fault, Paging, Service, Shown, Told, ToolSpec, Toolbox};
+use linchpin_kit::{Paging, Provenance, Service, ToolError, ToolOutput, ToolSet, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -245,8 +245,8 @@ struct Entities {
     /// Those that are new.
     entities: Vec<Entity>,
     /// Whether less is shown than there is.
-    #[serde(flatten)]
-    paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -257,8 +257,8 @@ struct NewRelations {
     /// Those that are new.
     relations: Vec<Relation>,
     /// Whether less is shown than there is.
-    #[serde(flatten)]
-    paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// What is not right: relations that name no entity, lines of the file that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -269,8 +269,8 @@ struct Results {
     /// For each entity what is new.
     results: Vec<AddedObservations>,
     /// Whether less is shown than there is.
-    #[serde(flatten)]
-    paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -301,6 +301,30 @@ struct GraphPart {
     /// What is not right: relations that name no entity, lines of the file that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct WholeGraph {
+    /// The entities.
+    entities: Vec<Entity>,
+    /// The relations.
+    relations: Vec<Relation>,
+    /// Whether something was left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// The `cursor` with which memory_read_page continues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// What is not right: relations that name no entity, lines of the file that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Warnings,
+}
+
+impl From<GraphPart> for WholeGraph {
+    fn from(part: GraphPart) -> WholeGraph {
+        let GraphPart { entities, relations, paging: Paging { truncated, next_cursor }, warnings } = part;
+        WholeGraph { entities, relations, truncated, next_cursor, warnings }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -349,8 +373,8 @@ struct MergedAnswer {
     #[serde(flatten)]
     merged: Merged,
     /// Whether less is shown than there is.
-    #[serde(flatten)]
-    paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// What is not right with the memory file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Warnings,
@@ -383,8 +407,9 @@ struct PublishedGraph<'a> {
     relations: &'a [Relation],
 }
 
-fn pretty(value: &impl Serialize) -> Result<String, Fault> {
-    serde_json::to_string_pretty(value).map_err(|e| Fault::new(format!("The answer cannot be written as JSON: {e}")))
+fn pretty(value: &impl Serialize) -> Result<String, ToolError> {
+    serde_json::to_string_pretty(value)
+        .map_err(|e| ToolError::new(format!("The answer cannot be written as JSON: {e}")))
 }
 
 impl<T> Done<T> {
@@ -424,7 +449,7 @@ fn notice(cut: Option<&str>, next: Option<String>) -> Option<String> {
 const TIMES_BYTES: usize = 90;
 
 /// What a change is answered with: as much as fits, whether that is less than there is, and what to do about it.
-fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, Paging, Option<String>) {
+fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, bool, Option<String>) {
     let (values, all) = ops::fit(values, memory.inner.config.max_result_bytes);
     let notice = all.map(|all| {
         let shown = values.len();
@@ -433,80 +458,81 @@ fn echo<T: Piece>(memory: &Memory, values: Vec<T>) -> (Vec<T>, Paging, Option<St
              open_nodes or memory_search.]"
         )
     });
-    (values, Paging { truncated: all.is_some(), next_cursor: None }, notice)
+    (values, all.is_some(), notice)
 }
 
-async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<Shown<Entities>, Fault> {
+async fn create_entities(memory: &Memory, args: CreateEntities) -> Result<ToolOutput<Entities>, ToolError> {
     let mut done = memory.change(CREATE_ENTITIES.name, |_, edit| Ok(ops::create_entities(edit, args.entities))).await?;
     let warnings = done.warnings(memory);
-    let (entities, paging, notice) = echo(memory, done.value);
-    Ok(Shown::outside(pretty(&entities)?, Entities { entities, paging, warnings }).notice(notice))
+    let (entities, truncated, notice) = echo(memory, done.value);
+    Ok(ToolOutput::outside(pretty(&entities)?, Entities { entities, truncated, warnings }).notice(notice))
 }
 
-async fn create_relations(memory: &Memory, args: Relations) -> Result<Shown<NewRelations>, Fault> {
+async fn create_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<NewRelations>, ToolError> {
     let mut done =
         memory.change(CREATE_RELATIONS.name, |_, edit| Ok(ops::create_relations(edit, args.relations))).await?;
     let mut warnings = done.graph.dangling(done.value.iter());
     warnings.extend(done.warnings(memory));
     let warnings = within(warnings, memory.inner.config.max_result_bytes);
-    let (relations, paging, notice) = echo(memory, done.value);
-    Ok(Shown::outside(pretty(&relations)?, NewRelations { relations, paging, warnings }).notice(notice))
+    let (relations, truncated, notice) = echo(memory, done.value);
+    Ok(ToolOutput::outside(pretty(&relations)?, NewRelations { relations, truncated, warnings }).notice(notice))
 }
 
-async fn add_observations(memory: &Memory, args: AddObservations) -> Result<Shown<Results>, Fault> {
+async fn add_observations(memory: &Memory, args: AddObservations) -> Result<ToolOutput<Results>, ToolError> {
     let mut done =
         memory.change(ADD_OBSERVATIONS.name, |_, edit| ops::add_observations(edit, args.observations)).await?;
     let warnings = done.warnings(memory);
-    let (results, paging, notice) = echo(memory, done.value);
-    Ok(Shown::outside(pretty(&results)?, Results { results, paging, warnings }).notice(notice))
+    let (results, truncated, notice) = echo(memory, done.value);
+    Ok(ToolOutput::outside(pretty(&results)?, Results { results, truncated, warnings }).notice(notice))
 }
 
-fn deletions(memory: &Memory, what: &str, mut done: Done<Deleted>) -> Shown<Deletions> {
+fn deletions(memory: &Memory, what: &str, mut done: Done<Deleted>) -> ToolOutput<Deletions> {
     let message = format!("{what} deleted successfully");
     let warnings = done.warnings(memory);
-    Shown::ours(message.clone(), Deletions { success: true, message, deleted: done.value, warnings })
+    ToolOutput::ours(message.clone(), Deletions { success: true, message, deleted: done.value, warnings })
 }
 
-async fn delete_entities(memory: &Memory, args: DeleteEntities) -> Result<Shown<Deletions>, Fault> {
+async fn delete_entities(memory: &Memory, args: DeleteEntities) -> Result<ToolOutput<Deletions>, ToolError> {
     let done =
         memory.change(DELETE_ENTITIES.name, move |_, edit| Ok(ops::delete_entities(edit, &args.entity_names))).await?;
     Ok(deletions(memory, "Entities", done))
 }
 
-async fn delete_observations(memory: &Memory, args: DeleteObservations) -> Result<Shown<Deletions>, Fault> {
+async fn delete_observations(memory: &Memory, args: DeleteObservations) -> Result<ToolOutput<Deletions>, ToolError> {
     let done = memory
         .change(DELETE_OBSERVATIONS.name, move |_, edit| Ok(ops::delete_observations(edit, &args.deletions)))
         .await?;
     Ok(deletions(memory, "Observations", done))
 }
 
-async fn delete_relations(memory: &Memory, args: Relations) -> Result<Shown<Deletions>, Fault> {
+async fn delete_relations(memory: &Memory, args: Relations) -> Result<ToolOutput<Deletions>, ToolError> {
     let done =
         memory.change(DELETE_RELATIONS.name, move |_, edit| Ok(ops::delete_relations(edit, args.relations))).await?;
     Ok(deletions(memory, "Relations", done))
 }
 
 /// A part of the graph, as the published server answers a whole one. `next` says how to go on.
-fn graph_part(
+fn graph_part<T: From<GraphPart>>(
     part: Part,
     mut more: Warnings,
     bytes_max: usize,
     next: impl FnOnce(&Paging) -> Option<String>,
-) -> Result<Shown<GraphPart>, Fault> {
+) -> Result<ToolOutput<T>, ToolError> {
     let Part { entities, relations, paging, cut, .. } = part;
     let text = pretty(&PublishedGraph { entities: &entities, relations: &relations })?;
     let notice = notice(cut.as_deref(), next(&paging));
     let mut warnings: Warnings = cut.into_iter().collect();
     warnings.append(&mut more);
     let warnings = within(warnings, bytes_max);
-    Ok(Shown::outside(text, GraphPart { entities, relations, paging, warnings }).notice(notice))
+    let part = GraphPart { entities, relations, paging, warnings };
+    Ok(ToolOutput::outside(text, T::from(part)).notice(notice))
 }
 
-async fn read_graph(memory: &Memory, _: NoArgs) -> Result<Shown<GraphPart>, Fault> {
+async fn read_graph(memory: &Memory, _: NoArgs) -> Result<ToolOutput<WholeGraph>, ToolError> {
     memory
         .read(|inner, graph| {
             let bytes_max = inner.config.max_result_bytes;
-            let room = Room { most: usize::MAX, bytes_max, beside: 0 };
+            let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
             let part = ops::part(graph.entities(), graph.relations(), None, room)?;
             let mut warnings = graph.dangling(graph.relations().iter().map(|item| item.value()));
             warnings.extend(graph.warnings());
@@ -520,14 +546,14 @@ async fn read_graph(memory: &Memory, _: NoArgs) -> Result<Shown<GraphPart>, Faul
         .await
 }
 
-async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<Shown<GraphPart>, Fault> {
+async fn search_nodes(memory: &Memory, args: SearchNodes) -> Result<ToolOutput<GraphPart>, ToolError> {
     let query = args.query.to_lowercase();
     let has = move |text: &str| text.to_lowercase().contains(&query);
     let wanted = move |e: &Entity| has(&e.name) || has(&e.entity_type) || e.observations.iter().any(|text| has(text));
     some_nodes(memory, wanted, args.cursor).await
 }
 
-async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<Shown<GraphPart>, Fault> {
+async fn open_nodes(memory: &Memory, args: OpenNodes) -> Result<ToolOutput<GraphPart>, ToolError> {
     let names: std::collections::HashSet<String> = args.names.into_iter().collect();
     some_nodes(memory, move |entity: &Entity| names.contains(&entity.name), args.cursor).await
 }
@@ -537,12 +563,12 @@ async fn some_nodes(
     memory: &Memory,
     wanted: impl Fn(&Entity) -> bool + Send + 'static,
     cursor: Option<String>,
-) -> Result<Shown<GraphPart>, Fault> {
+) -> Result<ToolOutput<GraphPart>, ToolError> {
     memory
         .read(move |inner, graph| {
             let (entities, relations) = graph.around(wanted);
             let bytes_max = inner.config.max_result_bytes;
-            let room = Room { most: usize::MAX, bytes_max, beside: 0 };
+            let room = Budget { most: usize::MAX, bytes_max, beside: 0 };
             let part = ops::part(&entities, &relations, cursor.as_deref(), room)?;
             // Said once, on the first page, of all relations.
             let mut warnings = match &cursor {
@@ -555,7 +581,7 @@ async fn some_nodes(
         .await
 }
 
-async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fault> {
+async fn search(memory: &Memory, args: Search) -> Result<ToolOutput<FoundAnswer>, ToolError> {
     memory
         .read_dated(move |inner, graph, times| {
             let wanted = Wanted {
@@ -571,17 +597,17 @@ async fn search(memory: &Memory, args: Search) -> Result<Shown<FoundAnswer>, Fau
             let mut warnings: Warnings = moved.map(str::to_owned).into_iter().collect();
             warnings.extend(graph.warnings());
             let warnings = within(warnings, wanted.bytes_max);
-            Ok(Shown::json(FoundAnswer { page, warnings }, Told::Outside)?.notice(notice))
+            Ok(ToolOutput::json(FoundAnswer { page, warnings }, Provenance::ThirdParty)?.notice(notice))
         })
         .await
 }
 
-async fn read_page(memory: &Memory, args: ReadPage) -> Result<Shown<Page>, Fault> {
+async fn read_page(memory: &Memory, args: ReadPage) -> Result<ToolOutput<Page>, ToolError> {
     memory
         .read_dated(move |inner, graph, times| {
             let bytes_max = inner.config.max_result_bytes;
             let beside = if times.is_some() { TIMES_BYTES } else { 0 };
-            let room = Room { most: args.limit.unwrap_or(PAGE_RECORDS), bytes_max, beside };
+            let room = Budget { most: args.limit.unwrap_or(PAGE_RECORDS), bytes_max, beside };
             let part = ops::part(graph.entities(), graph.relations(), args.cursor.as_deref(), room)?;
             let Part { first, entities, relations, paging, cut } = part;
             let notice = notice(cut.as_deref(), paging.notice());
@@ -600,49 +626,49 @@ async fn read_page(memory: &Memory, args: ReadPage) -> Result<Shown<Page>, Fault
                 paging,
                 warnings,
             };
-            Ok(Shown::json(page, Told::Outside)?.notice(notice))
+            Ok(ToolOutput::json(page, Provenance::ThirdParty)?.notice(notice))
         })
         .await
 }
 
-async fn history(memory: &Memory, args: History) -> Result<Shown<HistoryAnswer>, Fault> {
+async fn history(memory: &Memory, args: History) -> Result<ToolOutput<HistoryAnswer>, ToolError> {
     memory
         .read(move |inner, graph| {
             let entries = inner.store.journal.read()?;
             let bytes_max = inner.config.max_result_bytes;
-            let room = Room { most: args.limit.unwrap_or(PAGE_HITS), bytes_max, beside: 0 };
+            let room = Budget { most: args.limit.unwrap_or(PAGE_HITS), bytes_max, beside: 0 };
             let (page, cut) = ops::history(&entries, args.name.as_deref(), args.cursor.as_deref(), room)?;
             let notice = notice(cut.as_deref(), page.paging.notice());
             let mut warnings: Warnings = cut.into_iter().collect();
             warnings.extend(graph.warnings());
             let warnings = within(warnings, bytes_max);
-            Ok(Shown::json(HistoryAnswer { page, warnings }, Told::Outside)?.notice(notice))
+            Ok(ToolOutput::json(HistoryAnswer { page, warnings }, Provenance::ThirdParty)?.notice(notice))
         })
         .await
 }
 
-async fn undo(memory: &Memory, args: Undo) -> Result<Shown<UndoneAnswer>, Fault> {
+async fn undo(memory: &Memory, args: Undo) -> Result<ToolOutput<UndoneAnswer>, ToolError> {
     let mut done = memory.change(UNDO.name, move |inner, edit| ops::undo(edit, &inner.store.journal, args.id)).await?;
     let warnings = done.warnings(memory);
     let Undone { id, tool, records } = &done.value;
     let text = format!("Change {id} ({tool}) is undone: {records} records are as before.");
-    Ok(Shown::ours(text, UndoneAnswer { undone: done.value, warnings }))
+    Ok(ToolOutput::ours(text, UndoneAnswer { undone: done.value, warnings }))
 }
 
-async fn merge(memory: &Memory, args: Merge) -> Result<Shown<MergedAnswer>, Fault> {
+async fn merge(memory: &Memory, args: Merge) -> Result<ToolOutput<MergedAnswer>, ToolError> {
     let mut done = memory.change(MERGE.name, move |_, edit| ops::merge(edit, &args.names, &args.into)).await?;
     let warnings = done.warnings(memory);
-    let (mut entity, paging, notice) = echo(memory, vec![done.value.entity]);
+    let (mut entity, truncated, notice) = echo(memory, vec![done.value.entity]);
     let entity = entity.remove(0);
     let merged = Merged { entity, ..done.value };
-    Ok(Shown::json(MergedAnswer { merged, paging, warnings }, Told::Outside)?.notice(notice))
+    Ok(ToolOutput::json(MergedAnswer { merged, truncated, warnings }, Provenance::ThirdParty)?.notice(notice))
 }
 
 /// The whole graph, never cut: resources are read by programs.
 async fn resource(memory: &Memory, _: NoArgs) -> Result<ResourceContents, Error> {
     let text = memory
         .read(|_, graph| {
-            let room = Room { most: usize::MAX, bytes_max: 0, beside: 0 };
+            let room = Budget { most: usize::MAX, bytes_max: 0, beside: 0 };
             let part = ops::part(graph.entities(), graph.relations(), None, room)?;
             pretty(&PublishedGraph { entities: &part.entities, relations: &part.relations })
         })
@@ -655,10 +681,10 @@ impl Memory {
     ///
     /// # Errors
     /// When the configuration names tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         self.attach(server.handle());
         let choice = self.inner.config.tools.clone();
-        let server = Toolbox::open(server.state(self), &SERVICE, &choice)?
+        let server = ToolSet::open(server.state(self), &SERVICE, &choice)?
             .instructions(INSTRUCTIONS)
             .tool(&CREATE_ENTITIES, create_entities)
             .tool(&CREATE_RELATIONS, create_relations)
@@ -680,7 +706,7 @@ impl Memory {
             .title("Knowledge Graph")
             .description("Everything that is remembered: all entities and relations.")
             .mime_type("application/json")
-            .annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() });
+            .annotations(Annotations::new().with_audience([Role::Assistant]));
         Ok(server.resource(graph, resource))
     }
 }

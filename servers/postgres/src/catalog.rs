@@ -6,7 +6,7 @@ use crate::lex::{ours, quote_name};
 use crate::session::{Database, lock};
 use crate::tools::objects_schema;
 use crate::wire::{DISCARD, Described, Step, Value};
-use linchpin_kit::{Fault, Shown};
+use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -128,7 +128,7 @@ impl JsonSchema for Report {
     }
 }
 
-fn listed(rows: &[Row], next_cursor: Option<String>) -> Shown<Listed> {
+fn listed(rows: &[Row], next_cursor: Option<String>) -> ToolOutput<Listed> {
     let items: Vec<Cell> = rows.iter().map(|row| Cell::from_json(&clipped(&row.text(0), TEXT_CHARS_MAX.0).0)).collect();
     let array = format!("[{}]", items.iter().map(Cell::get).collect::<Vec<_>>().join(","));
     let mut text = String::new();
@@ -136,14 +136,14 @@ fn listed(rows: &[Row], next_cursor: Option<String>) -> Shown<Listed> {
     let notice = next_cursor.as_ref().map(|cursor| {
         format!("[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow with schema or search.]")
     });
-    Shown::outside(text, Listed { items, next_cursor }).notice(notice)
+    ToolOutput::outside(text, Listed { items, next_cursor }).notice(notice)
 }
 
-fn report(json: &str) -> Shown<Report> {
+fn report(json: &str) -> ToolOutput<Report> {
     let cell = Cell::from_json(json);
     let mut text = String::new();
     pretty(cell.get(), 0, &mut text);
-    Shown::outside(text, Report(cell))
+    ToolOutput::outside(text, Report(cell))
 }
 
 /// JSON with at most so many characters in each text, and whether there were more. A text that was cut ends with `…`.
@@ -175,7 +175,7 @@ fn clipped(json: &str, chars_max: usize) -> (String, bool) {
 
 /// What [`DESCRIPTION`] answered. A table can have 1,600 columns and any number of other things: what is too much is left out, and
 /// it is said what.
-fn described(row: &Row) -> Shown<Report> {
+fn described(row: &Row) -> ToolOutput<Report> {
     let (head, mut cut) = clipped(&row.text(0), TEXT_CHARS_MAX.0);
     let mut json = head.strip_suffix('}').unwrap_or(&head).to_owned();
     let list = |at: usize| {
@@ -229,14 +229,14 @@ fn schemas_of(database: &Database) -> Value {
 
 impl Postgres {
     /// `pg_list_schemas`
-    pub(crate) async fn list_schemas(&self, args: ListSchemas) -> Result<Shown<Listed>, Fault> {
+    pub(crate) async fn list_schemas(&self, args: ListSchemas) -> Result<ToolOutput<Listed>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         let (rows, _) = database.own(&SCHEMAS, &[schemas_of(database)]).await?;
         Ok(listed(&rows, None))
     }
 
     /// `pg_list_objects`
-    pub(crate) async fn list_objects(&self, args: ListObjects) -> Result<Shown<Listed>, Fault> {
+    pub(crate) async fn list_objects(&self, args: ListObjects) -> Result<ToolOutput<Listed>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         let kinds: &[&str] = match args.kind.as_deref() {
             None => &["r", "p", "v", "m", "f", "S"],
@@ -245,13 +245,15 @@ impl Postgres {
             Some("sequence") => &["S"],
             Some("function") => &[],
             Some(other) => {
-                return Err(Fault::new(format!("Unknown kind: {other}")).hint("Use table, view, sequence or function."));
+                return Err(
+                    ToolError::new(format!("Unknown kind: {other}")).hint("Use table, view, sequence or function.")
+                );
             }
         };
         let start = match args.cursor.as_deref() {
             None => 0_usize,
             Some(text) => text.parse().map_err(|_| {
-                Fault::new(format!("Unknown cursor: {text}"))
+                ToolError::new(format!("Unknown cursor: {text}"))
                     .hint("Pass next_cursor of the answer before, or leave it out.")
             })?,
         };
@@ -272,7 +274,7 @@ impl Postgres {
     }
 
     /// `pg_describe`
-    pub(crate) async fn describe(&self, args: Describe) -> Result<Shown<Report>, Fault> {
+    pub(crate) async fn describe(&self, args: Describe) -> Result<ToolOutput<Report>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         // A dot may belong to the name: the whole name is tried first.
         let whole = (None, args.table.as_str());
@@ -284,21 +286,21 @@ impl Postgres {
                 return Ok(described(row));
             }
         }
-        Err(Fault::missing(format!("There is no table or view {}.", args.table))
+        Err(ToolError::missing(format!("There is no table or view {}.", args.table))
             .hint("See pg_list_objects; outside of the search path it is schema.table."))
     }
 
     /// `pg_top_queries`
-    pub(crate) async fn top_queries(&self, args: TopQueries) -> Result<Shown<Listed>, Fault> {
+    pub(crate) async fn top_queries(&self, args: TopQueries) -> Result<ToolOutput<Listed>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         if !database.target.schemas.is_empty() {
-            return Err(Fault::new(
+            return Err(ToolError::new(
                 "Statements of other schemas cannot be told apart, and this server is limited to some.",
             )
             .hint("The operator can start it without --schemas."));
         }
         let schema = extension(database, "pg_stat_statements").await?.ok_or_else(|| {
-            Fault::new("The extension pg_stat_statements is not installed in this database.").hint(
+            ToolError::new("The extension pg_stat_statements is not installed in this database.").hint(
                 "An administrator adds it to shared_preload_libraries, restarts, and runs CREATE EXTENSION pg_stat_statements.",
             )
         })?;
@@ -316,7 +318,7 @@ impl Postgres {
     }
 
     /// `pg_health`
-    pub(crate) async fn health(&self, args: Health) -> Result<Shown<Report>, Fault> {
+    pub(crate) async fn health(&self, args: Health) -> Result<ToolOutput<Report>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         let (rows, link) = database.own(&HEALTH, &[schemas_of(database)]).await?;
         let json = rows.first().map(|row| row.text(0)).unwrap_or_default();
@@ -325,9 +327,9 @@ impl Postgres {
     }
 
     /// The statement that imagines an index.
-    pub(crate) async fn hypopg(&self, database: &Arc<Database>) -> Result<String, Fault> {
+    pub(crate) async fn hypopg(&self, database: &Arc<Database>) -> Result<String, ToolError> {
         let schema = extension(database, "hypopg").await?.ok_or_else(|| {
-            Fault::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
+            ToolError::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
                 .hint("Leave indexes out, or ask an administrator for CREATE EXTENSION hypopg.")
         })?;
         Ok(format!("SELECT {}.hypopg_create_index($1::pg_catalog.text)", quote_name(&schema)))
@@ -335,7 +337,7 @@ impl Postgres {
 }
 
 /// The schema that an extension is installed in.
-async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String>, Fault> {
+async fn extension(database: &Arc<Database>, name: &str) -> Result<Option<String>, ToolError> {
     let (rows, _) = database.own(&EXTENSION, &[Some(name.to_owned())]).await?;
     Ok(rows.first().map(|row| row.text(0)))
 }
@@ -355,7 +357,7 @@ impl Database {
     }
 
     /// Says what the columns' types are; asks for those that are not known yet.
-    pub(crate) async fn name_types(self: &Arc<Self>, answer: &mut Answer) -> Result<(), Fault> {
+    pub(crate) async fn name_types(self: &Arc<Self>, answer: &mut Answer) -> Result<(), ToolError> {
         let mut missing: Vec<(u32, i32)> = {
             let known = lock(&self.types);
             let all = answer.described.fields.iter().map(|field| (field.type_oid, field.type_modifier));
@@ -368,7 +370,7 @@ impl Database {
         asked
     }
 
-    async fn look_up_types(self: &Arc<Self>, missing: &[(u32, i32)]) -> Result<(), Fault> {
+    async fn look_up_types(self: &Arc<Self>, missing: &[(u32, i32)]) -> Result<(), ToolError> {
         let list = |items: Vec<String>| Some(texts(items));
         let parameters = [
             list(missing.iter().map(|(oid, _)| oid.to_string()).collect()),

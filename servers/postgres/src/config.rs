@@ -3,7 +3,7 @@
 
 use crate::Access;
 use crate::resources::{percent_decode, percent_encode};
-use linchpin_kit::{Fault, Secret, ToolChoice, Vars};
+use linchpin_kit::{Secret, ToolChoice, ToolError, Vars};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,9 +33,9 @@ pub enum SslMode {
 }
 
 impl FromStr for SslMode {
-    type Err = Fault;
+    type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, ToolError> {
         Ok(match text {
             "disable" => Self::Disable,
             "allow" => Self::Allow,
@@ -44,7 +44,7 @@ impl FromStr for SslMode {
             "verify-ca" => Self::VerifyCa,
             "verify-full" => Self::VerifyFull,
             other => {
-                return Err(Fault::new(format!("Unknown sslmode: {other}"))
+                return Err(ToolError::new(format!("Unknown sslmode: {other}"))
                     .hint("Use disable, allow, prefer, require, verify-ca or verify-full."));
             }
         })
@@ -158,7 +158,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable cannot be understood.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
         config.url = vars.secret_of(&["DATABASE_URL", "DATABASE_URI"])?;
         config.file = vars.path("MCP_POSTGRES_CONFIG");
@@ -200,7 +200,7 @@ impl Config {
     }
 
     /// The databases, the default one first, and warnings.
-    pub(crate) fn targets(&self) -> Result<(Vec<Target>, Vec<String>), Fault> {
+    pub(crate) fn targets(&self) -> Result<(Vec<Target>, Vec<String>), ToolError> {
         let mut warnings = Vec::new();
         let mut targets = Vec::new();
         let environment = &self.environment;
@@ -216,23 +216,23 @@ impl Config {
             targets.push(Target::resolve("default", "", None, self, &mut warnings)?);
         }
         if targets.is_empty() {
-            return Err(Fault::new("Please provide a database URL as a command-line argument")
+            return Err(ToolError::new("Please provide a database URL as a command-line argument")
                 .hint("For example postgres://reader@localhost/mydb; or set DATABASE_URL, or PGHOST and PGDATABASE."));
         }
         Ok((targets, warnings))
     }
 
-    fn listed_in(&self, path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Target>, Fault> {
+    fn listed_in(&self, path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Target>, ToolError> {
         let text = read_file(path)?;
         let file: File = toml::from_str(&text).map_err(|e| {
             // The parser's message shows the line, which may hold a password.
-            Fault::new(format!("{} cannot be understood: {}", path.display(), e.message()))
+            ToolError::new(format!("{} cannot be understood: {}", path.display(), e.message()))
                 .hint("It has [databases.NAME] tables with url, password_file and schemas, and default = \"NAME\".")
         })?;
         let mut names: Vec<&String> = file.databases.keys().collect();
         if let Some(default) = &file.default {
             if !file.databases.contains_key(default) {
-                return Err(Fault::new(format!("{} has no database {default}, its default", path.display())));
+                return Err(ToolError::new(format!("{} has no database {default}, its default", path.display())));
             }
             names.sort_by_key(|name| *name != default);
         }
@@ -385,7 +385,7 @@ impl Target {
         password_file: Option<&Path>,
         config: &Config,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ToolError> {
         let environment = &config.environment;
         let Parameters { values: mut given, authority, .. } = parameters(text)?;
         let service = given.get("service").or_else(|| environment.parameters.get("service")).cloned();
@@ -405,21 +405,23 @@ impl Target {
             if REFUSED.contains(&other.as_str()) {
                 let variable = PARAMETERS.iter().find(|(_, key)| key == other).map(|(name, _)| format!(" ({name})"));
                 let variable = variable.unwrap_or_default();
-                return Err(Fault::new(format!("The connection parameter {other}{variable} is not supported"))
+                return Err(ToolError::new(format!("The connection parameter {other}{variable} is not supported"))
                     .hint("Take it out if the connection is as you want it without."));
             }
             warnings.push(format!("Warning: the connection parameter {other} is unknown and ignored"));
         }
         let get = |key: &str| given.get(key).filter(|value| !value.is_empty());
         if get("channel_binding").is_some_and(|value| value == "require") {
-            return Err(Fault::new("channel_binding=require is not supported")
+            return Err(ToolError::new("channel_binding=require is not supported")
                 .hint("Use sslmode=verify-full, which keeps others out of the connection too."));
         }
         if get("target_session_attrs").is_some_and(|value| value != "any") {
-            return Err(Fault::new("target_session_attrs is not supported").hint("Name the one host to connect to."));
+            return Err(
+                ToolError::new("target_session_attrs is not supported").hint("Name the one host to connect to.")
+            );
         }
         let user = get("user").or(environment.user.as_ref()).cloned().ok_or_else(|| {
-            Fault::new("No user to connect as")
+            ToolError::new("No user to connect as")
                 .hint("Put it into the URL (postgres://user@host/database), or set PGUSER.")
         })?;
         let database = get("dbname").unwrap_or(&user).clone();
@@ -429,13 +431,15 @@ impl Target {
         let mut ssl = get("sslmode").map_or(Ok(SslMode::Prefer), |mode| mode.parse())?;
         if root_certificate.as_deref() == Some("system") {
             if get("sslmode").is_some() && ssl != SslMode::VerifyFull {
-                return Err(Fault::new("sslrootcert=system needs sslmode=verify-full").hint("Change one of the two."));
+                return Err(
+                    ToolError::new("sslrootcert=system needs sslmode=verify-full").hint("Change one of the two.")
+                );
             }
             ssl = SslMode::VerifyFull;
         }
         let root_certificate = root_certificate.or_else(|| home_root.map(|path| path.display().to_string()));
         if ssl == SslMode::VerifyCa && root_certificate.is_none() {
-            return Err(Fault::new("sslmode=verify-ca needs sslrootcert")
+            return Err(ToolError::new("sslmode=verify-ca needs sslrootcert")
                 .hint("Name the file with the authority's certificate, or use verify-full with the system's."));
         }
         // As libpq has it, also for a file that is in the usual place and not named.
@@ -443,7 +447,7 @@ impl Target {
             ssl = SslMode::VerifyCa;
         }
         let seconds = get("connect_timeout").map_or(Ok(10), |text| text.parse::<u64>()).map_err(|_| {
-            Fault::new("connect_timeout is not a number of seconds").hint("Use a whole number, for example 10.")
+            ToolError::new("connect_timeout is not a number of seconds").hint("Use a whole number, for example 10.")
         })?;
         let mut target = Self {
             name: name.to_owned(),
@@ -542,28 +546,28 @@ fn too_open(_: &Path) -> Option<String> {
     None
 }
 
-fn read_file(path: &Path) -> Result<String, Fault> {
+fn read_file(path: &Path) -> Result<String, ToolError> {
     use std::io::Read;
-    let failed = |e: std::io::Error| Fault::new(format!("{} cannot be read: {e}", path.display()));
+    let failed = |e: std::io::Error| ToolError::new(format!("{} cannot be read: {e}", path.display()));
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(Fault::new(format!("{} is larger than {FILE_BYTES_MAX} bytes", path.display())));
+        return Err(ToolError::new(format!("{} is larger than {FILE_BYTES_MAX} bytes", path.display())));
     }
     Ok(text)
 }
 
-fn first_line(path: &Path) -> Result<String, Fault> {
+fn first_line(path: &Path) -> Result<String, ToolError> {
     match read_file(path)?.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err(Fault::new(format!("{}: the first line there is empty", path.display()))
+        _ => Err(ToolError::new(format!("{}: the first line there is empty", path.display()))
             .hint("The first line is the password.")),
     }
 }
 
-fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String, String)>, Fault> {
-    let file = file.ok_or_else(|| Fault::new("There is no service file").hint("Set PGSERVICEFILE."))?;
+fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String, String)>, ToolError> {
+    let file = file.ok_or_else(|| ToolError::new("There is no service file").hint("Set PGSERVICEFILE."))?;
     let text = read_file(file)?;
     let mut found = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -576,21 +580,23 @@ fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String,
             found.push((key.trim().to_owned(), value.trim().to_owned()));
         }
     }
-    found.ok_or_else(|| Fault::new(format!("{} has no service {service}", file.display())))
+    found.ok_or_else(|| ToolError::new(format!("{} has no service {service}", file.display())))
 }
 
-fn hosts(host: &str, port: &str) -> Result<Vec<Host>, Fault> {
+fn hosts(host: &str, port: &str) -> Result<Vec<Host>, ToolError> {
     let names: Vec<&str> = host.split(',').collect();
     let ports: Vec<&str> = port.split(',').collect();
     if ports.len() > 1 && ports.len() != names.len() {
-        return Err(Fault::new("There are not as many ports as hosts").hint("Give one port for all, or one for each."));
+        return Err(
+            ToolError::new("There are not as many ports as hosts").hint("Give one port for all, or one for each.")
+        );
     }
     let host = |(at, name): (usize, &&str)| {
         let port = match ports.get(at).or(ports.first()).copied().unwrap_or_default() {
             "" => 5432,
             text => text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(|| {
                 // It may be the beginning of a password that has a slash in it.
-                Fault::new("What stands where the port should is no port")
+                ToolError::new("The port is not a number")
                     .hint("Use a number from 1 to 65535; special characters of a password are written as %XX.")
             })?,
         };
@@ -640,12 +646,12 @@ fn shown_value<'a>(key: &str, value: &'a str) -> Option<&'a str> {
     }
 }
 
-fn parameters(text: &str) -> Result<Parameters, Fault> {
+fn parameters(text: &str) -> Result<Parameters, ToolError> {
     let text = text.trim();
     match text.split_once("://") {
         Some((scheme @ ("postgres" | "postgresql"), rest)) => from_url(scheme, rest),
         Some((scheme, _)) if !scheme.contains('=') => {
-            Err(Fault::new("The database URL has another scheme than postgres://")
+            Err(ToolError::new("The database URL has another scheme than postgres://")
                 .hint("Use postgres://user@host:port/database."))
         }
         _ => from_pairs(text),
@@ -654,9 +660,9 @@ fn parameters(text: &str) -> Result<Parameters, Fault> {
 
 /// `user:password@host:port,host:port/database?key=value`. Nothing of it is shown in errors: any part may be a secret that
 /// was written in the wrong place.
-fn from_url(scheme: &str, rest: &str) -> Result<Parameters, Fault> {
+fn from_url(scheme: &str, rest: &str) -> Result<Parameters, ToolError> {
     let broken = |what: &str| {
-        Fault::new(format!("The database URL is not well-formed: {what}"))
+        ToolError::new(format!("The database URL is not well-formed: {what}"))
             .hint("Use postgres://user:password@host:port/database?sslmode=…, with special characters as %XX.")
     };
     let decode = |text: &str, what: &str| percent_decode(text).ok_or_else(|| broken(what));
@@ -723,9 +729,9 @@ fn from_url(scheme: &str, rest: &str) -> Result<Parameters, Fault> {
 }
 
 /// `host=localhost dbname='my db'`
-fn from_pairs(text: &str) -> Result<Parameters, Fault> {
+fn from_pairs(text: &str) -> Result<Parameters, ToolError> {
     let broken = || {
-        Fault::new("The connection string is not well-formed")
+        ToolError::new("The connection string is not well-formed")
             .hint("Use postgres://user@host/database, or key=value pairs.")
     };
     let (mut values, mut shown) = (BTreeMap::new(), Vec::new());
@@ -778,7 +784,7 @@ mod tests {
         resolve(url, &Config::default()).unwrap()
     }
 
-    fn resolve(url: &str, config: &Config) -> Result<Target, Fault> {
+    fn resolve(url: &str, config: &Config) -> Result<Target, ToolError> {
         let config = Config { url: Some(Secret::new(url)), ..config.clone() };
         Ok(config.targets()?.0.remove(0))
     }

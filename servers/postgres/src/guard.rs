@@ -34,7 +34,7 @@ use crate::cell::{Row, texts};
 use crate::lex::{Kind, Token, implied, ours, tokens};
 use crate::tools::slip;
 use crate::wire::Value;
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::sync::LazyLock;
 
 /// What a statement is.
@@ -193,7 +193,7 @@ fn denied_functions(schemas_limited: bool) -> String {
 ///
 /// # Errors
 /// When the statement is not one of those that only read, in words that say what to do instead.
-pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
+pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> {
     let tokens = tokens(sql)?;
     let (tokens, length) = single(&tokens, sql.len())?;
     let statement = statement(tokens)?;
@@ -207,12 +207,12 @@ pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
 ///
 /// # Errors
 /// When it is not CREATE INDEX, or something that [`read`] would not allow either.
-pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, Fault> {
+pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> {
     let tokens = tokens(sql)?;
     let (tokens, length) = single(&tokens, sql.len())?;
     let unique = usize::from(tokens.get(1).is_some_and(|t| t.is_word("unique")));
     if !tokens[0].is_word("create") || !tokens.get(1 + unique).is_some_and(|t| t.is_word("index")) {
-        return Err(Fault::new("An index to imagine is not CREATE INDEX.")
+        return Err(ToolError::new("An index to imagine is not CREATE INDEX.")
             .hint("For example CREATE INDEX ON orders (customer)."));
     }
     clauses(tokens)?;
@@ -234,16 +234,18 @@ impl Seen {
 }
 
 /// The rules about names.
-fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, Fault> {
+fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, ToolError> {
     let denied = DENIED_RELATIONS.iter().chain(DENIED_WITH_SCHEMAS.iter().filter(|_| schemas_limited));
     for relation in denied {
         if seen.names.iter().any(|name| name == relation) {
-            return Err(Fault::new(format!("{relation} is not allowed: it shows secrets or what belongs to others."))
-                .hint("Leave it out; a name of your own that is the same must be another."));
+            return Err(ToolError::new(format!(
+                "{relation} is not allowed: it shows secrets or what belongs to others."
+            ))
+            .hint("Leave it out; a name of your own that is the same must be another."));
         }
     }
     if let Some((schema, name)) = seen.called.iter().find(|(schema, _)| schema.starts_with("pg_temp")) {
-        return Err(Fault::new(format!("{schema}.{name} is not allowed: temporary functions cannot be vetted."))
+        return Err(ToolError::new(format!("{schema}.{name} is not allowed: temporary functions cannot be vetted."))
             .hint("Use a permanent function."));
     }
     Ok(seen)
@@ -253,21 +255,21 @@ fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, Fault> {
 ///
 /// # Errors
 /// When there is no statement, or more than one.
-pub(crate) fn single(tokens: &[Token], bytes: usize) -> Result<(&[Token], usize), Fault> {
+pub(crate) fn single(tokens: &[Token], bytes: usize) -> Result<(&[Token], usize), ToolError> {
     let count = tokens.iter().rposition(|t| !t.is_mark(";")).map_or(0, |last| last + 1);
     let length = tokens.get(count).map_or(bytes, |semicolon| semicolon.at);
     let tokens = &tokens[..count];
     if tokens.is_empty() {
-        return Err(Fault::new("There is no statement in sql.").hint("Pass one SELECT statement."));
+        return Err(ToolError::new("There is no statement in sql.").hint("Pass one SELECT statement."));
     }
     if tokens.iter().any(|t| t.is_mark(";")) {
-        return Err(Fault::new("Only one statement is allowed in a call.")
+        return Err(ToolError::new("Only one statement is allowed in a call.")
             .hint("Call the tool once for each statement; a semicolon is fine only at the end."));
     }
     Ok((tokens, length))
 }
 
-fn statement(tokens: &[Token]) -> Result<Statement, Fault> {
+fn statement(tokens: &[Token]) -> Result<Statement, ToolError> {
     let first = &tokens[0];
     if first.is_word("show") {
         return show(tokens);
@@ -277,7 +279,7 @@ fn statement(tokens: &[Token]) -> Result<Statement, Fault> {
         return match leading(rest) {
             "select" | "with" | "values" | "table" => Ok(Statement::Explain),
             other => Err(slip(other).unwrap_or_else(|| {
-                Fault::new(format!("EXPLAIN of {} is not allowed in read-only mode.", other.to_uppercase()))
+                ToolError::new(format!("EXPLAIN of {} is not allowed in read-only mode.", other.to_uppercase()))
                     .hint("Explain a SELECT that reads the same rows.")
             })),
         };
@@ -294,7 +296,7 @@ pub(crate) fn leading(tokens: &[Token]) -> &str {
     first.filter(|t| t.kind == Kind::Word).map_or("", |t| t.text.as_str())
 }
 
-fn refused_statement(word: &str) -> Fault {
+fn refused_statement(word: &str) -> ToolError {
     let hint = match word {
         "copy" => "Select the rows instead; COPY reaches files and programs.",
         "set" | "reset" => "Settings are the operator's; use SHOW to read one.",
@@ -309,13 +311,13 @@ fn refused_statement(word: &str) -> Fault {
         _ => "This server only reads. Its operator can allow writing with --access-mode write.",
     };
     let what = if word.is_empty() { "This".to_owned() } else { word.to_uppercase() };
-    Fault::new(format!("{what} is not allowed in read-only mode.")).hint(hint)
+    ToolError::new(format!("{what} is not allowed in read-only mode.")).hint(hint)
 }
 
 /// What follows the options of EXPLAIN.
-fn explain_options(mut tokens: &[Token]) -> Result<&[Token], Fault> {
+fn explain_options(mut tokens: &[Token]) -> Result<&[Token], ToolError> {
     let refuse = |option: &str| {
-        Err(Fault::new(format!("EXPLAIN with {} is not allowed in read-only mode.", option.to_uppercase()))
+        Err(ToolError::new(format!("EXPLAIN with {} is not allowed in read-only mode.", option.to_uppercase()))
             .hint("EXPLAIN without ANALYZE shows the plan without running the statement."))
     };
     if tokens.first().is_some_and(|t| t.is_mark("("))
@@ -340,7 +342,7 @@ fn explain_options(mut tokens: &[Token]) -> Result<&[Token], Fault> {
     Ok(tokens)
 }
 
-fn show(tokens: &[Token]) -> Result<Statement, Fault> {
+fn show(tokens: &[Token]) -> Result<Statement, ToolError> {
     let mut name = String::new();
     for token in &tokens[1..] {
         match token.kind {
@@ -351,7 +353,11 @@ fn show(tokens: &[Token]) -> Result<Statement, Fault> {
                 name.push_str(&token.text.to_ascii_lowercase());
             }
             Kind::Mark if token.text == "." => name.push('.'),
-            _ => return Err(Fault::new("SHOW takes the name of one setting.").hint("For example SHOW server_version.")),
+            _ => {
+                return Err(
+                    ToolError::new("SHOW takes the name of one setting.").hint("For example SHOW server_version.")
+                );
+            }
         }
     }
     let name = match name.as_str() {
@@ -362,8 +368,8 @@ fn show(tokens: &[Token]) -> Result<Statement, Fault> {
     Ok(Statement::Show(name.to_owned()))
 }
 
-/// Words that do not belong into what only reads, wherever they stand.
-fn clauses(tokens: &[Token]) -> Result<(), Fault> {
+/// Words that do not belong in what only reads, wherever they stand.
+fn clauses(tokens: &[Token]) -> Result<(), ToolError> {
     for (at, token) in tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Word) {
         let next = tokens.get(at + 1);
         let next_is = |words: &[&str]| next.is_some_and(|t| words.iter().any(|word| t.is_word(word)));
@@ -372,18 +378,20 @@ fn clauses(tokens: &[Token]) -> Result<(), Fault> {
                 // As part of a locking clause it gets the clearer message.
                 if !(at > 0 && ["for", "key"].iter().any(|word| tokens[at - 1].is_word(word))) {
                     let upper = word.to_uppercase();
-                    return Err(Fault::new(format!("{upper} is not allowed in read-only mode, also not inside WITH."))
-                        .hint(format!("If it is the name of a column or table, write it quoted: \"{word}\".")));
+                    return Err(ToolError::new(format!(
+                        "{upper} is not allowed in read-only mode, also not inside WITH."
+                    ))
+                    .hint(format!("If it is the name of a column or table, write it quoted: \"{word}\".")));
                 }
                 return Err(locking());
             }
             "into" => {
-                return Err(Fault::new("SELECT … INTO is not allowed in read-only mode: it creates a table.")
+                return Err(ToolError::new("SELECT … INTO is not allowed in read-only mode: it creates a table.")
                     .hint("Leave INTO out; the rows are in the answer."));
             }
             "for" if next_is(&["update", "no", "share", "key"]) => return Err(locking()),
             "treat" if next.is_some_and(|t| t.is_mark("(")) => {
-                return Err(Fault::new("TREAT is not allowed: it calls a function by the name of a type.")
+                return Err(ToolError::new("TREAT is not allowed: it calls a function by the name of a type.")
                     .hint("Use CAST(… AS …)."));
             }
             _ => {}
@@ -392,8 +400,8 @@ fn clauses(tokens: &[Token]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn locking() -> Fault {
-    Fault::new("FOR UPDATE and FOR SHARE are not allowed in read-only mode: they lock rows.")
+fn locking() -> ToolError {
+    ToolError::new("FOR UPDATE and FOR SHARE are not allowed in read-only mode: they lock rows.")
         .hint("Leave the locking clause out.")
 }
 
@@ -627,16 +635,16 @@ impl Seen {
     ///
     /// # Errors
     /// When not, in words that say what to do instead.
-    pub(crate) fn vet(&self, utf8: bool, protected_settings: bool) -> Result<(), Fault> {
+    pub(crate) fn vet(&self, utf8: bool, protected_settings: bool) -> Result<(), ToolError> {
         if self.folded && !utf8 {
             return Err(
-                Fault::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
+                ToolError::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
             );
         }
         match &self.statement {
             Statement::Show(name) if protected_settings && !is_in(PLAIN_SETTINGS, name) => {
                 let why = format!("SHOW {name} is not allowed: this role could read protected settings with it.");
-                Err(Fault::new(why)
+                Err(ToolError::new(why)
                     .hint("SHOW of harmless settings (server_version, search_path, timezone, work_mem, …) works."))
             }
             _ => Ok(()),
@@ -718,7 +726,7 @@ pub(crate) struct Rules<'a> {
 ///
 /// # Errors
 /// When not, in words that name it and the way out.
-pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> {
+pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolError> {
     const VOLATILE: &str = "it is volatile, so it may change something";
     const RAW: &str = "it is for the server to call, and could run what a type that it is given runs";
     const OTHERS: &str =
@@ -775,7 +783,7 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), Fault> 
         ),
         _ => format!("Leave it out. The operator of this server can allow it with --allow-functions {full}."),
     };
-    Err(Fault::new(format!("Function {full}{via} is not allowed in read-only mode: {reason}.")).hint(hint))
+    Err(ToolError::new(format!("Function {full}{via} is not allowed in read-only mode: {reason}.")).hint(hint))
 }
 
 #[cfg(test)]

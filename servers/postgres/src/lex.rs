@@ -6,7 +6,7 @@
 //! instead of guessed: `U&"names"`, literals continued on the next line after `E'…'`, numbers that run into a word, names
 //! longer than 63 bytes, vertical tabs.
 
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 
 /// Bytes of a statement that are read.
 pub(crate) const SQL_BYTES_MAX: usize = 256 * 1024;
@@ -62,9 +62,9 @@ impl Token {
 ///
 /// # Errors
 /// When it is too long, ends inside a literal or comment, or has one of the forms that are refused (see the module).
-pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, Fault> {
+pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, ToolError> {
     if sql.len() > SQL_BYTES_MAX {
-        return Err(Fault::new(format!("The statement has {} bytes; the limit is {SQL_BYTES_MAX}.", sql.len()))
+        return Err(ToolError::new(format!("The statement has {} bytes; the limit is {SQL_BYTES_MAX}.", sql.len()))
             .hint("Split it, or pass long values as params."));
     }
     // The protocol ends a text there.
@@ -91,8 +91,8 @@ struct Lexer<'a> {
     escapes: bool,
 }
 
-fn refuse(at: usize, what: &str, hint: &str) -> Fault {
-    Fault::new(format!("{what} (at byte {at}).", at = at + 1)).hint(hint)
+fn refuse(at: usize, what: &str, hint: &str) -> ToolError {
+    ToolError::new(format!("{what} (at byte {at}).", at = at + 1)).hint(hint)
 }
 
 fn starts_name(byte: u8) -> bool {
@@ -118,7 +118,7 @@ impl Lexer<'_> {
     }
 
     /// Skips white space and comments. Whether something follows.
-    fn blank(&mut self) -> Result<bool, Fault> {
+    fn blank(&mut self) -> Result<bool, ToolError> {
         loop {
             match (self.peek(0), self.peek(1)) {
                 _ if self.at >= self.bytes.len() => return Ok(false),
@@ -134,7 +134,7 @@ impl Lexer<'_> {
     }
 
     /// Comments nest.
-    fn comment(&mut self) -> Result<(), Fault> {
+    fn comment(&mut self) -> Result<(), ToolError> {
         let start = self.at;
         let mut depth = 0_usize;
         loop {
@@ -154,7 +154,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn token(&mut self) -> Result<(), Fault> {
+    fn token(&mut self) -> Result<(), ToolError> {
         let start = self.at;
         match (self.peek(0), self.peek(1), self.peek(2)) {
             (b'\'', ..) => self.literal(start, 0, false),
@@ -193,19 +193,19 @@ impl Lexer<'_> {
             _ => Err(refuse(
                 start,
                 "A character that SQL has no use for",
-                "Remove it; control characters belong into literals.",
+                "Remove it; control characters belong in literals.",
             )),
         }
     }
 
-    fn mark(&mut self, start: usize, mark: &str) -> Result<(), Fault> {
+    fn mark(&mut self, start: usize, mark: &str) -> Result<(), ToolError> {
         self.at += mark.len();
         self.push(Kind::Mark, mark, start);
         Ok(())
     }
 
     /// A literal in single quotes; in `E'…'` a backslash takes the next character with it.
-    fn literal(&mut self, start: usize, prefix: usize, escapes: bool) -> Result<(), Fault> {
+    fn literal(&mut self, start: usize, prefix: usize, escapes: bool) -> Result<(), ToolError> {
         if self.escapes {
             return Err(refuse(
                 start,
@@ -230,7 +230,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    fn quoted(&mut self, start: usize) -> Result<(), Fault> {
+    fn quoted(&mut self, start: usize) -> Result<(), ToolError> {
         let mut name = String::new();
         self.at += 1;
         loop {
@@ -255,7 +255,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    fn word(&mut self, start: usize) -> Result<(), Fault> {
+    fn word(&mut self, start: usize) -> Result<(), ToolError> {
         while self.at < self.bytes.len() && continues_name(self.bytes[self.at]) {
             self.at += 1;
         }
@@ -265,7 +265,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    fn name_fits(&self, name: &str, start: usize) -> Result<(), Fault> {
+    fn name_fits(&self, name: &str, start: usize) -> Result<(), ToolError> {
         if name.len() <= NAME_BYTES_MAX && !name.is_empty() {
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn number(&mut self, start: usize) -> Result<(), Fault> {
+    fn number(&mut self, start: usize) -> Result<(), ToolError> {
         self.digits();
         if self.peek(0) == b'.' && self.peek(1) != b'.' {
             self.at += 1;
@@ -300,7 +300,7 @@ impl Lexer<'_> {
     }
 
     /// Versions of PostgreSQL differ in what they make of `1abc`.
-    fn no_word(&self, what: &str) -> Result<(), Fault> {
+    fn no_word(&self, what: &str) -> Result<(), ToolError> {
         if self.at < self.bytes.len() && starts_name(self.bytes[self.at]) {
             return Err(refuse(
                 self.at,
@@ -312,7 +312,7 @@ impl Lexer<'_> {
     }
 
     /// `$tag$ … $tag$`; the tag may be empty and has no `$` in it.
-    fn dollars(&mut self, start: usize) -> Result<(), Fault> {
+    fn dollars(&mut self, start: usize) -> Result<(), ToolError> {
         let tag_end = self.bytes[start + 1..].iter().position(|b| !(continues_name(*b) && *b != b'$'));
         let Some(end) = tag_end.map(|n| start + 1 + n).filter(|end| self.bytes[*end] == b'$') else {
             return Err(refuse(start, "A $ that begins nothing", "Parameters are $1, $2, …"));
@@ -328,7 +328,7 @@ impl Lexer<'_> {
 
     /// The longest run of operator characters, without a comment that begins in it, and without a `+` or `-` at its end
     /// unless it has one of the characters that the standard's operators do not have.
-    fn operator(&mut self, start: usize) -> Result<(), Fault> {
+    fn operator(&mut self, start: usize) -> Result<(), ToolError> {
         let run = self.bytes[start..].iter().take_while(|b| is_operator(**b)).count();
         let run = &self.bytes[start..start + run];
         let comment = run.windows(2).position(|pair| pair == b"/*" || pair == b"--");

@@ -18,7 +18,7 @@ mod tools;
 mod wire;
 
 use linchpin::Server;
-use linchpin_kit::{Fault, Service, ToolSpec, Toolbox};
+use linchpin_kit::{Service, ToolError, ToolSet, ToolSpec};
 use session::Database;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ pub enum Access {
 }
 
 impl FromStr for Access {
-    type Err = Fault;
+    type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, ToolError> {
         match text {
             "read-only" => Ok(Self::ReadOnly),
             "write" => Ok(Self::Write),
-            other => Err(Fault::new(format!("Unknown access mode: {other}")).hint("Use read-only or write.")),
+            other => Err(ToolError::new(format!("Unknown access mode: {other}")).hint("Use read-only or write.")),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Postgres {
     ///
     /// # Errors
     /// When there is no database, or the configuration cannot be understood.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let limits = [
             ("max-rows", config.max_rows >= 1 && config.max_rows <= 1_000_000, "1 to 1,000,000"),
             ("max-bytes", config.max_bytes >= 1_024 && config.max_bytes <= 64 << 20, "1 KiB to 64 MiB"),
@@ -130,12 +130,12 @@ impl Postgres {
             ("connections", (1..=100).contains(&config.connections), "1 to 100"),
         ];
         if let Some((name, _, range)) = limits.iter().find(|(_, good, _)| !good) {
-            return Err(Fault::new(format!("--{name} is out of range")).hint(format!("Use {range}.")));
+            return Err(ToolError::new(format!("--{name} is out of range")).hint(format!("Use {range}.")));
         }
         // A name alone would be a function of every schema, also of one that somebody makes later.
         let qualified = |name: &String| name.split_once('.').is_some_and(|(s, n)| !s.is_empty() && !n.is_empty());
         if let Some(name) = config.allow_functions.iter().find(|name| !qualified(name)) {
-            return Err(Fault::new(format!("--allow-functions {name} does not say which schema"))
+            return Err(ToolError::new(format!("--allow-functions {name} does not say which schema"))
                 .hint(format!("Write public.{name}, or the schema it is in.")));
         }
         let (targets, warnings) = config.targets()?;
@@ -147,14 +147,14 @@ impl Postgres {
     /// Puts tools and resources on a server.
     ///
     /// # Errors
-    /// As [`Toolbox::open`].
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    /// As [`ToolSet::open`].
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let writes = self.config.writes();
         let mut choice = self.config.tools.clone();
         choice.grant(WRITE, writes);
-        let toolbox = Toolbox::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
+        let toolbox = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
         let databases = self.databases.clone();
-        let server = tools::add(toolbox, writes).close().at_end(move || {
+        let server = tools::add(toolbox, writes).close().on_shutdown(move || {
             let databases = databases.clone();
             async move {
                 for database in databases.iter() {
@@ -181,11 +181,11 @@ impl Postgres {
     }
 
     /// The database of this name; the first one where none is named.
-    pub(crate) fn database(&self, name: Option<&str>) -> Result<&Arc<Database>, Fault> {
+    pub(crate) fn database(&self, name: Option<&str>) -> Result<&Arc<Database>, ToolError> {
         let found = self.databases.iter().find(|d| name.is_none_or(|name| d.target.name == name));
         found.ok_or_else(|| {
             let names: Vec<&str> = self.databases.iter().map(|d| d.target.name.as_str()).collect();
-            Fault::new(format!("Unknown database: {}", name.unwrap_or_default()))
+            ToolError::new(format!("Unknown database: {}", name.unwrap_or_default()))
                 .hint(format!("Configured: {}.", names.join(", ")))
         })
     }

@@ -7,7 +7,7 @@ use crate::session::Database;
 use linchpin::server::Handle;
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Error, NoArgs, Resource, Server};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ struct At {
 }
 
 /// Adds the template, and what the databases have when the list is asked for.
-pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, Fault> {
+pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Server<Postgres>, ToolError> {
     for (at, database) in postgres.databases.iter().enumerate() {
         let uri = uri(&postgres, at, "{table}");
         let database = database.clone();
@@ -88,7 +88,7 @@ pub(crate) fn add(postgres: Postgres, mut server: Server<Postgres>) -> Result<Se
 
 /// What columns are called is what somebody called them: data for the model.
 fn for_models(resource: Resource) -> Resource {
-    resource.annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() })
+    resource.annotations(Annotations::new().with_audience([Role::Assistant]))
 }
 
 /// Where a table is, or `{table}`, in the database of this number. A server that was given a name has it in there: another one
@@ -131,7 +131,7 @@ impl Postgres {
         });
         let failed = match tokio::time::timeout(LIST_WAIT, renewal).await {
             Ok(renewed) => renewed.ok().flatten(),
-            Err(_) => Some(Fault::new("No database has answered yet.").hint("Ask again in a moment.")),
+            Err(_) => Some(ToolError::new("No database has answered yet.").hint("Ask again in a moment.")),
         };
         match failed {
             Some(fault) if !self.listing.known.load(Ordering::Relaxed) => Err(fault.for_resource()),
@@ -141,7 +141,7 @@ impl Postgres {
 
     /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others. Why one did
     /// not, if none did.
-    async fn renew_list(&self) -> Option<Fault> {
+    async fn renew_list(&self) -> Option<ToolError> {
         let mut asked = tokio::task::JoinSet::new();
         for (at, database) in self.databases.iter().enumerate() {
             let database = database.clone();
@@ -239,7 +239,7 @@ pub(crate) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, Fault> {
+async fn tables(database: &Arc<Database>) -> Result<Vec<Table>, ToolError> {
     let schemas = Some(crate::cell::texts(&database.target.schemas));
     let (rows, _) = database.own(&TABLES, &[schemas, Some(LISTED_MAX.to_string())]).await?;
     Ok(rows.iter().map(|row| Table { schema: row.text(0), name: row.text(1) }).collect())
@@ -267,7 +267,7 @@ async fn columns(database: &Arc<Database>, table: &Table) -> Result<Option<Strin
         return Ok(None);
     }
     let parameters = [Some(table.schema.clone()), Some(table.name.clone())];
-    let (rows, _) = database.own(&COLUMNS, &parameters).await.map_err(Fault::for_resource)?;
+    let (rows, _) = database.own(&COLUMNS, &parameters).await.map_err(ToolError::for_resource)?;
     let text = Type { name: String::new(), shape: Shape::Text, array: None };
     let rows: Vec<Vec<Cell>> =
         rows.iter().map(|row| (0..row.len()).map(|at| Cell::new(row.cell(at).as_deref(), &text)).collect()).collect();

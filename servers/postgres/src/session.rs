@@ -19,7 +19,7 @@ use crate::guard::{self, CHECK, FOREIGN_SCHEMAS, Function, GATE, SUSPECT, Seen};
 use crate::lex::quote_name;
 use crate::tools::{failure, unknown, wrong_count};
 use crate::wire::{Connection, Exchange, Exchanged, Fetched, Step, Value, WireError};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -98,7 +98,7 @@ struct Idle {
 struct BackOff {
     until: Instant,
     wait: Duration,
-    fault: Fault,
+    fault: ToolError,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -186,7 +186,7 @@ impl Lease {
 
     /// Whether a connection that was kept turned out to be closed: the server never answered what was sent.
     fn is_stale<T>(&self, result: &Result<T, Stop>) -> bool {
-        matches!(result, Err(Stop::Wire(WireError::Broken(_)))) && !self.settled
+        matches!(result, Err(Stop::Features(WireError::Broken(_)))) && !self.settled
     }
 
     /// What ends a transaction that only reads, and takes away what the session may have kept.
@@ -207,15 +207,15 @@ enum Work<'a> {
 /// Why a statement has no answer.
 enum Stop {
     /// It may not run, or makes no sense.
-    Refused(Fault),
-    Wire(WireError),
+    Refused(ToolError),
+    Features(WireError),
     /// The gate was closed: the catalogue has to be asked.
     Gate,
 }
 
 impl From<WireError> for Stop {
     fn from(error: WireError) -> Self {
-        Self::Wire(error)
+        Self::Features(error)
     }
 }
 
@@ -264,10 +264,10 @@ impl Database {
         let _ = self.abandoned.acquire_many(ABANDONED_MAX).await;
     }
 
-    async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, Fault> {
+    async fn lease(self: &Arc<Self>, reuse: bool) -> Result<Lease, ToolError> {
         let waiting = tokio::time::timeout(self.config.statement_timeout, self.places.clone().acquire_owned());
         let Ok(Ok(place)) = waiting.await else {
-            return Err(Fault::new("All connections to the database are in use.")
+            return Err(ToolError::new("All connections to the database are in use.")
                 .hint("Wait for other calls to end, then try again."));
         };
         while let Some(idle) = { lock(&self.idle).pop() } {
@@ -297,14 +297,15 @@ impl Database {
         }
     }
 
-    async fn connect(&self) -> Result<(Connection, Role), Fault> {
+    async fn connect(&self) -> Result<(Connection, Role), ToolError> {
         let mut connection = Connection::open(&self.target).await?;
         let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::once(&WHO, &[])])).await;
-        let answer = asked.map_err(|_| Fault::new("The server did not answer in time."))?.map_err(|e| self.fault(e))?;
+        let answer =
+            asked.map_err(|_| ToolError::new("The server did not answer in time."))?.map_err(|e| self.fault(e))?;
         let row = answer.first().and_then(|rows| rows.first());
-        let row = row.ok_or_else(|| Fault::new("The server did not say what the role is."))?;
+        let row = row.ok_or_else(|| ToolError::new("The server did not say what the role is."))?;
         if connection.reported.get("client_encoding").is_none_or(|encoding| encoding != "UTF8") {
-            return Err(Fault::new("The server did not accept UTF-8 as the encoding of the connection."));
+            return Err(ToolError::new("The server did not accept UTF-8 as the encoding of the connection."));
         }
         let mut powers = Vec::new();
         if row.is_true(0) {
@@ -319,7 +320,7 @@ impl Database {
         }
         if let (Some(power), false) = (powers.first(), self.config.allow_privileged_role) {
             connection.close().await;
-            return Err(Fault::new(format!("The role {} can do more than read: {power}.", self.target.user)).hint(
+            return Err(ToolError::new(format!("The role {} can do more than read: {power}.", self.target.user)).hint(
                 "Connect as a role that can only read (CREATE ROLE reader LOGIN PASSWORD '…'; GRANT pg_read_all_data TO \
                  reader;). The operator can accept this role with --allow-privileged-role.",
             ));
@@ -337,20 +338,20 @@ impl Database {
     async fn within<T>(
         &self,
         committing: &AtomicBool,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
         let time = self.config.statement_timeout + self.target.connect_timeout + GRACE;
         tokio::time::timeout(time, work).await.unwrap_or_else(|_| {
             if committing.load(Ordering::Relaxed) {
                 return Err(unknown("The server did not answer COMMIT in time."));
             }
-            Err(Fault::new(format!("The statement was cancelled after {} s.", time.as_secs()))
+            Err(ToolError::new(format!("The statement was cancelled after {} s.", time.as_secs()))
                 .hint("Narrow it: fewer rows, an indexed condition, or LIMIT."))
         })
     }
 
     /// Does something on a connection. One that was closed while nobody used it is replaced once; nothing has run by then.
-    async fn on_lease(self: &Arc<Self>, work: Work<'_>) -> Result<(Lease, Answer), Fault> {
+    async fn on_lease(self: &Arc<Self>, work: Work<'_>) -> Result<(Lease, Answer), ToolError> {
         let mut lease = self.lease(true).await?;
         let mut result = self.work(&mut lease, work).await;
         if lease.is_stale(&result) {
@@ -449,7 +450,7 @@ impl Database {
         (lease.reading, lease.clean, lease.ended) = (true, false, true);
         seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
         if lease.connection()?.is_closed().await {
-            return Err(Stop::Wire(WireError::Broken("the server closed the connection".to_owned())));
+            return Err(Stop::Features(WireError::Broken("the server closed the connection".to_owned())));
         }
         let mut names = seen.names(&self.target.schemas);
         let guessed = lock(&self.verdicts).get(&names).cloned();
@@ -493,7 +494,7 @@ impl Database {
     }
 
     /// Ends the transaction with the result of what ran in it.
-    async fn finish<T>(&self, mut lease: Lease, mode: Mode, result: Result<T, Fault>) -> Result<T, Fault> {
+    async fn finish<T>(&self, mut lease: Lease, mode: Mode, result: Result<T, ToolError>) -> Result<T, ToolError> {
         let keep = mode == Mode::Write && result.is_ok();
         let ended = self.end(&mut lease, keep).await;
         match (result, ended) {
@@ -504,9 +505,9 @@ impl Database {
     }
 
     /// Ends the transaction and takes away what the session may have kept.
-    async fn end(&self, lease: &mut Lease, keep: bool) -> Result<(), Fault> {
+    async fn end(&self, lease: &mut Lease, keep: bool) -> Result<(), ToolError> {
         if lease.busy && keep {
-            return Err(Fault::new("The answer is too large, so nothing was changed.")
+            return Err(ToolError::new("The answer is too large, so nothing was changed.")
                 .hint("Return fewer columns, or leave RETURNING out."));
         }
         if lease.busy || lease.connection.is_none() {
@@ -569,7 +570,7 @@ impl Database {
     fn vet_schemas(&self, foreign: &[Row]) -> Result<(), Stop> {
         let Some(row) = foreign.first() else { return Ok(()) };
         let why = format!("Schema {} is not one of those this server may read.", row.text(0));
-        Err(Stop::Refused(Fault::new(why).hint(format!("Allowed: {}.", self.target.schemas.join(", ")))))
+        Err(Stop::Refused(ToolError::new(why).hint(format!("Allowed: {}.", self.target.schemas.join(", ")))))
     }
 
     /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that prepare
@@ -580,7 +581,7 @@ impl Database {
         seen: Option<&Seen>,
         before: &[(&str, &[Value])],
         request: Request<'_>,
-    ) -> Result<Answer, Fault> {
+    ) -> Result<Answer, ToolError> {
         let committing = Arc::<AtomicBool>::default();
         let work = async {
             if let (Mode::Read, Some(seen), []) = (mode, seen, before) {
@@ -607,7 +608,7 @@ impl Database {
     }
 
     /// Runs several statements of a caller in one transaction: all or nothing.
-    pub(crate) async fn ask_all(self: &Arc<Self>, requests: &[Request<'_>]) -> Result<Vec<Answer>, Fault> {
+    pub(crate) async fn ask_all(self: &Arc<Self>, requests: &[Request<'_>]) -> Result<Vec<Answer>, ToolError> {
         let committing = Arc::<AtomicBool>::default();
         let work = async {
             let (mut lease, _) = self.on_lease(Work::Open(Mode::Write, None)).await?;
@@ -620,7 +621,7 @@ impl Database {
                         let why = fault.message().trim_end_matches('.');
                         let message = format!("Statement {}: {why}. Nothing was changed", at + 1);
                         let hint = fault.advice().unwrap_or("Correct it and send all of them again.");
-                        Fault::new(message).hint(hint).as_outside()
+                        ToolError::new(message).hint(hint).as_outside()
                     })?;
                     answers.push(answer);
                     Ok(answers)
@@ -635,7 +636,7 @@ impl Database {
     }
 
     /// Runs a statement of our own in a reading transaction; its rows, and what is known about the connection.
-    pub(crate) async fn own(self: &Arc<Self>, sql: &str, parameters: &[Value]) -> Result<(Vec<Row>, Link), Fault> {
+    pub(crate) async fn own(self: &Arc<Self>, sql: &str, parameters: &[Value]) -> Result<(Vec<Row>, Link), ToolError> {
         let work = async {
             let (mut lease, _) = self.on_lease(Work::Open(Mode::Read, None)).await?;
             let link = Link {
@@ -649,7 +650,7 @@ impl Database {
         self.within(&AtomicBool::new(false), work).await
     }
 
-    async fn statement(&self, lease: &mut Lease, request: Request<'_>) -> Result<Answer, Fault> {
+    async fn statement(&self, lease: &mut Lease, request: Request<'_>) -> Result<Answer, ToolError> {
         match self.fetch(lease, &[], request).await {
             Ok((answer, _)) => Ok(answer),
             Err(stop) => Err(self.stopped(lease, request.sql, stop)),
@@ -657,11 +658,11 @@ impl Database {
     }
 
     /// The words for why there is no answer; a connection that is lost is given up.
-    fn stopped(&self, lease: &mut Lease, sql: &str, stop: Stop) -> Fault {
+    fn stopped(&self, lease: &mut Lease, sql: &str, stop: Stop) -> ToolError {
         match stop {
             Stop::Refused(fault) => fault,
-            Stop::Gate => Fault::new("The catalogue changes too fast to be asked.").hint("Try again."),
-            Stop::Wire(error) => {
+            Stop::Gate => ToolError::new("The catalogue changes too fast to be asked.").hint("Try again."),
+            Stop::Features(error) => {
                 if matches!(error, WireError::Broken(_)) {
                     lease.connection = None;
                 }
@@ -703,7 +704,7 @@ impl Database {
             }
             let counts = (found.described.parameters.len(), request.parameters.len());
             if let Some(error) = wrong_count(counts, found.failure.take()) {
-                return Err(Stop::Wire(WireError::Server(error)));
+                return Err(Stop::Features(WireError::Server(error)));
             }
         }
         let answers = std::mem::take(&mut found.answers);
@@ -724,13 +725,13 @@ impl Database {
         }
         match (went, found.failure) {
             (Ok(()), None) => {}
-            (Ok(()), Some(error)) => return Err(Stop::Wire(WireError::Server(error))),
+            (Ok(()), Some(error)) => return Err(Stop::Features(WireError::Server(error))),
             // What was read is a good beginning; the rest is not worth its bytes.
             (Err(WireError::TooLarge), _) if !taken.rows.is_empty() => taken.full = true,
-            (Err(error), _) => return Err(Stop::Wire(error)),
+            (Err(error), _) => return Err(Stop::Features(error)),
         }
         if taken.full && taken.rows.is_empty() {
-            return Err(Stop::Wire(WireError::TooLarge));
+            return Err(Stop::Features(WireError::TooLarge));
         }
         let tag = match found.fetched {
             Some(Fetched::Done(tag)) => tag,
@@ -756,18 +757,18 @@ impl Database {
     }
 
     /// The words for a failure.
-    pub(crate) fn fault(&self, error: WireError) -> Fault {
+    pub(crate) fn fault(&self, error: WireError) -> ToolError {
         self.fault_of("", error)
     }
 
     /// The words for a failure of this statement of a caller.
-    fn fault_of(&self, sql: &str, error: WireError) -> Fault {
+    fn fault_of(&self, sql: &str, error: WireError) -> ToolError {
         match error {
             WireError::Server(error) => failure(&error, self.config.writes().then_some(sql)),
-            WireError::Broken(why) => Fault::new(format!("The connection to the database was lost: {why}."))
+            WireError::Broken(why) => ToolError::new(format!("The connection to the database was lost: {why}."))
                 .hint("Try again; the next call connects anew."),
             WireError::TooLarge => {
-                Fault::new(format!("A row is larger than the {} bytes an answer may have.", self.config.max_bytes))
+                ToolError::new(format!("A row is larger than the {} bytes an answer may have.", self.config.max_bytes))
                     .hint("Select fewer columns, or a part of a value with left(…) or substring(…).")
             }
         }

@@ -6,7 +6,7 @@ use crate::{DESCRIBE, EXECUTE, EXPLAIN, HEALTH, LIST_OBJECTS, LIST_SCHEMAS, Post
 use fallible_iterator::FallibleIterator;
 use linchpin::Tool;
 use linchpin::types::tool::ToolAnnotations;
-use linchpin_kit::{Fault, Shown, Toolbox};
+use linchpin_kit::{ToolError, ToolOutput, ToolSet};
 use postgres_protocol::message::backend::ErrorFields;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ const NAME_BYTES_MAX: usize = 63;
 const PLAN_LINES_MAX: usize = 1_000;
 
 /// Puts the tools on a server.
-pub(crate) fn add(toolbox: Toolbox<Postgres>, writes: bool) -> Toolbox<Postgres> {
+pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres> {
     let query = |tool: Tool| {
         let tool = tool.output_schema(lean(&[
             ("columns", "array"),
@@ -72,13 +72,11 @@ fn lean(members: &[(&str, &str)]) -> serde_json::Value {
 
 /// Of a tool that changes something.
 fn hints(destructive: bool) -> ToolAnnotations {
-    ToolAnnotations {
-        title: None,
-        read_only_hint: Some(false),
-        destructive_hint: Some(destructive),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    }
+    ToolAnnotations::new()
+        .with_read_only_hint(false)
+        .with_destructive_hint(destructive)
+        .with_idempotent_hint(false)
+        .with_open_world_hint(false)
 }
 
 /// Arguments of `query`.
@@ -194,20 +192,20 @@ pub struct Changed {
 
 /// By `?` a failure keeps its mark of whose words it has, which may be the database's.
 impl Postgres {
-    async fn query_tool(&self, args: Query) -> linchpin::Result<Shown<Rows>> {
+    async fn query_tool(&self, args: Query) -> linchpin::Result<ToolOutput<Rows>> {
         Ok(self.query(args).await?)
     }
 
-    async fn explain_tool(&self, args: Explain) -> linchpin::Result<Shown<Plan>> {
+    async fn explain_tool(&self, args: Explain) -> linchpin::Result<ToolOutput<Plan>> {
         Ok(self.explain(args).await?)
     }
 
-    async fn execute_tool(&self, args: Execute) -> linchpin::Result<Shown<Changed>> {
+    async fn execute_tool(&self, args: Execute) -> linchpin::Result<ToolOutput<Changed>> {
         Ok(self.execute(args).await?)
     }
 
     /// `query`
-    pub(crate) async fn query(&self, args: Query) -> Result<Shown<Rows>, Fault> {
+    pub(crate) async fn query(&self, args: Query) -> Result<ToolOutput<Rows>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         self.touch_list();
         let limited = !database.target.schemas.is_empty();
@@ -220,7 +218,7 @@ impl Postgres {
                 .and_then(|(skip, _)| skip.parse().ok())
                 .filter(|skip| *skip <= SKIP_MAX && vetted.is_ok())
                 .ok_or_else(|| {
-                    Fault::new("This cursor continues nothing.").hint(
+                    ToolError::new("This cursor continues nothing.").hint(
                     "Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.",
                 )
                 })?,
@@ -243,15 +241,18 @@ impl Postgres {
     }
 
     /// `pg_explain`
-    pub(crate) async fn explain(&self, args: Explain) -> Result<Shown<Plan>, Fault> {
+    pub(crate) async fn explain(&self, args: Explain) -> Result<ToolOutput<Plan>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         if args.analyze && !self.config.writes() {
-            return Err(Fault::new("analyze runs the statement, which read-only mode does not allow.")
+            return Err(ToolError::new("analyze runs the statement, which read-only mode does not allow.")
                 .hint("Leave it out; the operator can allow it with --access-mode write."));
         }
         if args.indexes.len() > INDEXES_MAX {
-            return Err(Fault::new(format!("indexes has {} items; {INDEXES_MAX} are allowed.", args.indexes.len()))
-                .hint("Imagine fewer at a time."));
+            return Err(ToolError::new(format!(
+                "indexes has {} items; {INDEXES_MAX} are allowed.",
+                args.indexes.len()
+            ))
+            .hint("Imagine fewer at a time."));
         }
         let limited = !database.target.schemas.is_empty();
         let vetted = guard::read(&args.sql, limited);
@@ -260,7 +261,7 @@ impl Postgres {
                 let length = seen.length;
                 (Some(seen), length)
             }
-            Ok(_) => return Err(Fault::new("sql is EXPLAIN or SHOW.").hint("Pass the statement itself.")),
+            Ok(_) => return Err(ToolError::new("sql is EXPLAIN or SHOW.").hint("Pass the statement itself.")),
             Err(fault) if !self.config.writes() => return Err(fault),
             Err(_) => (None, writable(&args.sql)?),
         };
@@ -298,17 +299,17 @@ impl Postgres {
         let plan = lines.join("\n");
         let notice = format!("[Cut after {} lines: there is more. Explain a part of the statement.]", lines.len());
         let truncated = answer.truncated;
-        Ok(Shown::outside(plan.clone(), Plan { plan, truncated }).notice(truncated.then_some(notice)))
+        Ok(ToolOutput::outside(plan.clone(), Plan { plan, truncated }).notice(truncated.then_some(notice)))
     }
 
     /// `pg_execute`
-    pub(crate) async fn execute(&self, args: Execute) -> Result<Shown<Changed>, Fault> {
+    pub(crate) async fn execute(&self, args: Execute) -> Result<ToolOutput<Changed>, ToolError> {
         let database = self.database(args.database.as_deref())?;
         if args.statements.is_empty() || args.statements.len() > STATEMENTS_MAX {
-            return Err(Fault::new(format!("statements must have 1 to {STATEMENTS_MAX} items."))
+            return Err(ToolError::new(format!("statements must have 1 to {STATEMENTS_MAX} items."))
                 .hint("Pass each statement as an item of its own."));
         }
-        let requests: Result<Vec<Request<'_>>, Fault> = args
+        let requests: Result<Vec<Request<'_>>, ToolError> = args
             .statements
             .iter()
             .map(|sql| {
@@ -319,7 +320,7 @@ impl Postgres {
         database.forget_types();
         self.touch_list();
         let results = answers.into_iter().map(|answer| Ran { command: answer.tag }).collect();
-        Shown::json(Changed { results }, linchpin_kit::Told::ByUs)
+        ToolOutput::json(Changed { results }, linchpin_kit::Provenance::Server)
     }
 }
 
@@ -356,12 +357,12 @@ const NOT_WRITABLE: [&str; 20] = [
 ];
 
 /// The bytes of a statement for write mode.
-fn writable(sql: &str) -> Result<usize, Fault> {
+fn writable(sql: &str) -> Result<usize, ToolError> {
     let tokens = lex::tokens(sql)?;
     let (tokens, length) = guard::single(&tokens, sql.len())?;
     let word = guard::leading(tokens);
     if NOT_WRITABLE.contains(&word) {
-        return Err(Fault::new(format!("{} is not allowed.", word.to_uppercase())).hint(
+        return Err(ToolError::new(format!("{} is not allowed.", word.to_uppercase())).hint(
             "Every call is a transaction of its own, and nothing of a session stays; pg_execute runs several statements as one.",
         ));
     }
@@ -375,12 +376,13 @@ const STATEMENTS: &str = "abort alter analyse analyze begin call checkpoint clos
     start truncate unlisten update vacuum wait";
 
 /// What is wrong where a statement begins with what none begins with: a slip of the pen, and no wish to write.
-pub(crate) fn slip(word: &str) -> Option<Fault> {
+pub(crate) fn slip(word: &str) -> Option<ToolError> {
     if word.is_empty() || STATEMENTS.split(' ').any(|known| known == word) {
         return None;
     }
     let word: String = word.chars().take(40).collect();
-    let fault = Fault::new(format!("Syntax error: no statement of PostgreSQL begins with {}.", word.to_uppercase()));
+    let fault =
+        ToolError::new(format!("Syntax error: no statement of PostgreSQL begins with {}.", word.to_uppercase()));
     Some(fault.hint("Correct it: what reads begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."))
 }
 
@@ -396,7 +398,7 @@ fn parameters(sql: &str) -> usize {
     numbers.max().unwrap_or(0).min(usize::from(u16::MAX))
 }
 
-fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) -> Shown<Rows> {
+fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) -> ToolOutput<Rows> {
     let rows: Vec<Vec<Cell>> = answer.rows.iter().map(|row| cells(row, &answer.types)).collect();
     let names: Vec<&str> = answer.described.fields.iter().map(|field| field.name.as_str()).collect();
     let text = objects(&names, &rows);
@@ -410,7 +412,7 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
         None => format!("[Cut after {count} rows: there is more.]"),
     });
     let value = Rows { columns, row_count: count, rows, truncated: answer.truncated, next_cursor, command };
-    Shown::outside(text, value).notice(notice)
+    ToolOutput::outside(text, value).notice(notice)
 }
 
 /// An error that the server reported.
@@ -468,14 +470,14 @@ pub(crate) fn wrong_count((wants, has): (usize, usize), failure: Option<ServerEr
 }
 
 /// What is said when COMMIT was sent and nobody knows how it went.
-pub(crate) fn unknown(why: &str) -> Fault {
-    Fault::new(format!("{why} Whether the change was made is not known."))
+pub(crate) fn unknown(why: &str) -> ToolError {
+    ToolError::new(format!("{why} Whether the change was made is not known."))
         .hint("Check with a SELECT before repeating it.")
 }
 
 /// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry what rows
 /// hold: the text that somebody stored would be read right after something was about to be changed.
-pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> Fault {
+pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> ToolError {
     let code = &error.code;
     let place = error.position.map(|at| format!(", at character {at}")).unwrap_or_default();
     let own = match code.as_str() {
@@ -497,12 +499,12 @@ pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> Fault {
     if writing.is_some_and(|sql| may_quote_rows(error, sql)) {
         let about: String = error.about.iter().map(|name| format!(", {name}")).collect();
         let message = format!("The statement failed: {} (SQLSTATE {code}{about}{place})", condition(code));
-        return Fault::new(message)
+        return ToolError::new(message)
             .hint(format!("{own} The database's words are left out: they may hold data."))
             .as_outside();
     }
     let message = format!("{} (SQLSTATE {code}{place})", error.message);
-    Fault::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned())).as_outside()
+    ToolError::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned())).as_outside()
 }
 
 /// Whether the message may hold a value of a row. It does not where it is the parser's, which has seen the statement only, or
@@ -529,7 +531,7 @@ fn condition(code: &str) -> &'static str {
         "22003" => "a number is out of range",
         "22007" | "22008" => "a date or time is none, or out of range",
         "22012" => "division by zero",
-        "22P02" => "a text is no value of the type it should have",
+        "22P02" => "a string is not a valid value of its type",
         "23502" => "a column must not be NULL",
         "23503" => "a foreign key refers to a row that must exist",
         "23505" => "a value that must be unique is there already",

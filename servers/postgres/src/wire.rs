@@ -9,7 +9,7 @@ use crate::lex::shadowed;
 use crate::tools::{ServerError, server_error};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use postgres_protocol::IsNull;
 use postgres_protocol::authentication::{md5_hash, sasl};
 use postgres_protocol::message::backend::{self, Header, Message};
@@ -164,7 +164,7 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     /// Connects to the first of the target's hosts that answers, and logs in.
-    pub(crate) async fn open(target: &Target) -> Result<Self, Fault> {
+    pub(crate) async fn open(target: &Target) -> Result<Self, ToolError> {
         let mut failure = None;
         for host in &target.hosts {
             let attempt = tokio::time::timeout(target.connect_timeout, open_at(target, host));
@@ -173,13 +173,13 @@ impl Connection {
                 Ok(Err(fault)) => failure = Some(fault),
                 Err(_) => {
                     failure = Some(
-                        Fault::new(format!("{host} did not answer within {} s", target.connect_timeout.as_secs()))
+                        ToolError::new(format!("{host} did not answer within {} s", target.connect_timeout.as_secs()))
                             .hint("Check host, port and firewall; connect_timeout in the URL waits longer."),
                     );
                 }
             }
         }
-        Err(failure.unwrap_or_else(|| Fault::new("There is no host to connect to")))
+        Err(failure.unwrap_or_else(|| ToolError::new("There is no host to connect to")))
     }
 
     /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is lost, so
@@ -457,7 +457,7 @@ fn field(field: backend::Field<'_>) -> io::Result<Field> {
     Ok(Field { name: field.name().to_owned(), type_oid: field.type_oid(), type_modifier: field.type_modifier() })
 }
 
-async fn open_at(target: &Target, host: &Host) -> Result<Connection, Fault> {
+async fn open_at(target: &Target, host: &Host) -> Result<Connection, ToolError> {
     if target.ssl == SslMode::Allow && matches!(host, Host::Tcp(..)) {
         match login(target, host, false).await {
             // The server does not take unencrypted connections from here.
@@ -469,11 +469,11 @@ async fn open_at(target: &Target, host: &Host) -> Result<Connection, Fault> {
 }
 
 /// The bytes to a host, and whether they are encrypted.
-async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Stream>, bool), Fault> {
+async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Stream>, bool), ToolError> {
     let unreachable = |e: io::Error| {
         let why = e.to_string();
         let why = why.split(" (os error").next().unwrap_or_default();
-        Fault::new(format!("Cannot connect to {host}: {why}"))
+        ToolError::new(format!("Cannot connect to {host}: {why}"))
             .hint("Check that the server runs there; a later call tries again.")
     };
     let (name, port) = match host {
@@ -484,7 +484,7 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
             return Ok((Box::new(stream), false));
         }
         #[cfg(not(unix))]
-        Host::Unix(..) => return Err(Fault::new("This system has no Unix sockets").hint("Name a host.")),
+        Host::Unix(..) => return Err(ToolError::new("This system has no Unix sockets").hint("Name a host.")),
         Host::Tcp(name, port) => (name, *port),
     };
     let mut stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
@@ -500,31 +500,31 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
         b'S' => {}
         b'N' if target.ssl <= SslMode::Prefer => return Ok((Box::new(stream), false)),
         b'N' => {
-            return Err(Fault::new(format!("{host} does not offer TLS, and sslmode asks for it"))
+            return Err(ToolError::new(format!("{host} does not offer TLS, and sslmode asks for it"))
                 .hint("Turn on ssl in the server. sslmode=prefer or disable would send everything readable."));
         }
         // Words that come before TLS could be anybody's.
         _ => {
-            return Err(Fault::new(format!("{host} did not say whether it offers TLS, but that something is wrong"))
-                .hint(
-                    "It has no process left for this connection, or is no PostgreSQL server. Its log may say more.",
-                ));
+            return Err(ToolError::new(format!(
+                "{host} did not say whether it offers TLS, but that something is wrong"
+            ))
+            .hint("It has no process left for this connection, or is not a PostgreSQL server. Its log may say more."));
         }
     }
     // Reads files.
     let wanted = target.clone();
     let config = tokio::task::spawn_blocking(move || tls_config(&wanted)).await;
-    let config = config.map_err(|_| Fault::new("TLS cannot be set up"))??;
+    let config = config.map_err(|_| ToolError::new("TLS cannot be set up"))??;
     let name = ServerName::try_from(name.clone())
-        .map_err(|_| Fault::new(format!("{name} cannot be the name of a certificate")))?;
+        .map_err(|_| ToolError::new(format!("{name} cannot be the name of a certificate")))?;
     let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|e| {
-        Fault::new(format!("TLS with {host} failed: {e}"))
+        ToolError::new(format!("TLS with {host} failed: {e}"))
             .hint("Check sslrootcert, and that the certificate names this host in its subject alternative names.")
     })?;
     Ok((Box::new(stream), true))
 }
 
-async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection, Fault> {
+async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection, ToolError> {
     let (stream, encrypted) = raw(target, host, encrypt).await?;
     let mut connection = Connection {
         stream,
@@ -554,11 +554,11 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
                 "57P03" => "The server is starting or stopping; try again in a moment.",
                 _ => "The operator of this server has to look at this.",
             };
-            Fault::new(format!("Cannot log in to {host}: {} (SQLSTATE {})", error.message, error.code)).hint(hint)
+            ToolError::new(format!("Cannot log in to {host}: {} (SQLSTATE {})", error.message, error.code)).hint(hint)
         }
-        WireError::Broken(why) => Fault::new(format!("Cannot log in to {host}: {why}"))
+        WireError::Broken(why) => ToolError::new(format!("Cannot log in to {host}: {why}"))
             .hint("Check that a PostgreSQL server listens there; a later call tries again."),
-        WireError::TooLarge => Fault::new(format!("{host} does not speak PostgreSQL's protocol")),
+        WireError::TooLarge => ToolError::new(format!("{host} does not speak PostgreSQL's protocol")),
     };
     let startup = frontend::startup_message(parameters, &mut connection.output).map_err(WireError::from);
     startup.map_err(failed)?;
@@ -577,12 +577,12 @@ async fn login(target: &Target, host: &Host, encrypt: bool) -> Result<Connection
 async fn authenticate(
     connection: &mut Connection,
     target: &Target,
-    failed: impl Fn(WireError) -> Fault + Copy,
-) -> Result<(), Fault> {
+    failed: impl Fn(WireError) -> ToolError + Copy,
+) -> Result<(), ToolError> {
     let host = connection.host.clone();
     let password = || {
         target.password(&host).ok_or_else(|| {
-            Fault::new(format!("The server wants a password for {} and none is configured", target.user))
+            ToolError::new(format!("The server wants a password for {} and none is configured", target.user))
                 .hint("Set PGPASSWORD, PGPASSWORD_FILE or ~/.pgpass, or put it into the URL.")
         })
     };
@@ -592,7 +592,7 @@ async fn authenticate(
         match connection.next(MESSAGE_BYTES_MAX).await.map_err(failed)? {
             Message::AuthenticationOk if scram.is_none() => return Ok(()),
             Message::AuthenticationOk => {
-                return Err(Fault::new("The server ended the login without proving that it knows the password")
+                return Err(ToolError::new("The server ended the login without proving that it knows the password")
                     .hint("Somebody may be in between. Use sslmode=verify-full."));
             }
             Message::AuthenticationCleartextPassword => {
@@ -601,7 +601,7 @@ async fn authenticate(
                     Host::Tcp(name, _) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),
                 };
                 if !connection.encrypted && !local {
-                    return Err(Fault::new(
+                    return Err(ToolError::new(
                         "The server wants the password in clear over a connection that is not encrypted",
                     )
                     .hint("Use sslmode=verify-full, or scram-sha-256 in the server's pg_hba.conf."));
@@ -615,7 +615,9 @@ async fn authenticate(
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().any(|mechanism| Ok(mechanism == sasl::SCRAM_SHA_256));
                 if !offered.map_err(|e| failed(e.into()))? {
-                    return Err(Fault::new("The server offers no login that is spoken here").hint("Use scram-sha-256."));
+                    return Err(
+                        ToolError::new("The server offers no login that is spoken here").hint("Use scram-sha-256.")
+                    );
                 }
                 let session =
                     sasl::ScramSha256::new(password()?.reveal().as_bytes(), sasl::ChannelBinding::unsupported());
@@ -637,7 +639,7 @@ async fn authenticate(
             }
             Message::ErrorResponse(body) => return Err(failed(WireError::Server(server_error(body.fields())))),
             _ => {
-                return Err(Fault::new("The server wants a login that is not spoken here (GSSAPI or SSPI)")
+                return Err(ToolError::new("The server wants a login that is not spoken here (GSSAPI or SSPI)")
                     .hint("Use scram-sha-256 or certificates in the server's pg_hba.conf."));
             }
         }
@@ -648,7 +650,7 @@ async fn authenticate(
 }
 
 /// Encryption as `sslmode` asks for it; reads the files it names.
-fn tls_config(target: &Target) -> Result<ClientConfig, Fault> {
+fn tls_config(target: &Target) -> Result<ClientConfig, ToolError> {
     let provider = Arc::new(ring::default_provider());
     let trust = match (target.ssl, target.root_certificate.as_deref()) {
         (SslMode::VerifyFull, None | Some("system")) => {
@@ -672,12 +674,12 @@ fn tls_config(target: &Target) -> Result<ClientConfig, Fault> {
         .map_err(|e| unusable(&certificate.display().to_string(), &e))
 }
 
-fn unusable(what: &str, why: &dyn std::fmt::Display) -> Fault {
-    Fault::new(format!("{what} cannot be used: {why}"))
+fn unusable(what: &str, why: &dyn std::fmt::Display) -> ToolError {
+    ToolError::new(format!("{what} cannot be used: {why}"))
         .hint("The operator of this server has to correct its configuration.")
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ToolError> {
     let shown = path.display().to_string();
     let certificates: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|e| unusable(&shown, &e))?.take(1_000).collect();
@@ -688,7 +690,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
     Ok(certificates)
 }
 
-fn roots(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Trust, Fault> {
+fn roots(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Trust, ToolError> {
     let pinned = certificates(path)?;
     let mut store = RootCertStore::empty();
     store.add_parsable_certificates(pinned.iter().cloned());

@@ -1,6 +1,6 @@
 //! What the tool takes, with the types that models get wrong read leniently: `"3"` for 3, `"true"` for true.
 
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ impl ThinkArgs {
     ///
     /// # Errors
     /// When one of them is none, or something is too long. The first line names the argument.
-    pub(crate) fn understood(self, thought_bytes_max: usize) -> Result<Step, Fault> {
+    pub(crate) fn understood(self, thought_bytes_max: usize) -> Result<Step, ToolError> {
         let number = self.thought_number.read("thoughtNumber")?;
         let total = self.total_thoughts.read("totalThoughts")?.max(number);
         let next_thought_needed = self.next_thought_needed.read("nextThoughtNeeded")?;
@@ -74,14 +74,14 @@ impl ThinkArgs {
         // As the published server reads it: a branch without a name is none.
         let branch_id = self.branch_id.filter(|id| !id.is_empty());
         if self.thought.len() > thought_bytes_max {
-            return Err(Fault::new(format!(
+            return Err(ToolError::new(format!(
                 "thought: {} bytes are more than the {thought_bytes_max} that one thought may have",
                 self.thought.len()
             ))
             .hint("Write less, or split it into several thoughts."));
         }
         if let Some(id) = branch_id.as_ref().filter(|id| id.len() > BRANCH_ID_BYTES_MAX) {
-            return Err(Fault::new(format!("branchId: {} bytes are more than {BRANCH_ID_BYTES_MAX}", id.len()))
+            return Err(ToolError::new(format!("branchId: {} bytes are more than {BRANCH_ID_BYTES_MAX}", id.len()))
                 .hint("Use a short name for the branch."));
         }
         let thought = self.thought;
@@ -100,7 +100,7 @@ const SWITCHES: [(&str, bool); 3] = [("nextThoughtNeeded", true), ("isRevision",
 ///
 /// # Errors
 /// When one of them is no number, or another is neither true nor false: in words that are shorter than those of the schema.
-pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, Fault> {
+pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, ToolError> {
     // What is no object is explained by whoever reads it next.
     let Ok(mut arguments) = serde_json::from_str::<serde_json::Map<String, Value>>(arguments) else { return Ok(None) };
     let mut changed = false;
@@ -152,7 +152,7 @@ struct Number(Value);
 struct Switch(Value);
 
 impl Number {
-    fn read(&self, name: &str) -> Result<u64, Fault> {
+    fn read(&self, name: &str) -> Result<u64, ToolError> {
         let whole =
             |float: f64| (float.fract() == 0.0 && (1.0..=NUMBER_MAX as f64).contains(&float)).then_some(float as u64);
         let found = match &self.0 {
@@ -167,18 +167,18 @@ impl Number {
         };
         found.filter(|number| (1..=NUMBER_MAX).contains(number)).ok_or_else(|| {
             let got = shown(&self.0);
-            Fault::new(format!("{name}: expected a whole number from 1 to {NUMBER_MAX}, got {got}"))
+            ToolError::new(format!("{name}: expected a whole number from 1 to {NUMBER_MAX}, got {got}"))
         })
     }
 }
 
 impl Switch {
-    fn read(&self, name: &str) -> Result<bool, Fault> {
+    fn read(&self, name: &str) -> Result<bool, ToolError> {
         match &self.0 {
             Value::Bool(on) => Ok(*on),
             Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true),
             Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-            other => Err(Fault::new(format!("{name}: expected true or false, got {}", shown(other)))),
+            other => Err(ToolError::new(format!("{name}: expected true or false, got {}", shown(other)))),
         }
     }
 }

@@ -19,7 +19,7 @@ pub use tools::{Exported, Noted, Reset};
 
 use linchpin::server::{Call, Next};
 use linchpin::{Reply, Server};
-use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
@@ -89,7 +89,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Refuses what cannot work: with a limit of 0 nothing could be kept, or asked.
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), ToolError> {
         let none = [
             ("--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", self.thoughts_max == 0),
             ("--max-thought-bytes or MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES", self.thought_bytes_max == 0),
@@ -99,7 +99,7 @@ impl Limits {
             ("bytes_max", self.bytes_max == 0),
         ];
         match none.iter().find(|(_, none)| *none) {
-            Some((name, _)) => Err(Fault::new(format!("{name} is out of range: 0")).hint("Use 1 or more.")),
+            Some((name, _)) => Err(ToolError::new(format!("{name} is out of range: 0")).hint("Use 1 or more.")),
             None => Ok(()),
         }
     }
@@ -132,7 +132,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable cannot be understood.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_SEQUENTIAL_THINKING")?, ..Self::default() };
         let limits = &mut config.limits;
         vars.number("MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", &mut limits.thoughts_max)?;
@@ -166,7 +166,7 @@ impl SequentialThinking {
     ///
     /// # Errors
     /// When a limit is 0, or the choice of tools names one that does not exist.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         config.limits.check()?;
         // What nobody can ask for is not kept: without the export, a thought is only counted.
         let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
@@ -178,9 +178,9 @@ impl SequentialThinking {
     ///
     /// # Errors
     /// When the choice of tools names one that does not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let config = self.config.clone();
-        let server = Toolbox::open(server.state(self), &SERVICE, &config.tools)?
+        let server = ToolSet::open(server.state(self), &SERVICE, &config.tools)?
             .instructions(INSTRUCTIONS)
             .tool_as(&SEQUENTIALTHINKING, |tool| tool.layer(plain_numbers), Self::think)
             .tool(&RESET, Self::reset)

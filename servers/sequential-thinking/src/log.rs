@@ -52,10 +52,10 @@ impl ThoughtLog {
     /// faster than they are read are left out.
     pub fn to(mut place: impl Write + Send + 'static) -> Self {
         let (sender, lines) = sync_channel::<String>(WAITING_MAX);
-        let (at_end, done) = sync_channel::<()>(0);
+        let (on_shutdown, done) = sync_channel::<()>(0);
         let writer = std::thread::Builder::new().name("thoughts".to_owned()).spawn(move || {
             // Its drop is the word that all is done.
-            let _at_end = at_end;
+            let _at_end = on_shutdown;
             for line in lines {
                 if place.write_all(line.as_bytes()).and_then(|()| place.flush()).is_err() {
                     return;

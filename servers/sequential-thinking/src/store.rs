@@ -4,7 +4,7 @@ use crate::Limits;
 use crate::history::{History, Standing, Thought};
 use crate::input::Step;
 use linchpin::server::Peer;
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// When the handle is unknown.
-    pub(crate) fn think(&self, caller: Caller<'_>, step: &Step) -> Result<(String, Standing), Fault> {
+    pub(crate) fn think(&self, caller: Caller<'_>, step: &Step) -> Result<(String, Standing), ToolError> {
         let mut all = self.lock(caller.now);
         let handle = match all.meant(&caller)? {
             Some(handle) => handle,
@@ -98,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// When the handle is unknown, or none is given and none is the caller's.
-    pub(crate) fn reset(&self, caller: Caller<'_>) -> Result<(String, u64), Fault> {
+    pub(crate) fn reset(&self, caller: Caller<'_>) -> Result<(String, u64), ToolError> {
         let mut all = self.lock(caller.now);
         let handle = all.meant(&caller)?.ok_or_else(nothing)?;
         let entry = all.touch(&handle, caller.now)?;
@@ -111,7 +111,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::reset`].
-    pub(crate) fn page(&self, caller: Caller<'_>, place: u64, bytes_max: usize) -> Result<Page, Fault> {
+    pub(crate) fn page(&self, caller: Caller<'_>, place: u64, bytes_max: usize) -> Result<Page, ToolError> {
         let mut all = self.lock(caller.now);
         let handle = all.meant(&caller)?.ok_or_else(nothing)?;
         let history = &all.touch(&handle, caller.now)?.history;
@@ -140,7 +140,7 @@ impl Store {
 
 impl All {
     /// The handle that a call means: the one it names, or its owner's.
-    fn meant(&self, caller: &Caller<'_>) -> Result<Option<String>, Fault> {
+    fn meant(&self, caller: &Caller<'_>) -> Result<Option<String>, ToolError> {
         if let Some(handle) = caller.handle {
             let entry = self.histories.get(handle);
             let allowed = entry.is_some_and(|entry| entry.principal.as_deref() == caller.principal);
@@ -155,7 +155,7 @@ impl All {
         Ok(own.filter(|handle| self.histories.contains_key(*handle)).cloned())
     }
 
-    fn begin(&mut self, caller: &Caller<'_>) -> Result<String, Fault> {
+    fn begin(&mut self, caller: &Caller<'_>) -> Result<String, ToolError> {
         let handle = fresh_handle()?;
         match &caller.owner {
             Owner::Process => self.process = Some(handle.clone()),
@@ -183,7 +183,7 @@ impl All {
     }
 
     /// The history of a handle, which counts as used now.
-    fn touch(&mut self, handle: &str, now: Instant) -> Result<&mut Entry, Fault> {
+    fn touch(&mut self, handle: &str, now: Instant) -> Result<&mut Entry, ToolError> {
         let turn = self.turn();
         let entry = self.histories.get_mut(handle).ok_or_else(unknown)?;
         if let Some(handle) = self.order.remove(&entry.turn) {
@@ -246,19 +246,19 @@ fn size(handle: &str, entry: &Entry) -> usize {
 }
 
 /// A handle that nobody can guess.
-fn fresh_handle() -> Result<String, Fault> {
+fn fresh_handle() -> Result<String, ToolError> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|_| Fault::new("No random numbers are to be had"))?;
+    getrandom::fill(&mut bytes).map_err(|_| ToolError::new("No random numbers are to be had"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The same words for a handle that never was, one that expired and one of somebody else.
-fn unknown() -> Fault {
-    Fault::missing("Unknown sessionId").hint("Leave sessionId out to begin anew; the answer has a new one.")
+fn unknown() -> ToolError {
+    ToolError::missing("Unknown sessionId").hint("Leave sessionId out to begin anew; the answer has a new one.")
 }
 
-fn nothing() -> Fault {
-    Fault::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier answer.")
+fn nothing() -> ToolError {
+    ToolError::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier answer.")
 }
 
 #[cfg(test)]

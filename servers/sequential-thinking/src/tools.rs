@@ -5,7 +5,7 @@ use crate::history::Thought;
 use crate::input::{ExportArgs, ResetArgs, ThinkArgs};
 use crate::store::{Caller, Owner};
 use linchpin::Cx;
-use linchpin_kit::{Fault, Paging, Shown, TEXT_BYTES_MAX, Told};
+use linchpin_kit::{Paging, Provenance, TEXT_BYTES_MAX, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -62,7 +62,7 @@ pub struct Exported {
 }
 
 impl SequentialThinking {
-    pub(crate) async fn think(&self, cx: &Cx, args: ThinkArgs) -> Result<Shown<Noted>, Fault> {
+    pub(crate) async fn think(&self, cx: &Cx, args: ThinkArgs) -> Result<ToolOutput<Noted>, ToolError> {
         let handle = args.session_id.clone();
         let step = args.understood(self.config.limits.thought_bytes_max)?;
         let (session_id, standing) = self.store.think(self.caller(cx, handle.as_deref()), &step)?;
@@ -77,17 +77,17 @@ impl SequentialThinking {
             truncated: standing.truncated,
             warnings: standing.warnings,
         };
-        Shown::json(noted, Told::ByUs)
+        ToolOutput::json(noted, Provenance::Server)
     }
 
-    pub(crate) async fn reset(&self, cx: &Cx, args: ResetArgs) -> Result<Shown<Reset>, Fault> {
+    pub(crate) async fn reset(&self, cx: &Cx, args: ResetArgs) -> Result<ToolOutput<Reset>, ToolError> {
         let (session_id, forgotten) = self.store.reset(self.caller(cx, args.session_id.as_deref()))?;
-        Shown::json(Reset { session_id, forgotten }, Told::ByUs)
+        ToolOutput::json(Reset { session_id, forgotten }, Provenance::Server)
     }
 
-    pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<Shown<Exported>, Fault> {
+    pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<ToolOutput<Exported>, ToolError> {
         let place = args.cursor.as_deref().map_or(Ok(0), str::parse::<u64>).map_err(|_| {
-            Fault::new("Unknown cursor").hint("Pass next_cursor of the page before, or leave cursor out.")
+            ToolError::new("Unknown cursor").hint("Pass next_cursor of the page before, or leave cursor out.")
         })?;
         let page = self.store.page(self.caller(cx, args.session_id.as_deref()), place, TEXT_BYTES_MAX)?;
         let paging = page.next.map_or_else(Paging::whole, |next| Paging::more(next.to_string()));
@@ -100,10 +100,10 @@ impl SequentialThinking {
             paging,
         };
         // Models wrote them, after reading who knows what.
-        Ok(Shown::json(exported, Told::Outside)?.notice(notice))
+        Ok(ToolOutput::json(exported, Provenance::ThirdParty)?.notice(notice))
     }
 
-    /// Who calls. A session has its own history. A request that stands alone belongs to the process's one client on stdio; over
+    /// Who calls. A session has its own history. A stateless request belongs to the process's one client on stdio; over
     /// HTTP it may be anybody's, so without a handle it begins a history of its own. HTTP is where there are headers: every
     /// request has some there, and none elsewhere.
     fn caller<'a>(&self, cx: &'a Cx, handle: Option<&'a str>) -> Caller<'a> {

@@ -1,6 +1,6 @@
 //! What the operator may configure.
 
-use linchpin_kit::{Fault, RootsPolicy, TEXT_BYTES_MAX, ToolChoice, Vars};
+use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable has a value that cannot be understood; the message names it.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Config { tools: vars.tool_choice("MCP_SQLITE")?, ..Config::default() };
         if let Some(path) = vars.path("MCP_SQLITE_DB_PATH") {
             config.db_path = path;
@@ -92,15 +92,19 @@ impl Config {
     }
 
     /// Refuses what cannot work.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
         let within = |what: &str, ok: bool, range: &str| {
-            if ok { Ok(()) } else { Err(Fault::new(format!("{what} is out of range")).hint(format!("Use {range}."))) }
+            if ok {
+                Ok(())
+            } else {
+                Err(ToolError::new(format!("{what} is out of range")).hint(format!("Use {range}.")))
+            }
         };
         within("The number of rows", (1..=100_000).contains(&self.max_rows), "1 to 100,000")?;
         within("The number of bytes", (1_000..=10_000_000).contains(&self.max_bytes), "1,000 to 10,000,000")?;
         let timeout = Duration::from_millis(10)..=Duration::from_secs(3_600);
         within("The timeout", timeout.contains(&self.timeout), "1 to 3,600 seconds")?;
-        self.roots.map_or(Ok(()), |policy| policy.among(ROOTS).map(drop))
+        self.roots.map_or(Ok(()), |policy| policy.restrict_to(ROOTS).map(drop))
     }
 
     /// What a client's roots do here. A database in memory lies nowhere.
@@ -114,7 +118,7 @@ impl Config {
     }
 
     /// Where the database is. Nothing is created, and a file that is missing must be one that can be.
-    pub(crate) fn place(&self) -> Result<Place, Fault> {
+    pub(crate) fn place(&self) -> Result<Place, ToolError> {
         if self.db_path == Path::new(":memory:") {
             return Ok(Place::Memory);
         }
@@ -124,7 +128,7 @@ impl Config {
         }
         if self.tools.read_only || !self.create {
             let why = if self.tools.read_only { "a read-only server creates none" } else { "none is to be created" };
-            return Err(Fault::new(format!("{} does not exist, and {why}", path.display()))
+            return Err(ToolError::new(format!("{} does not exist, and {why}", path.display()))
                 .hint("Name an existing database file."));
         }
         Ok(Place::File(path))
@@ -132,30 +136,31 @@ impl Config {
 }
 
 /// The absolute form of a path, `~` expanded. Absolute paths are never URIs to SQLite.
-pub(crate) fn in_full(path: &Path) -> Result<PathBuf, Fault> {
+pub(crate) fn in_full(path: &Path) -> Result<PathBuf, ToolError> {
     let expanded = match path.strip_prefix("~") {
         Ok(rest) => {
             let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-            home.ok_or_else(|| Fault::new("There is no home directory for ~").hint("Write the path out."))?.join(rest)
+            home.ok_or_else(|| ToolError::new("There is no home directory for ~").hint("Write the path out."))?
+                .join(rest)
         }
         Err(_) if path.to_string_lossy().starts_with('~') && !path.exists() => {
-            return Err(Fault::new(format!("{} names another user's home directory", path.display()))
+            return Err(ToolError::new(format!("{} names another user's home directory", path.display()))
                 .hint("Write the path out, or put ./ before a name that begins with ~."));
         }
         Err(_) => path.to_owned(),
     };
     if expanded.as_os_str().is_empty() {
-        return Err(Fault::new("The path of the database is empty").hint("Name a file, or :memory:."));
+        return Err(ToolError::new("The path of the database is empty").hint("Name a file, or :memory:."));
     }
     std::path::absolute(&expanded)
-        .map_err(|error| Fault::new(format!("{} is not a usable path: {}", path.display(), error.kind())))
+        .map_err(|error| ToolError::new(format!("{} is not a usable path: {}", path.display(), error.kind())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Config, Fault> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, ToolError> {
         let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         Config::from_env(Vars::new(&get))
     }

@@ -2,7 +2,7 @@
 //!
 //! SQLite looks at the clock between its steps, and a call of a function is one step. Searching as its own functions do it
 //! takes text × pattern: minutes for what a value may hold. These give the same answers, and either take time in
-//! proportion to their arguments or look at the clock themselves. What remains is bounded by [`Desk::fit`].
+//! proportion to their arguments or look at the clock themselves. What remains is bounded by [`GuardedConnection::fit`].
 
 use memchr::{memchr, memchr2, memmem};
 use rusqlite::functions::{Context, FunctionFlags, SqlFnOutput, SubType};
@@ -11,7 +11,7 @@ use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, Result, Statement, StatementStatus, ffi};
 use std::borrow::Cow;
 
-use crate::guard::{Desk, LIKE_BYTES_MAX, Policy, VALUE_BYTES_MAX, slowness};
+use crate::guard::{GuardedConnection, LIKE_BYTES_MAX, Policy, VALUE_BYTES_MAX, slowness};
 use crate::pool;
 use crate::query::Look;
 
@@ -53,7 +53,7 @@ pub(crate) fn add(conn: &Connection) -> Result<()> {
     conn.create_scalar_function("jsonb_patch", 2, flags, |cx| patch(cx, "SELECT jsonb_patch(?, ?)", None))
 }
 
-impl Desk {
+impl GuardedConnection {
     /// Bounds the values of what SQLite runs by itself while it prepares a statement: reading the schema it goes through
     /// `sqlite_stat1`, whose definition is the file's and may compute anything.
     pub(crate) fn unfit(&self) -> rusqlite::Result<()> {

@@ -6,7 +6,7 @@
 //!
 //! What SQLite does by itself it asks nobody about: which files it touches is held by [`files`].
 
-use linchpin_kit::{Fault, clip, root_path, settled};
+use linchpin_kit::{ToolError, clip, resolve_symlinks, root_path};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -115,7 +115,7 @@ impl Refusal {
 
 /// The policy in force and what it refused last.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Authorizer {
     state: Mutex<State>,
     /// Whether a virtual table was seen at work, ever.
     shadows: AtomicBool,
@@ -135,10 +135,10 @@ impl State {
     }
 }
 
-impl Gate {
+impl Authorizer {
     /// A gate that lets nothing through yet.
-    pub(crate) fn new() -> Gate {
-        Gate { state: Mutex::new(State::new(Policy::Nothing)), shadows: AtomicBool::new(false) }
+    pub(crate) fn new() -> Authorizer {
+        Authorizer { state: Mutex::new(State::new(Policy::Nothing)), shadows: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -320,7 +320,7 @@ const FUNCTIONS_OF_ALTER: &[&str] = &[
 /// Functions of the bundled SQLite that reach files, code or the process, or hand out pointers.
 const FUNCTIONS_REFUSED: &[&str] = &["load_extension", "fts3_tokenizer", "fts5", "sqlite_log"];
 
-/// As how many steps a function counts that takes long for each byte; see [`Desk::fit`].
+/// As how many steps a function counts that takes long for each byte; see [`GuardedConnection::fit`].
 pub(crate) fn slowness(function: &str) -> Option<i32> {
     match function.to_ascii_lowercase().as_str() {
         "strftime" => Some(300),
@@ -441,29 +441,29 @@ const ROOTS_MAX: usize = 1_000;
 
 /// Whose call it is, as far as that decides whether the database may be reached. Without one no call gets a connection.
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct RootsScope {
     roots: Option<Vec<String>>,
     /// When the call began: asking for the roots is part of it.
     pub(crate) begun: Instant,
 }
 
-impl Pass {
+impl RootsScope {
     /// For a client that has no roots, or where they do not count.
-    pub(crate) fn as_configured() -> Pass {
-        Pass { roots: None, begun: Instant::now() }
+    pub(crate) fn as_configured() -> RootsScope {
+        RootsScope { roots: None, begun: Instant::now() }
     }
 
     /// For a client with these roots.
-    pub(crate) fn within(roots: Vec<String>, begun: Instant) -> Pass {
-        Pass { roots: Some(roots), begun }
+    pub(crate) fn within(roots: Vec<String>, begun: Instant) -> RootsScope {
+        RootsScope { roots: Some(roots), begun }
     }
 }
 
 impl Place {
     /// Whether this call may reach the database: where every link leads, by whole names, as things are now.
-    pub(crate) fn admit(&self, pass: &Pass) -> Result<(), Fault> {
+    pub(crate) fn admit(&self, pass: &RootsScope) -> Result<(), ToolError> {
         let (Place::File(path), Some(roots)) = (self, &pass.roots) else { return Ok(()) };
-        let real = settled(path);
+        let real = resolve_symlinks(path);
         let holds = |root: &String| {
             let root = root_path(root).and_then(|root| std::fs::canonicalize(root).ok());
             root.is_some_and(|root| real.starts_with(root))
@@ -471,13 +471,13 @@ impl Place {
         if roots.iter().take(ROOTS_MAX).any(holds) {
             return Ok(());
         }
-        Err(Fault::new(format!(
+        Err(ToolError::new(format!(
             "Error: the database {} is not in the roots of this client: {}",
             path.display(),
             listed(roots)
         ))
         .hint(
-            "Nothing was opened or created. Open the folder of the database in the client; or the person running the server \
+            "Nothing was opened or created. Open the folder of the database in the client; or the operator \
              can name a database in it, or start it with --roots ignore.",
         ))
     }
@@ -517,9 +517,9 @@ pub(crate) struct Opener {
 
 /// A connection with its guard. Lives on one thread.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct GuardedConnection {
     pub(crate) conn: Connection,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gate: Arc<Authorizer>,
     /// What `PRAGMA database_list` shows as its file.
     pub(crate) named: String,
     /// What the caller wrote: its SQL, or the names it gave. Everything else in a message is the database's.
@@ -530,7 +530,7 @@ pub(crate) struct Desk {
 
 impl Opener {
     /// Puts the guard on a connection.
-    pub(crate) fn secure(&self, conn: &Connection, gate: &Arc<Gate>) -> rusqlite::Result<()> {
+    pub(crate) fn secure(&self, conn: &Connection, gate: &Arc<Authorizer>) -> rusqlite::Result<()> {
         for (switch, on) in [
             (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
             (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -543,7 +543,7 @@ impl Opener {
             conn.set_db_config(switch, on)?;
         }
         for (limit, most) in [
-            // More only for a statement that fits, see [`Desk::fit`].
+            // More only for a statement that fits, see [`GuardedConnection::fit`].
             (Limit::SQLITE_LIMIT_LENGTH, STEP_BYTES_MIN),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX),
             (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, TRIGGERS_MAX),
@@ -570,9 +570,12 @@ impl Opener {
     }
 }
 
-impl Desk {
+impl GuardedConnection {
     /// Allows one VACUUM: it needs a place to attach its copy, and the copy may be larger than what memory may hold.
-    pub(crate) fn vacuum<T>(&self, work: impl FnOnce(&Desk) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) fn vacuum<T>(
+        &self,
+        work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
         let set = |places: i32, store: &str| -> rusqlite::Result<()> {
             self.conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, places)?;
             // The authorizer would refuse it: this is ours.
@@ -582,7 +585,7 @@ impl Desk {
             self.conn.authorizer(Some(move |asked: AuthContext<'_>| gate.decide(&asked)))?;
             stored
         };
-        let failed = |error: rusqlite::Error| Fault::new(format!("Database error: {error}"));
+        let failed = |error: rusqlite::Error| ToolError::new(format!("Database error: {error}"));
         set(1, "FILE").map_err(failed)?;
         let done = work(self);
         set(0, "MEMORY").map_err(failed)?;
@@ -601,15 +604,15 @@ impl Desk {
 }
 
 /// Refuses what cannot be a database file: SQLite would wait on a pipe for ever.
-pub(crate) fn check_kind(path: &Path) -> Result<bool, Fault> {
+pub(crate) fn check_kind(path: &Path) -> Result<bool, ToolError> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => Ok(true),
         Ok(meta) => {
             let what = if meta.is_dir() { "a directory" } else { "not a regular file" };
-            Err(Fault::new(format!("{} is {what}", path.display())).hint("Name a database file."))
+            Err(ToolError::new(format!("{} is {what}", path.display())).hint("Name a database file."))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Fault::new(format!("{} cannot be looked at: {}", path.display(), error.kind()))),
+        Err(error) => Err(ToolError::new(format!("{} cannot be looked at: {}", path.display(), error.kind()))),
     }
 }
 
@@ -620,7 +623,7 @@ pub(crate) fn check_kind(path: &Path) -> Result<bool, Fault> {
 /// is a VFS over SQLite's own that hands on what is about these four and refuses the rest, each time SQLite asks.
 #[allow(unsafe_code, reason = "SQLite takes a VFS as a table of C functions only")]
 pub(crate) mod files {
-    use linchpin_kit::Fault;
+    use linchpin_kit::ToolError;
     use rusqlite::ffi::{self, sqlite3_file, sqlite3_vfs};
     use std::collections::BTreeSet;
     use std::ffi::{CStr, c_char, c_int};
@@ -674,22 +677,22 @@ pub(crate) mod files {
     }
 
     /// The words for what was refused here.
-    pub(crate) fn fault(code: c_int) -> Option<Fault> {
+    pub(crate) fn fault(code: c_int) -> Option<ToolError> {
         let (what, advice) = match code {
             OUTSIDE => (
                 "a change of the database was left unfinished together with another file",
                 "Its journal (the database's name and -journal) names that file, as a change of several databases at once does, or \
-                 as one made to do harm. Nothing was read, changed or deleted. The person running the server has to look: the program \
+                 as one made to do harm. Nothing was read, changed or deleted. The operator has to look: the program \
                  that was making the change can finish it.",
             ),
             ODD => (
-                "what is beside the database is no file of its own",
-                "One of its -journal, -wal and -shm is a link, a pipe or the like, so nothing was opened. The person running the server \
+                "what is beside the database is not a file of its own",
+                "One of its -journal, -wal and -shm is a link, a pipe or the like, so nothing was opened. The operator \
                  has to look.",
             ),
             _ => return None,
         };
-        Some(Fault::new(format!("Database error: {what}")).hint(advice))
+        Some(ToolError::new(format!("Database error: {what}")).hint(advice))
     }
 
     /// The database that a name belongs to, and what follows its name.

@@ -5,7 +5,7 @@
 
 use csv::StringRecord;
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Shown};
+use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::guard::{Desk, Policy};
+use crate::guard::{GuardedConnection, Policy};
 use crate::query::quote;
 use crate::rows::{Bounds, Cell, Form};
 use crate::schema::{SCHEMA_URI, about};
@@ -64,33 +64,33 @@ pub(crate) struct ImportDir {
 
 impl ImportDir {
     /// Opens the directory.
-    pub(crate) fn open(path: &Path) -> Result<ImportDir, Fault> {
+    pub(crate) fn open(path: &Path) -> Result<ImportDir, ToolError> {
         let path = config::in_full(path)?;
         if !path.is_dir() {
-            return Err(Fault::new(format!("{} is not a directory", path.display()))
+            return Err(ToolError::new(format!("{} is not a directory", path.display()))
                 .hint("Name the directory that CSV files are imported from."));
         }
         Self::of(path)
     }
 
     #[cfg(unix)]
-    fn of(path: PathBuf) -> Result<ImportDir, Fault> {
+    fn of(path: PathBuf) -> Result<ImportDir, ToolError> {
         use rustix::fs::{Mode, OFlags};
         let handle = rustix::fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         handle
             .map(|handle| ImportDir { handle })
-            .map_err(|error| Fault::new(format!("{} cannot be opened: {}", path.display(), error.kind())))
+            .map_err(|error| ToolError::new(format!("{} cannot be opened: {}", path.display(), error.kind())))
     }
 
     #[cfg(not(unix))]
-    fn of(path: PathBuf) -> Result<ImportDir, Fault> {
+    fn of(path: PathBuf) -> Result<ImportDir, ToolError> {
         Ok(ImportDir { path })
     }
 
     /// A regular file directly in the directory.
-    fn file(&self, name: &str) -> Result<File, Fault> {
+    fn file(&self, name: &str) -> Result<File, ToolError> {
         let refused = |why: &str| {
-            Fault::new(format!("Error: {} {why}", shown(name)))
+            ToolError::new(format!("Error: {} {why}", shown(name)))
                 .hint("Pass the bare name of a CSV file in the import directory.")
         };
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0', ':']) {
@@ -133,16 +133,16 @@ fn shown(name: &str) -> String {
 }
 
 /// `sqlite_import_csv`.
-pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<Shown<Imported>, Error> {
+pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<ToolOutput<Imported>, Error> {
     let dir = db.import_dir();
     if args.file.is_some() == args.csv.is_some() {
-        return Err(Fault::new("Error: give either file or csv").into());
+        return Err(ToolError::new("Error: give either file or csv").into());
     }
     let imported = db
         .write(cx, move |desk| {
             let source = match (&args.file, &args.csv) {
                 (Some(name), _) => {
-                    let dir = dir.ok_or_else(|| Fault::new("Error: there is no import directory"))?;
+                    let dir = dir.ok_or_else(|| ToolError::new("Error: there is no import directory"))?;
                     Source::File(dir.file(name)?)
                 }
                 (None, text) => Source::Text(text.clone().unwrap_or_default()),
@@ -155,7 +155,7 @@ pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<
     }
     let created = if imported.created { ", which was created" } else { "" };
     let text = format!("Imported {} rows into {}{created}", imported.rows, shown(&imported.table));
-    Ok(Shown::ours(text, imported))
+    Ok(ToolOutput::ours(text, imported))
 }
 
 enum Source {
@@ -165,8 +165,9 @@ enum Source {
 
 impl Source {
     /// The text from its beginning, without a byte order mark.
-    fn read(&mut self) -> Result<Box<dyn Read + '_>, Fault> {
-        let failed = |error: std::io::Error| Fault::new(format!("Error: the file cannot be read: {}", error.kind()));
+    fn read(&mut self) -> Result<Box<dyn Read + '_>, ToolError> {
+        let failed =
+            |error: std::io::Error| ToolError::new(format!("Error: the file cannot be read: {}", error.kind()));
         match self {
             Source::Text(text) => Ok(Box::new(text.trim_start_matches('\u{feff}').as_bytes())),
             Source::File(file) => {
@@ -229,12 +230,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(args: &ImportCsv) -> Result<Reading, Fault> {
+    fn of(args: &ImportCsv) -> Result<Reading, ToolError> {
         let delimiter = match args.delimiter.as_deref().map(str::as_bytes) {
             None => b',',
             Some([byte]) if byte.is_ascii() && !b"\"\r\n".contains(byte) => *byte,
             Some(b"\\t") => b'\t',
-            Some(_) => return Err(Fault::new("Error: the delimiter must be one ASCII character")),
+            Some(_) => return Err(ToolError::new("Error: the delimiter must be one ASCII character")),
         };
         let empty_as_null = args.empty_as_null.unwrap_or(false);
         Ok(Reading { delimiter, header: args.header.unwrap_or(true), empty_as_null })
@@ -244,8 +245,8 @@ impl Reading {
     fn records(
         self,
         source: &mut Source,
-        mut each: impl FnMut(u64, &StringRecord) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut each: impl FnMut(u64, &StringRecord) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
         let mut reader =
             csv::ReaderBuilder::new().delimiter(self.delimiter).has_headers(false).from_reader(source.read()?);
         let mut record = StringRecord::new();
@@ -255,7 +256,7 @@ impl Reading {
                 return Err(pool::interrupted());
             }
             if record.len() > COLUMNS_MAX {
-                return Err(Fault::new(format!("Error: more than {COLUMNS_MAX} columns")));
+                return Err(ToolError::new(format!("Error: more than {COLUMNS_MAX} columns")));
             }
             each(number, &record)?;
             number += 1;
@@ -263,7 +264,7 @@ impl Reading {
         Ok(())
     }
 
-    fn look(self, source: &mut Source) -> Result<Found, Fault> {
+    fn look(self, source: &mut Source) -> Result<Found, ToolError> {
         let mut found = Found { names: None, kinds: Vec::new() };
         self.records(source, |number, record| {
             if number == 0 {
@@ -279,13 +280,13 @@ impl Reading {
             Ok(())
         })?;
         if found.kinds.is_empty() {
-            return Err(Fault::new("Error: the CSV text is empty"));
+            return Err(ToolError::new("Error: the CSV text is empty"));
         }
         Ok(found)
     }
 }
 
-fn unreadable(error: &csv::Error) -> Fault {
+fn unreadable(error: &csv::Error) -> ToolError {
     let line = error.position().map_or(0, csv::Position::line);
     let why = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -294,11 +295,11 @@ fn unreadable(error: &csv::Error) -> Fault {
         csv::ErrorKind::Utf8 { .. } => format!("the record at line {line} is not UTF-8"),
         _ => "the CSV text cannot be read".into(),
     };
-    Fault::new(format!("Error: {why}")).hint("Nothing was imported.")
+    ToolError::new(format!("Error: {why}")).hint("Nothing was imported.")
 }
 
-impl Desk {
-    fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, Fault> {
+impl GuardedConnection {
+    fn import(&self, mut source: Source, args: &ImportCsv) -> Result<Imported, ToolError> {
         // What the file says is not the caller's.
         args.table.clone_into(&mut self.said.borrow_mut());
         let reading = Reading::of(args)?;
@@ -328,14 +329,14 @@ impl Desk {
         Ok(Imported { table: args.table.clone(), rows, created })
     }
 
-    fn execute(&self, sql: &str) -> Result<(), Fault> {
+    fn execute(&self, sql: &str) -> Result<(), ToolError> {
         let mut statement = self.prepare(Policy::Transaction, sql)?;
         statement.raw_execute().map_err(|error| self.fault(error))?;
         Ok(())
     }
 
     /// The columns to fill, of a table that is there or was created.
-    fn target(&self, table: &str, found: &Found) -> Result<(bool, Vec<String>), Fault> {
+    fn target(&self, table: &str, found: &Found) -> Result<(bool, Vec<String>), ToolError> {
         let bounds = Bounds { rows: 2 * COLUMNS_MAX, bytes: 1 << 20 };
         let rows = self.rows(&about("table_info", table)?, &[], bounds, Form::Json)?.rows;
         let there: Vec<String> =
@@ -355,12 +356,12 @@ impl Desk {
     }
 }
 
-fn check_names(names: &[String]) -> Result<(), Fault> {
+fn check_names(names: &[String]) -> Result<(), ToolError> {
     let mut seen = BTreeSet::new();
     for (number, name) in (1..).zip(names) {
         if name.is_empty() || name.contains('\0') || !seen.insert(name.to_ascii_lowercase()) {
             // The words of a file are not repeated in errors of a tool that writes.
-            return Err(Fault::new(format!("Error: the header has an empty or repeated name in column {number}"))
+            return Err(ToolError::new(format!("Error: the header has an empty or repeated name in column {number}"))
                 .hint("Correct the first line, or pass header=false if it holds values."));
         }
     }
@@ -368,12 +369,12 @@ fn check_names(names: &[String]) -> Result<(), Fault> {
 }
 
 /// The columns of an existing table that the fields go to.
-fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, Fault> {
+fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, ToolError> {
     match &found.names {
         Some(names) => {
             let missing = names.iter().position(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
             match missing {
-                Some(at) => Err(Fault::new(format!(
+                Some(at) => Err(ToolError::new(format!(
                     "Error: the table has no column of the name that column {} of the CSV text has in its header",
                     at + 1
                 ))
@@ -382,7 +383,7 @@ fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, Fault> {
             }
         }
         None if there.len() == found.kinds.len() => Ok(there),
-        None => Err(Fault::new(format!(
+        None => Err(ToolError::new(format!(
             "Error: the table has {} columns, and the records have {} fields",
             there.len(),
             found.kinds.len()

@@ -29,9 +29,9 @@ pub use schema::{
     Trigger,
 };
 
-use guard::{Desk, Opener, Pass, Place};
+use guard::{GuardedConnection, Opener, Place, RootsScope};
 use linchpin::{Cx, Error, Prompt, Server};
-use linchpin_kit::{Fault, ROOTS_WAIT, Service, ToolSpec, Toolbox};
+use linchpin_kit::{ROOTS_WAIT, Service, ToolError, ToolSet, ToolSpec};
 use pool::{Lane, Patience};
 use rows::{Bounds, Form};
 use rusqlite::ErrorCode;
@@ -150,7 +150,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// When the configuration cannot work, or the file cannot be opened or is no database.
-    pub fn open(mut config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(mut config: Config) -> Result<(Self, Vec<String>), ToolError> {
         config.check()?;
         config.tools.grant(IMPORT_DIR, config.import_dir.is_some());
         let place = config.place()?;
@@ -205,9 +205,9 @@ impl Sqlite {
     ///
     /// # Errors
     /// When the configuration names tools or tool sets that do not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let choice = self.inner.config.tools.clone();
-        let toolbox = Toolbox::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
+        let toolbox = ToolSet::open(server.state(self.clone()), &SERVICE, &choice)?.instructions(self.instructions());
         let (writes, insights) =
             (toolbox.has(&WRITE_QUERY) && toolbox.has(&CREATE_TABLE), toolbox.has(&APPEND_INSIGHT));
         let toolbox = toolbox
@@ -270,23 +270,23 @@ impl Sqlite {
     }
 
     /// Whose call this is.
-    pub(crate) async fn pass(&self, cx: &Cx) -> Result<Pass, Error> {
+    pub(crate) async fn pass(&self, cx: &Cx) -> Result<RootsScope, Error> {
         let policy = if self.inner.narrowed { RootsPolicy::Narrow } else { RootsPolicy::Ignore };
         let begun = Instant::now();
         let roots = policy.ask(cx, ROOTS_WAIT.min(self.inner.config.timeout)).await?;
-        Ok(roots.map_or_else(Pass::as_configured, |roots| Pass::within(roots, begun)))
+        Ok(roots.map_or_else(RootsScope::as_configured, |roots| RootsScope::within(roots, begun)))
     }
 
     /// A pass for everybody, where roots do not count. For what cannot ask the client.
-    pub(crate) fn pass_for_all(&self) -> Option<Pass> {
-        (!self.inner.narrowed).then(Pass::as_configured)
+    pub(crate) fn pass_for_all(&self) -> Option<RootsScope> {
+        (!self.inner.narrowed).then(RootsScope::as_configured)
     }
 
     /// Runs work on a connection that only reads, if this client may reach the database.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         cx: &Cx,
-        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, Error> {
         let pass = self.pass(cx).await?;
         Ok(self.read_as(pass, work).await?)
@@ -295,9 +295,9 @@ impl Sqlite {
     /// The same with a pass that was asked for already.
     pub(crate) async fn read_as<T: Send + 'static>(
         &self,
-        pass: Pass,
-        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
+        pass: RootsScope,
+        work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
         self.inner.readers.run(self.patience(), pass, move |desk| work(desk)).await
     }
 
@@ -305,11 +305,11 @@ impl Sqlite {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         cx: &Cx,
-        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&GuardedConnection) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, Error> {
         let Some(writer) = &self.inner.writer else {
-            let fault = Fault::new("Error: this server is read-only");
-            return Err(fault.hint("The person running it can allow changes by leaving out --read-only.").into());
+            let fault = ToolError::new("Error: this server is read-only");
+            return Err(fault.hint("The operator can allow changes by leaving out --read-only.").into());
         };
         let pass = self.pass(cx).await?;
         Ok(writer.run(self.patience(), pass, move |desk| work(desk)).await?)
@@ -323,10 +323,10 @@ impl fmt::Debug for Sqlite {
 }
 
 /// Opens a lane, and its first connection now if it may be, so that what is wrong with the file is known at the start.
-fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Vec<String>) -> Result<Lane, Fault> {
+fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Vec<String>) -> Result<Lane, ToolError> {
     let lane = Lane::open(opener, threads)?;
     let Some(patience) = now else { return Ok(lane) };
-    let looked = lane.start(patience, Pass::as_configured(), |desk| {
+    let looked = lane.start(patience, RootsScope::as_configured(), |desk| {
         desk.gate.set(guard::Policy::Read);
         let Err(error) = desk.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
         else {
@@ -345,8 +345,8 @@ fn lane(opener: Opener, threads: usize, now: Option<Patience>, warnings: &mut Ve
 }
 
 /// A start that took too long. Each call would have to do the same again.
-fn unopened(timeout: Duration) -> Fault {
-    Fault::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).hint(
+fn unopened(timeout: Duration) -> ToolError {
+    ToolError::new(format!("Database error: the database could not be opened within {} s", timeout.as_secs_f64())).hint(
         "Its schema may be very large, a long change may have to be undone, or it was made to do harm. If it is to be trusted, \
          start with a larger --timeout.",
     )

@@ -2,7 +2,7 @@
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Cx, NoArgs, Resource};
-use linchpin_kit::{Fault, Shown, Toolbox, as_listed};
+use linchpin_kit::{ToolError, ToolOutput, ToolSet, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -56,12 +56,12 @@ pub(crate) struct Memo {
 
 impl Memo {
     /// A memo that begins with what the file holds; a missing file is created by the first insight.
-    pub(crate) fn open(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), Fault> {
+    pub(crate) fn open(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let Some(path) = file else { return Ok((Memo::default(), Vec::new())) };
         let (mut insights, mut warnings) = (Vec::new(), Vec::new());
         if crate::guard::check_kind(&path)? {
             let failed =
-                |error: std::io::Error| Fault::new(format!("{} cannot be read: {}", path.display(), error.kind()));
+                |error: std::io::Error| ToolError::new(format!("{} cannot be read: {}", path.display(), error.kind()));
             let mut lines = BufReader::new(File::open(&path).map_err(failed)?.take(FILE_BYTES_MAX)).split(b'\n');
             let mut unreadable = 0;
             for number in 1.. {
@@ -93,35 +93,37 @@ impl Memo {
     }
 
     /// Adds an insight, first to the file.
-    fn append(&self, insight: String) -> Result<usize, Fault> {
+    fn append(&self, insight: String) -> Result<usize, ToolError> {
         let mut insights = self.insights.lock().unwrap_or_else(PoisonError::into_inner);
         if insight.len() > INSIGHT_BYTES_MAX {
-            return Err(Fault::new(format!("Error: an insight has at most {INSIGHT_BYTES_MAX} bytes"))
+            return Err(ToolError::new(format!("Error: an insight has at most {INSIGHT_BYTES_MAX} bytes"))
                 .hint("Say it in a sentence or two."));
         }
         if insights.len() >= INSIGHTS_MAX {
-            return Err(Fault::new(format!("Error: the memo has {INSIGHTS_MAX} insights already")));
+            return Err(ToolError::new(format!("Error: the memo has {INSIGHTS_MAX} insights already")));
         }
         if let Some(path) = &self.file {
             write_line(path, &insight)
-                .map_err(|error| Fault::new(format!("Error: the memo file cannot be written: {}", error.kind())))?;
+                .map_err(|error| ToolError::new(format!("Error: the memo file cannot be written: {}", error.kind())))?;
         }
         insights.push(insight);
         Ok(insights.len())
     }
 
     /// The same, where the file must be a memo: a link could lead anywhere, and a file of something else would be added to.
-    pub(crate) fn of(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), Fault> {
+    pub(crate) fn of(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let path = file.clone().unwrap_or_default();
         if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
-            return Err(Fault::new(format!("The memo file {} is a link", path.display())).hint("Name the file itself."));
+            return Err(
+                ToolError::new(format!("The memo file {} is a link", path.display())).hint("Name the file itself.")
+            );
         }
         let (memo, warnings) = Memo::open(file)?;
         let has_insights = !memo.insights.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         if warnings.is_empty() || has_insights {
             return Ok((memo, warnings));
         }
-        Err(Fault::new(format!("{} is no memo: none of its lines is an insight", path.display()))
+        Err(ToolError::new(format!("{} is not a memo: none of its lines is an insight", path.display()))
             .hint("Name a file that is missing, empty, or was made by --memo-file. Nothing was added to this one."))
     }
 
@@ -170,13 +172,17 @@ fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
 }
 
 /// `append_insight`.
-pub(crate) async fn append_insight(db: &Sqlite, cx: &Cx, args: AppendInsight) -> Result<Shown<Appended>, Fault> {
+pub(crate) async fn append_insight(
+    db: &Sqlite,
+    cx: &Cx,
+    args: AppendInsight,
+) -> Result<ToolOutput<Appended>, ToolError> {
     let memo = Arc::clone(db.memo());
     let insights = tokio::task::spawn_blocking(move || memo.append(args.insight))
         .await
-        .map_err(|_| Fault::new("Error: the insight was not added"))??;
+        .map_err(|_| ToolError::new("Error: the insight was not added"))??;
     cx.server().resource_updated(&db.uri(MEMO_URI));
-    Ok(Shown::ours("Insight added to memo", Appended { insights }))
+    Ok(ToolOutput::ours("Insight added to memo", Appended { insights }))
 }
 
 async fn read_memo(db: &Sqlite, _: NoArgs) -> String {
@@ -184,12 +190,12 @@ async fn read_memo(db: &Sqlite, _: NoArgs) -> String {
 }
 
 /// Adds the resource.
-pub(crate) fn add(toolbox: Toolbox<Sqlite>, db: &Sqlite) -> Toolbox<Sqlite> {
+pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
     let memo = Resource::new(db.uri(MEMO_URI))
         .name("Business Insights Memo")
         .description("The insights collected so far, as one document.")
         .mime_type("text/plain")
-        .annotations(Annotations { audience: vec![Role::Assistant], ..Annotations::default() });
+        .annotations(Annotations::new().with_audience([Role::Assistant]));
     toolbox.resource(memo, read_memo)
 }
 

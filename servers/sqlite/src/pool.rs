@@ -3,10 +3,10 @@
 //! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
 //! and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long (sorting all that
 //! memory holds) holds up its thread only: the call is answered in time, and another thread takes over. How long one step
-//! can take has a bound, see `functions` and [`Desk::fit`]. Whether a call may reach the database at all is decided where
+//! can take has a bound, see `functions` and [`GuardedConnection::fit`]. Whether a call may reach the database at all is decided where
 //! it is handed the connection, so that no tool can leave that out.
 
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use crate::guard::{Desk, Gate, Opener, Pass, Place, check_kind, files};
+use crate::guard::{Authorizer, GuardedConnection, Opener, Place, RootsScope, check_kind, files};
 
 /// Calls that wait for a thread.
 const QUEUE_MAX: usize = 64;
@@ -75,19 +75,18 @@ pub(crate) fn is_over() -> bool {
 }
 
 /// What was wrong when a statement was interrupted.
-pub(crate) fn interrupted() -> Fault {
+pub(crate) fn interrupted() -> ToolError {
     let seconds = CURRENT.with_borrow(|ticket| ticket.as_ref().map_or(0.0, |t| t.patience.call.as_secs_f64()));
-    Fault::new(format!("Database error: the statement was stopped after {seconds} s"))
+    ToolError::new(format!("Database error: the statement was stopped after {seconds} s"))
         .hint("Nothing was changed. Narrow it with WHERE or LIMIT; sqlite_explain shows whether an index is missing.")
 }
 
 /// What was wrong when that happened before the statement began.
-pub(crate) fn unprepared() -> Fault {
+pub(crate) fn unprepared() -> ToolError {
     let fault = interrupted();
     let seconds = fault.message().rsplit(" after ").next().unwrap_or_default();
-    Fault::new(format!("Database error: the statement could not be prepared within {seconds}")).hint(
-        "It has very many parts, or the schema of the database is so large that reading it takes longer. For that, the person \
-         running the server can start it with a larger --timeout.",
+    ToolError::new(format!("Database error: the statement could not be prepared within {seconds}")).hint(
+        "It has very many parts, or the schema of the database is so large that reading it takes longer. For that, the operator can start it with a larger --timeout.",
     )
 }
 
@@ -112,8 +111,8 @@ pub(crate) fn wait_for_lock(tries: i32) -> bool {
 }
 
 impl Opener {
-    /// Opens a connection that can do nothing but what [`Gate::set`] allows.
-    pub(crate) fn open(&self) -> Result<Desk, Fault> {
+    /// Opens a connection that can do nothing but what [`Authorizer::set`] allows.
+    pub(crate) fn open(&self) -> Result<GuardedConnection, ToolError> {
         let access = match (self.read_only, self.create && !self.only_reads) {
             (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
             (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
@@ -127,14 +126,20 @@ impl Opener {
             .map_err(|_| unopened())?,
             Place::File(path) => connect(path, access)?,
         };
-        let gate = Arc::new(Gate::new());
+        let gate = Arc::new(Authorizer::new());
         self.secure(&conn, &gate)
-            .map_err(|error| Fault::new(format!("Database error: the connection could not be secured: {error}")))?;
-        Ok(Desk { conn, gate, named: self.named.clone(), said: RefCell::default(), identity: self.identity() })
+            .map_err(|error| ToolError::new(format!("Database error: the connection could not be secured: {error}")))?;
+        Ok(GuardedConnection {
+            conn,
+            gate,
+            named: self.named.clone(),
+            said: RefCell::default(),
+            identity: self.identity(),
+        })
     }
 
     /// Creates a missing file with its directories, once and if that is wanted, whichever connection comes first.
-    fn make(&self) -> Result<(), Fault> {
+    fn make(&self) -> Result<(), ToolError> {
         let Place::File(path) = &self.place else { return Ok(()) };
         if check_kind(path)? || !self.create || self.read_only || self.made.load(Ordering::Acquire) {
             self.made.store(true, Ordering::Release);
@@ -142,7 +147,7 @@ impl Opener {
         }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)
-                .map_err(|error| Fault::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
+                .map_err(|error| ToolError::new(format!("{} cannot be created: {}", parent.display(), error.kind())))?;
         }
         connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         self.made.store(true, Ordering::Release);
@@ -150,7 +155,7 @@ impl Opener {
     }
 
     /// Whether the path leads to another file than the one that is open.
-    pub(crate) fn has_moved(&self, desk: &Desk) -> bool {
+    pub(crate) fn has_moved(&self, desk: &GuardedConnection) -> bool {
         desk.identity.is_some() && self.identity() != desk.identity
     }
 
@@ -168,9 +173,9 @@ impl Opener {
 }
 
 /// A connection to a file, through [`files`].
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Fault> {
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
     if path.as_os_str().len() > files::PATH_BYTES_MAX {
-        return Err(Fault::new(format!("The path of the database is longer than {} bytes", files::PATH_BYTES_MAX))
+        return Err(ToolError::new(format!("The path of the database is longer than {} bytes", files::PATH_BYTES_MAX))
             .hint("Move it, or name it by a link."));
     }
     let vfs = files::vfs().ok_or_else(unopened)?;
@@ -178,16 +183,16 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Fault> {
     Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs).map_err(|_| unopened())
 }
 
-fn unopened() -> Fault {
-    Fault::new("Database error: unable to open database file")
-        .hint("The file is missing, or this program may not open it. The person running the server has to look.")
+fn unopened() -> ToolError {
+    ToolError::new("Database error: unable to open database file")
+        .hint("The file is missing, or this program may not open it. The operator has to look.")
 }
 
-type Work = Box<dyn FnOnce(Result<&mut Desk, Fault>) + Send>;
+type Work = Box<dyn FnOnce(Result<&mut GuardedConnection, ToolError>) + Send>;
 
 struct Job {
     ticket: Arc<Ticket>,
-    pass: Pass,
+    pass: RootsScope,
     work: Work,
 }
 
@@ -217,7 +222,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Lane {
     /// A lane with this many threads, which open their connections for their first call.
-    pub(crate) fn open(opener: Opener, threads: usize) -> Result<Lane, Fault> {
+    pub(crate) fn open(opener: Opener, threads: usize) -> Result<Lane, ToolError> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let shared =
             Arc::new(Shared { opener, queue: Mutex::new(queue), slots: Mutex::default(), stuck: AtomicUsize::new(0) });
@@ -231,11 +236,11 @@ impl Lane {
     pub(crate) fn start<T: Send + 'static>(
         &self,
         patience: Patience,
-        pass: Pass,
-        work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
+        pass: RootsScope,
+        work: impl FnOnce(&mut GuardedConnection) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
         let (answer, answered) = sync_channel(1);
-        let work = move |desk: Result<&mut Desk, Fault>| {
+        let work = move |desk: Result<&mut GuardedConnection, ToolError>| {
             let _ = answer.send(desk.and_then(work));
         };
         let ticket = self.submit(patience, pass, Box::new(work))?;
@@ -247,7 +252,7 @@ impl Lane {
     }
 
     /// Puts work into the queue.
-    fn submit(&self, patience: Patience, pass: Pass, work: Work) -> Result<Arc<Ticket>, Fault> {
+    fn submit(&self, patience: Patience, pass: RootsScope, work: Work) -> Result<Arc<Ticket>, ToolError> {
         let ticket = Arc::new(Ticket {
             deadline: pass.begun + patience.call,
             patience,
@@ -256,9 +261,9 @@ impl Lane {
         });
         self.shared.heal();
         self.jobs.try_send(Job { ticket: Arc::clone(&ticket), pass, work }).map_err(|error| match error {
-            TrySendError::Full(_) => Fault::new("Error: too many calls are waiting for the database")
+            TrySendError::Full(_) => ToolError::new("Error: too many calls are waiting for the database")
                 .hint("Try again when some of them have been answered."),
-            TrySendError::Disconnected(_) => Fault::new("Error: the database is closed"),
+            TrySendError::Disconnected(_) => ToolError::new("Error: the database is closed"),
         })?;
         Ok(ticket)
     }
@@ -267,9 +272,9 @@ impl Lane {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         patience: Patience,
-        pass: Pass,
-        work: impl FnOnce(&mut Desk) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Fault> {
+        pass: RootsScope,
+        work: impl FnOnce(&mut GuardedConnection) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
         let (answer, mut answered) = oneshot::channel();
         let work: Work = Box::new(move |desk| {
             // Nobody may be waiting any more.
@@ -296,15 +301,15 @@ impl Lane {
 }
 
 /// A call whose thread panicked.
-fn unanswered() -> Fault {
-    Fault::new("Database error: the database could not be read")
+fn unanswered() -> ToolError {
+    ToolError::new("Database error: the database could not be read")
         .hint("It may be damaged; PRAGMA integrity_check tells.")
 }
 
 /// A call that got no answer although its time was over.
-fn stuck(ticket: &Ticket) -> Fault {
+fn stuck(ticket: &Ticket) -> ToolError {
     let seconds = ticket.patience.call.as_secs_f64();
-    let fault = Fault::new(format!("Database error: no answer within {seconds} s"));
+    let fault = ToolError::new(format!("Database error: no answer within {seconds} s"));
     if ticket.started.load(Ordering::Acquire) {
         fault.hint(
             "The statement is in a step that cannot be interrupted; a change will be undone at its end. Work on shorter texts.",
@@ -332,14 +337,14 @@ impl Drop for Cancel<'_> {
 }
 
 impl Shared {
-    fn spawn(self: &Arc<Self>) -> Result<(), Fault> {
+    fn spawn(self: &Arc<Self>) -> Result<(), ToolError> {
         let slot = Arc::new(Slot::default());
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
         std::thread::Builder::new()
             .name("sqlite".into())
             .stack_size(STACK_BYTES)
             .spawn(move || shared.serve(&own))
-            .map_err(|error| Fault::new(format!("Error: no thread for the database: {error}")))?;
+            .map_err(|error| ToolError::new(format!("Error: no thread for the database: {error}")))?;
         lock(&self.slots).push(slot);
         Ok(())
     }
@@ -380,7 +385,7 @@ impl Shared {
     }
 
     fn serve(&self, slot: &Slot) {
-        let mut desk: Option<Desk> = None;
+        let mut desk: Option<GuardedConnection> = None;
         loop {
             let Ok(job) = lock(&self.queue).recv() else { return };
             if job.ticket.cancelled.get().is_some() {
@@ -391,7 +396,7 @@ impl Shared {
                 continue;
             }
             CURRENT.set(Some(Arc::clone(&job.ticket)));
-            // What panics here is a name that is no text; the connection is not used again.
+            // What panics here is a name that is not a string; the connection is not used again.
             let done = catch_unwind(AssertUnwindSafe(|| match self.ready(&mut desk, &job.pass) {
                 Ok(desk) => {
                     *lock(&slot.running) = Some((Arc::clone(&job.ticket), desk.conn.get_interrupt_handle()));
@@ -415,7 +420,11 @@ impl Shared {
     }
 
     /// The connection for a call that may have it, opened anew where it is missing or its file was replaced.
-    fn ready<'a>(&self, desk: &'a mut Option<Desk>, pass: &Pass) -> Result<&'a mut Desk, Fault> {
+    fn ready<'a>(
+        &self,
+        desk: &'a mut Option<GuardedConnection>,
+        pass: &RootsScope,
+    ) -> Result<&'a mut GuardedConnection, ToolError> {
         self.opener.place.admit(pass)?;
         if desk.as_ref().is_some_and(|desk| self.opener.has_moved(desk)) {
             *desk = None;
@@ -454,22 +463,22 @@ mod tests {
     }
 
     /// A call whose work is one long step: it is over when the sender is dropped.
-    async fn stuck_call(lane: &Lane, after: &'static str) -> (Fault, mpsc::Sender<()>) {
+    async fn stuck_call(lane: &Lane, after: &'static str) -> (ToolError, mpsc::Sender<()>) {
         let (release, released) = mpsc::channel::<()>();
-        let work = move |desk: &mut Desk| {
+        let work = move |desk: &mut GuardedConnection| {
             let _ = released.recv();
             if after.is_empty() { Ok(()) } else { desk.write(after, None, view()).map(drop) }
         };
-        (lane.run(PATIENCE, Pass::as_configured(), work).await.unwrap_err(), release)
+        (lane.run(PATIENCE, RootsScope::as_configured(), work).await.unwrap_err(), release)
     }
 
-    async fn call(lane: &Lane, sql: &'static str) -> Result<String, Fault> {
+    async fn call(lane: &Lane, sql: &'static str) -> Result<String, ToolError> {
         let patience = Patience { call: Duration::from_secs(30), ..PATIENCE };
-        let work = move |desk: &mut Desk| match sql.starts_with("SELECT") {
+        let work = move |desk: &mut GuardedConnection| match sql.starts_with("SELECT") {
             true => desk.read(sql, None, view()).map(|table| table.text),
             false => desk.write(sql, None, view()).map(|_| String::new()),
         };
-        lane.run(patience, Pass::as_configured(), work).await
+        lane.run(patience, RootsScope::as_configured(), work).await
     }
 
     const COUNT: &str = "SELECT count(*) AS n FROM t";
@@ -489,7 +498,7 @@ mod tests {
         for _ in 0..2 {
             held.push(stuck_call(&lane, "").await.1);
         }
-        let refused = lane.run(PATIENCE, Pass::as_configured(), |_| Ok(())).await.unwrap_err();
+        let refused = lane.run(PATIENCE, RootsScope::as_configured(), |_| Ok(())).await.unwrap_err();
         assert!(refused.advice().unwrap().contains("Other calls keep the database busy"), "{refused}");
         drop(held);
         assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");

@@ -1,12 +1,12 @@
 //! The tools that take SQL.
 
 use linchpin::{Cx, Error};
-use linchpin_kit::{Fault, Paging, Shown, Told, clip};
+use linchpin_kit::{Provenance, ToolError, ToolOutput, clip};
 use rusqlite::{ErrorCode, Statement, ffi};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{Desk, Policy, Refusal, files, is_of_sqlite};
+use crate::guard::{GuardedConnection, Policy, Refusal, files, is_of_sqlite};
 use crate::pool;
 use crate::rows::{self, Cell, End, Params, Table};
 use crate::schema::SCHEMA_URI;
@@ -52,8 +52,8 @@ pub struct Rows {
     /// The rows, each a value for each column.
     pub rows: Vec<Vec<Cell>>,
     /// Whether there are more.
-    #[serde(flatten)]
-    pub paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// What a statement changed.
@@ -80,8 +80,8 @@ pub struct Plan {
     /// The steps; each belongs below its parent, 0 is the top.
     pub steps: Vec<PlanStep>,
     /// Whether there are more.
-    #[serde(flatten)]
-    pub paging: Paging,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// A step of a plan.
@@ -96,19 +96,19 @@ pub struct PlanStep {
 }
 
 /// `read_query`.
-pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<Shown<Rows>, Error> {
+pub(crate) async fn read_query(db: &Sqlite, cx: &Cx, args: ReadQuery) -> Result<ToolOutput<Rows>, Error> {
     let view = db.view();
     let table = db.read(cx, move |desk| desk.read(&args.query, args.params.as_ref(), view)).await?;
     Ok(shown(table))
 }
 
-fn shown(table: Table) -> Shown<Rows> {
-    let (paging, notice) = (table.paging(), table.notice());
-    Shown::outside(table.text, Rows { columns: table.columns, rows: table.rows, paging }).notice(notice)
+fn shown(table: Table) -> ToolOutput<Rows> {
+    let (truncated, notice) = (table.cut.is_some(), table.notice());
+    ToolOutput::outside(table.text, Rows { columns: table.columns, rows: table.rows, truncated }).notice(notice)
 }
 
 /// `write_query`.
-pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Result<Shown<Written>, Error> {
+pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Result<ToolOutput<Written>, Error> {
     let view = db.view();
     let done = db.write(cx, move |desk| desk.write(&args.query, args.params.as_ref(), view)).await?;
     if done.is_schema {
@@ -118,11 +118,11 @@ pub(crate) async fn write_query(db: &Sqlite, cx: &Cx, args: WriteQuery) -> Resul
 }
 
 /// `create_table`.
-pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Result<Shown<Created>, Error> {
+pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Result<ToolOutput<Created>, Error> {
     let view = db.view();
     db.write(cx, move |desk| {
         if !Look::at(&args.query).is_some_and(|look| look.begins(&["CREATE", "TABLE"])) {
-            return Err(Fault::new("Error: Only CREATE TABLE statements are allowed").hint(
+            return Err(ToolError::new("Error: Only CREATE TABLE statements are allowed").hint(
                 "Begin the query with CREATE TABLE. Everything else that changes something is for write_query.",
             ));
         }
@@ -130,28 +130,28 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
     })
     .await?;
     cx.server().resource_updated(&db.uri(SCHEMA_URI));
-    Ok(Shown::ours("Table created successfully", Created { created: true }))
+    Ok(ToolOutput::ours("Table created successfully", Created { created: true }))
 }
 
 /// `sqlite_explain`.
-pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<Shown<Plan>, Error> {
+pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<ToolOutput<Plan>, Error> {
     let view = db.view();
     let (text, plan) = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
-    let notice = plan.paging.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
-    Ok(Shown::outside(text, plan).notice(notice))
+    let notice = plan.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
+    Ok(ToolOutput::outside(text, plan).notice(notice))
 }
 
-/// What was done by [`Desk::write`].
+/// What was done by [`GuardedConnection::write`].
 pub(crate) struct Done {
-    shown: Shown<Written>,
+    shown: ToolOutput<Written>,
     is_schema: bool,
 }
 
-impl Desk {
+impl GuardedConnection {
     /// Runs a statement that only reads.
-    pub(crate) fn read(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Table, Fault> {
+    pub(crate) fn read(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Table, ToolError> {
         let only_reads = || {
-            Fault::new("Error: Only SELECT queries are allowed for read_query")
+            ToolError::new("Error: Only SELECT queries are allowed for read_query")
                 .hint("Statements that change something are for write_query and create_table, if they are offered.")
         };
         let look = look(sql)?;
@@ -172,21 +172,24 @@ impl Desk {
         rows::bind(&mut statement, params)?;
         let table = rows::step(&mut statement, view.bounds, view.form, End::Stop).map_err(|e| self.fault(e))?;
         if table.rows.is_empty() && table.cut.is_some() {
-            return Err(Fault::new(format!("Error: the first row alone is longer than {} bytes", view.bounds.bytes))
-                .hint("Select fewer columns, or parts of long values: substr(column, 1, 1000), length(column)."));
+            return Err(ToolError::new(format!(
+                "Error: the first row alone is longer than {} bytes",
+                view.bounds.bytes
+            ))
+            .hint("Select fewer columns, or parts of long values: substr(column, 1, 1000), length(column)."));
         }
         Ok(table)
     }
 
     /// Runs a statement that may change something. It is a transaction of its own.
-    pub(crate) fn write(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Done, Fault> {
+    pub(crate) fn write(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Done, ToolError> {
         let look = look(sql)?;
         single(&look)?;
         match look.verb() {
-            "SELECT" => Err(Fault::new("Error: SELECT queries are not allowed for write_query")
+            "SELECT" => Err(ToolError::new("Error: SELECT queries are not allowed for write_query")
                 .hint("Use read_query, which also takes WITH, VALUES and EXPLAIN.")),
             "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
-                Err(Fault::new("Database error: not authorized").hint(Refusal::Transaction.advice()))
+                Err(ToolError::new("Database error: not authorized").hint(Refusal::Transaction.advice()))
             }
             "VACUUM" => self.vacuum(|desk| desk.change(&look, Policy::Vacuum, sql, params, view)),
             "PRAGMA" => self.change(&look, Policy::WritePragma, sql, params, view),
@@ -201,7 +204,7 @@ impl Desk {
         sql: &str,
         params: Option<&Params>,
         view: View,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done, ToolError> {
         let mut statement = self.prepare(policy, sql)?;
         rows::bind(&mut statement, params)?;
         let is_data = match look.verb() {
@@ -217,27 +220,28 @@ impl Desk {
             (_, true) => Some(-1),
             _ => None,
         };
-        let (paging, notice) = (table.paging(), table.notice());
-        let returned = (!table.columns.is_empty()).then_some(Rows { columns: table.columns, rows: table.rows, paging });
-        let (text, told) = match (affected_rows, &returned) {
-            (Some(n), None) => (affected(n, view), Told::ByUs),
-            _ => (table.text, Told::Outside),
+        let (truncated, notice) = (table.cut.is_some(), table.notice());
+        let returned =
+            (!table.columns.is_empty()).then_some(Rows { columns: table.columns, rows: table.rows, truncated });
+        let (text, provenance) = match (affected_rows, &returned) {
+            (Some(n), None) => (affected(n, view), Provenance::Server),
+            _ => (table.text, Provenance::ThirdParty),
         };
-        let shown = Shown { told, ..Shown::ours(text, Written { affected_rows, returned }) };
+        let shown = ToolOutput { provenance, ..ToolOutput::ours(text, Written { affected_rows, returned }) };
         Ok(Done { shown: shown.notice(notice), is_schema })
     }
 
     /// The plan as a tree and as steps.
-    fn explain(&self, sql: &str, view: View) -> Result<(String, Plan), Fault> {
+    fn explain(&self, sql: &str, view: View) -> Result<(String, Plan), ToolError> {
         let look = look(sql)?;
         single(&look)?;
         if !matches!(look.verb(), "SELECT" | "WITH" | "VALUES" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE") {
-            return Err(Fault::new(format!("Error: {} cannot be explained", look.verb()))
+            return Err(ToolError::new(format!("Error: {} cannot be explained", look.verb()))
                 .hint("Pass the query that you want explained, as you would pass it to read_query or write_query."));
         }
         let mut statement = self.prepare(Policy::Explain, &format!("EXPLAIN QUERY PLAN {}", &sql[look.start..]))?;
         if statement.is_explain() != 2 {
-            return Err(Fault::new("Error: this statement cannot be explained"));
+            return Err(ToolError::new("Error: this statement cannot be explained"));
         }
         let table = rows::step(&mut statement, view.bounds, view.form, End::Stop).map_err(|error| self.fault(error))?;
         let steps = table.rows.iter().filter_map(|row| match row.as_slice() {
@@ -249,12 +253,12 @@ impl Desk {
         let steps: Vec<PlanStep> = steps.collect();
         let text = tree(&steps);
         let cut = clip(&text, view.bounds.bytes);
-        let paging = Paging { truncated: table.cut.is_some() || cut.left_out > 0, next_cursor: None };
-        Ok((cut.text.to_owned(), Plan { steps, paging }))
+        let truncated = table.cut.is_some() || cut.left_out > 0;
+        Ok((cut.text.to_owned(), Plan { steps, truncated }))
     }
 
     /// Compiles one statement under a policy, which stays in force for the rest of the call: SQLite may compile it again.
-    pub(crate) fn prepare(&self, policy: Policy, sql: &str) -> Result<Statement<'_>, Fault> {
+    pub(crate) fn prepare(&self, policy: Policy, sql: &str) -> Result<Statement<'_>, ToolError> {
         // Statements of a transaction are ours, with names that may be a file's.
         if policy != Policy::Transaction {
             sql.clone_into(&mut self.said.borrow_mut());
@@ -287,12 +291,12 @@ impl Desk {
     ///
     /// Messages may hold words of the database, which anybody may have written: of triggers, constraints, views, and of rows
     /// where a function complains about one. Those never come from a tool that writes, and are marked as data from others.
-    pub(crate) fn fault(&self, error: rusqlite::Error) -> Fault {
+    pub(crate) fn fault(&self, error: rusqlite::Error) -> ToolError {
         let (code, extended, message) = match error {
             rusqlite::Error::SqliteFailure(error, message) => (error.code, error.extended_code, message),
             rusqlite::Error::SqlInputError { error, msg, .. } => (error.code, error.extended_code, Some(msg)),
             rusqlite::Error::MultipleStatement => return several(),
-            _ => return Fault::new("Database error: a value or a name of the database cannot be read"),
+            _ => return ToolError::new("Database error: a value or a name of the database cannot be read"),
         };
         if let Some(refused) = files::fault(extended) {
             return refused;
@@ -307,7 +311,7 @@ impl Desk {
         } else {
             (message.as_str(), true)
         };
-        let fault = Fault::new(format!("Database error: {}", cleaned(shown)));
+        let fault = ToolError::new(format!("Database error: {}", cleaned(shown)));
         let fault = if outside { fault.as_outside() } else { fault };
         match code {
             ErrorCode::OperationInterrupted => pool::interrupted(),
@@ -316,7 +320,7 @@ impl Desk {
             ErrorCode::ConstraintViolation => self.constraint(extended, &message),
             ErrorCode::AuthorizationForStatementDenied => {
                 let refusal = self.gate.refused().unwrap_or(Refusal::Other);
-                Fault::new("Database error: not authorized").hint(refusal.advice())
+                ToolError::new("Database error: not authorized").hint(refusal.advice())
             }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
                 fault.hint("Another program holds the lock. Nothing was changed; try again later.")
@@ -329,7 +333,7 @@ impl Desk {
                 fault.hint("The statement needs more memory than it may have. Let it sort or group fewer rows.")
             }
             ErrorCode::ReadOnly => fault.hint("The database cannot be written to. Nothing was changed."),
-            ErrorCode::NotADatabase => fault.hint("The file is no SQLite database, or it is encrypted."),
+            ErrorCode::NotADatabase => fault.hint("The file is not a SQLite database, or it is encrypted."),
             ErrorCode::DatabaseCorrupt => fault.hint("The file is damaged; PRAGMA integrity_check tells more."),
             ErrorCode::DiskFull => fault.hint("Nothing was changed."),
             _ => match missing(&message) {
@@ -342,7 +346,7 @@ impl Desk {
 
     /// A constraint that failed: its kind, and the columns where they are such of the schema and have plain names. What
     /// constraints and triggers say themselves may be anything.
-    fn constraint(&self, extended: i32, message: &str) -> Fault {
+    fn constraint(&self, extended: i32, message: &str) -> ToolError {
         let nothing = "Nothing was changed.";
         let (kind, hint) = match extended {
             ffi::SQLITE_CONSTRAINT_CHECK => ("CHECK constraint failed", "sqlite_schema shows what the table demands."),
@@ -363,13 +367,13 @@ impl Desk {
             _ => ("constraint failed", "sqlite_schema shows what the table demands."),
         };
         if extended == ffi::SQLITE_CONSTRAINT_DATATYPE && self.is_about_type(message) {
-            return Fault::new(format!("Database error: {message}")).hint(format!("{nothing} {hint}"));
+            return ToolError::new(format!("Database error: {message}")).hint(format!("{nothing} {hint}"));
         }
         let columns = message.strip_prefix(kind).and_then(|rest| rest.strip_prefix(": ")).filter(|columns| {
             columns.split(", ").all(|column| column.split_once('.').is_some_and(|(table, name)| self.has(table, name)))
         });
         let of = columns.map(|columns| format!(": {columns}")).unwrap_or_default();
-        Fault::new(format!("Database error: {kind}{of}")).hint(format!("{nothing} {hint}"))
+        ToolError::new(format!("Database error: {kind}{of}")).hint(format!("{nothing} {hint}"))
     }
 
     /// Whether a message is `cannot store TEXT value in INT column t.a`, with names of the schema.
@@ -513,19 +517,21 @@ fn cleaned(message: &str) -> String {
     text
 }
 
-fn look(sql: &str) -> Result<Look, Fault> {
+fn look(sql: &str) -> Result<Look, ToolError> {
     if sql.contains('\0') {
-        return Err(Fault::new("Error: the query contains a NUL character").hint("SQL text ends there; leave it out."));
+        return Err(
+            ToolError::new("Error: the query contains a NUL character").hint("SQL text ends there; leave it out.")
+        );
     }
-    Look::at(sql).ok_or_else(|| Fault::new("Error: the query holds no statement"))
+    Look::at(sql).ok_or_else(|| ToolError::new("Error: the query holds no statement"))
 }
 
-fn single(look: &Look) -> Result<(), Fault> {
+fn single(look: &Look) -> Result<(), ToolError> {
     if look.more { Err(several()) } else { Ok(()) }
 }
 
-fn several() -> Fault {
-    Fault::new("Database error: You can only execute one statement at a time.")
+fn several() -> ToolError {
+    ToolError::new("Database error: You can only execute one statement at a time.")
         .hint("Make one call for each statement.")
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use linchpin_kit::{Fault, Paging};
+use linchpin_kit::{Paging, ToolError};
 use rusqlite::Statement;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -131,7 +131,7 @@ pub enum Params {
 }
 
 impl<'de> serde::Deserialize<'de> for Params {
-    /// Fails only for what is no JSON: a reader of JSON would put its line and column behind what is said here.
+    /// Fails only for what is not valid JSON: a reader of JSON would put its line and column behind what is said here.
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let params = match Json::deserialize(from)? {
             Json::Array(items) => {
@@ -188,19 +188,19 @@ fn value(json: Json) -> Result<Cell, String> {
 }
 
 /// Binds a value to each placeholder; every one must have one, and none may be left over.
-pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Result<(), Fault> {
-    let failed = |error: rusqlite::Error| Fault::new(format!("Database error: {error}"));
+pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Result<(), ToolError> {
+    let failed = |error: rusqlite::Error| ToolError::new(format!("Database error: {error}"));
     let wanted = statement.parameter_count();
     let nothing = Params::Positional(Vec::new());
     match params.unwrap_or(&nothing) {
         Params::Wrong(why) => {
-            return Err(Fault::new(why)
+            return Err(ToolError::new(why)
                 .hint("Each value is null, true, false, a number, a string, or {\"base64\": …} for binary data."));
         }
         Params::Positional(values) => {
             if values.len() != wanted {
                 let given = values.len();
-                return Err(Fault::new(format!(
+                return Err(ToolError::new(format!(
                     "Database error: Incorrect number of bindings supplied. The current statement uses {wanted}, and there \
                      are {given} supplied."
                 ))
@@ -214,19 +214,19 @@ pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Re
             let mut used = BTreeSet::new();
             for index in 1..=wanted {
                 let name = statement.parameter_name(index).map(str::to_owned).ok_or_else(|| {
-                    Fault::new(format!("Error: placeholder {index} has no name"))
+                    ToolError::new(format!("Error: placeholder {index} has no name"))
                         .hint("Pass params as an array, or name the placeholders as in :name.")
                 })?;
                 let bare = &name[1..];
                 let found = values.iter().find(|(key, _)| *key == name || key == bare);
                 let (key, value) = found.ok_or_else(|| {
-                    Fault::new(format!("Database error: You did not supply a value for binding parameter {name}."))
+                    ToolError::new(format!("Database error: You did not supply a value for binding parameter {name}."))
                 })?;
                 used.insert(key.as_str());
                 statement.raw_bind_parameter(index, value).map_err(failed)?;
             }
             if let Some((key, _)) = values.iter().find(|(key, _)| !used.contains(key.as_str())) {
-                return Err(Fault::new(format!("Error: the query has no placeholder named {key}")));
+                return Err(ToolError::new(format!("Error: the query has no placeholder named {key}")));
             }
         }
     }
@@ -275,11 +275,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// What programs are told about the cut; there is no cursor, because a query has none.
-    pub(crate) fn paging(&self) -> Paging {
-        Paging { truncated: self.cut.is_some(), ..Paging::whole() }
-    }
-
     /// What models are told about it.
     pub(crate) fn notice(&self) -> Option<String> {
         self.cut.map(Cut::notice)
@@ -293,7 +288,7 @@ impl Table {
         bounds: Bounds,
         beside: usize,
         form: Form,
-    ) -> Result<(Table, Paging), Fault> {
+    ) -> Result<(Table, Paging), ToolError> {
         let start = self.rows.len() - Paging::of(&self.rows, cursor, usize::MAX)?.0.len();
         let names: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         let writer = Writer::new(&names, form);
@@ -310,12 +305,13 @@ impl Table {
         text.push(']');
         let next = start + shown;
         if shown == 0 && next < self.rows.len() {
-            return Err(Fault::new(format!("Error: the next entry alone is longer than {} bytes", bounds.bytes))
+            return Err(ToolError::new(format!("Error: the next entry alone is longer than {} bytes", bounds.bytes))
                 .hint(format!("To go on behind it, pass cursor={:?}.", (next + 1).to_string())));
         }
         let paging = match next < self.rows.len() {
             true => Paging::more(next.to_string()),
-            false => self.paging(),
+            // What the query itself cut off, no cursor brings back.
+            false => Paging { truncated: self.cut.is_some(), ..Paging::whole() },
         };
         self.rows.truncate(next);
         self.rows.drain(..start);

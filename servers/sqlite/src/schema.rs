@@ -2,11 +2,11 @@
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Completion, Cx, Error, NoArgs, Resource};
-use linchpin_kit::{Fault, Paging, Shown, Toolbox, as_listed, clip};
+use linchpin_kit::{Paging, ToolError, ToolOutput, ToolSet, as_listed, clip};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{Desk, Policy};
+use crate::guard::{GuardedConnection, Policy};
 use crate::query::quote;
 use crate::rows::{self, Bounds, Cell, End, Form, Params, Table};
 use crate::{Sqlite, View};
@@ -179,7 +179,7 @@ pub struct Trigger {
 }
 
 /// `list_tables`.
-pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<Shown<Tables>, Error> {
+pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Result<ToolOutput<Tables>, Error> {
     let view = db.view();
     let views = args.include_views.unwrap_or(false);
     let sql = if views {
@@ -187,7 +187,7 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     } else {
         "SELECT name FROM sqlite_master WHERE type = 'table'"
     };
-    let page = move |desk: &Desk| {
+    let page = move |desk: &GuardedConnection| {
         desk.rows(sql, &[], ALL_TABLES, Form::Json)?.page(args.cursor.as_deref(), view.bounds, KIND_BYTES, view.form)
     };
     let (table, paging) = db.read(cx, page).await?;
@@ -197,7 +197,7 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
     });
     let notice = paging.notice().or_else(|| all_that_is_looked_at(paging.truncated));
     let value = Tables { tables: tables.collect(), paging };
-    Ok(Shown::outside(table.text, value).notice(notice))
+    Ok(ToolOutput::outside(table.text, value).notice(notice))
 }
 
 fn all_that_is_looked_at(truncated: bool) -> Option<String> {
@@ -205,7 +205,7 @@ fn all_that_is_looked_at(truncated: bool) -> Option<String> {
 }
 
 /// `describe_table`.
-pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<Shown<Columns>, Error> {
+pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) -> Result<ToolOutput<Columns>, Error> {
     let view = db.view();
     let (table, paging) = db
         .read(cx, move |desk| {
@@ -228,21 +228,21 @@ pub(crate) async fn describe_table(db: &Sqlite, cx: &Cx, args: DescribeTable) ->
     });
     let notice = paging.notice().or_else(|| table.notice());
     let value = Columns { columns: columns.collect(), paging };
-    Ok(Shown::outside(table.text, value).notice(notice))
+    Ok(ToolOutput::outside(table.text, value).notice(notice))
 }
 
 /// `sqlite_schema`.
-pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<Shown<Schema>, Error> {
+pub(crate) async fn schema(db: &Sqlite, cx: &Cx, args: SchemaOf) -> Result<ToolOutput<Schema>, Error> {
     let view = db.view();
-    let read = move |desk: &Desk| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view);
+    let read = move |desk: &GuardedConnection| desk.schema(args.table.as_deref(), args.cursor.as_deref(), view);
     let (text, schema) = db.read(cx, read).await?;
     let notice = schema.paging.notice();
-    Ok(Shown::outside(text, schema).notice(notice))
+    Ok(ToolOutput::outside(text, schema).notice(notice))
 }
 
-impl Desk {
+impl GuardedConnection {
     /// The rows of a statement of our own, which only reads.
-    pub(crate) fn rows(&self, sql: &str, params: &[&str], bounds: Bounds, form: Form) -> Result<Table, Fault> {
+    pub(crate) fn rows(&self, sql: &str, params: &[&str], bounds: Bounds, form: Form) -> Result<Table, ToolError> {
         let mut statement = self.prepare(Policy::Read, sql)?;
         let params = params.iter().map(|text| Cell::Text((*text).to_owned())).collect();
         rows::bind(&mut statement, Some(&Params::Positional(params)))?;
@@ -250,7 +250,7 @@ impl Desk {
     }
 
     /// The names and types of tables and views, and whether these are all.
-    fn names(&self) -> Result<(Vec<(String, String)>, bool), Fault> {
+    fn names(&self) -> Result<(Vec<(String, String)>, bool), ToolError> {
         let sql = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')";
         let table = self.rows(sql, &[], ALL_TABLES, Form::Json)?;
         let name = |row: &Vec<Cell>| Some((row.first()?.text()?.to_owned(), row.get(1)?.text()?.to_owned()));
@@ -258,7 +258,7 @@ impl Desk {
     }
 
     /// The schema as text and as structure, from a cursor on, as far as it fits.
-    fn schema(&self, only: Option<&str>, cursor: Option<&str>, view: View) -> Result<(String, Schema), Fault> {
+    fn schema(&self, only: Option<&str>, cursor: Option<&str>, view: View) -> Result<(String, Schema), ToolError> {
         let (mut names, all) = self.names()?;
         if let Some(only) = only {
             names.retain(|(name, _)| name.eq_ignore_ascii_case(only));
@@ -311,13 +311,13 @@ impl Desk {
     }
 
     /// The schema of one table, and whether that is all of it.
-    fn table_schema(&self, name: &str, kind: &str) -> Result<(TableSchema, bool), Fault> {
+    fn table_schema(&self, name: &str, kind: &str) -> Result<(TableSchema, bool), ToolError> {
         let bounds = Bounds { rows: PARTS_MAX, bytes: TABLE_BYTES_MAX };
         let mut whole = true;
         let mut rows = |sql: &str, params: &[&str]| {
             let table = self.rows(sql, params, bounds, Form::Json)?;
             whole &= table.cut.is_none();
-            Ok::<_, Fault>(table.rows)
+            Ok::<_, ToolError>(table.rows)
         };
         let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
         let mut table = TableSchema {
@@ -372,16 +372,16 @@ impl Desk {
 
 /// A PRAGMA about a name. It is asked of `main`, and no table of the file can stand in its way, as one could for the
 /// table-valued function of the same name.
-pub(crate) fn about(pragma: &str, name: &str) -> Result<String, Fault> {
+pub(crate) fn about(pragma: &str, name: &str) -> Result<String, ToolError> {
     if name.contains('\0') {
         return Err(no_such(&name.replace('\0', "\u{fffd}")));
     }
     Ok(format!("PRAGMA main.{pragma}({})", quote(name)))
 }
 
-pub(crate) fn no_such(name: &str) -> Fault {
+pub(crate) fn no_such(name: &str) -> ToolError {
     let shown: String = name.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    Fault::missing(format!("Database error: no such table: {shown}"))
+    ToolError::missing(format!("Database error: no such table: {shown}"))
         .hint("list_tables shows the names; pass one exactly as it is shown.")
 }
 
@@ -392,8 +392,8 @@ struct ByTable {
 }
 
 /// Adds the resources.
-pub(crate) fn add(toolbox: Toolbox<Sqlite>, db: &Sqlite) -> Toolbox<Sqlite> {
-    let annotations = Annotations { audience: vec![Role::Assistant], ..Annotations::default() };
+pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
+    let annotations = Annotations::new().with_audience([Role::Assistant]);
     let whole = Resource::new(db.uri(SCHEMA_URI))
         .name("schema")
         .title("Database schema")
@@ -413,7 +413,7 @@ pub(crate) fn add(toolbox: Toolbox<Sqlite>, db: &Sqlite) -> Toolbox<Sqlite> {
             let db = db.clone();
             async move {
                 let Some(pass) = db.pass_for_all() else { return Vec::new() };
-                let (names, _) = db.read_as(pass, Desk::names).await.unwrap_or_default();
+                let (names, _) = db.read_as(pass, GuardedConnection::names).await.unwrap_or_default();
                 typed.filter(names.into_iter().map(|(name, _)| name))
             }
         });
@@ -435,7 +435,7 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
     let schema = db.read_as(pass, move |desk| desk.schema(table.as_deref(), None, view)).await;
     let (text, schema) = schema.map_err(|fault| match fault.is_outside() {
         // An error of a request cannot be marked as the words of others.
-        true => Fault::new("Database error: the schema cannot be read").for_resource(),
+        true => ToolError::new("Database error: the schema cannot be read").for_resource(),
         false => fault.for_resource(),
     })?;
     if !schema.paging.truncated {

@@ -20,7 +20,7 @@ pub use tools::{ConvertArgs, CurrentArgs};
 pub use zones::embedded_tzdb_version;
 
 use linchpin::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Toolbox, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
 use std::path::PathBuf;
 use std::sync::Arc;
 use zones::Zones;
@@ -94,7 +94,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable cannot be understood.
-    pub fn from_env(vars: Vars<'_>) -> Result<Self, Fault> {
+    pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self {
             local_timezone: vars.text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| vars.text("LOCAL_TIMEZONE")),
             tools: vars.tool_choice("MCP_TIME")?,
@@ -113,11 +113,13 @@ impl Tzdb {
     ///
     /// # Errors
     /// For any other word.
-    pub fn named(word: &str) -> Result<Self, Fault> {
+    pub fn named(word: &str) -> Result<Self, ToolError> {
         match word {
             "system" => Ok(Self::System { dir: None }),
             "embedded" => Ok(Self::Embedded),
-            other => Err(Fault::new(format!("Unknown time zone database: {other}")).hint("Known: system, embedded.")),
+            other => {
+                Err(ToolError::new(format!("Unknown time zone database: {other}")).hint("Known: system, embedded."))
+            }
         }
     }
 }
@@ -138,7 +140,7 @@ impl Time {
     ///
     /// # Errors
     /// When the local zone that was configured is not one; the error is one line.
-    pub fn open(config: Config) -> Result<(Self, Vec<String>), Fault> {
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let mut warnings = Vec::new();
         let zones = Zones::open(&config.tzdb, &mut warnings);
         let local = match &config.local_timezone {
@@ -146,7 +148,7 @@ impl Time {
             Some(name) => {
                 let near = zones.near(name);
                 let near = if near.is_empty() { String::new() } else { format!(" (near: {})", near.join(", ")) };
-                return Err(Fault::new(format!(
+                return Err(ToolError::new(format!(
                     "invalid --local-timezone {}: not a known IANA timezone name{near}",
                     zones::quoted(&zones::shortened(name))
                 )));
@@ -176,7 +178,7 @@ impl Time {
     ///
     /// # Errors
     /// When the choice of tools names one that does not exist.
-    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, Fault> {
+    pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let instructions = format!(
             "Time zones are IANA names such as `Europe/Paris`, case included. The local time zone is `{}`: use it when the \
              user names none. Time zone database: {}.",
@@ -184,7 +186,7 @@ impl Time {
             self.tzdb()
         );
         let (choice, local) = (self.tools.clone(), self.local.clone());
-        let server = Toolbox::open(server.state(self), &SERVICE, &choice)?
+        let server = ToolSet::open(server.state(self), &SERVICE, &choice)?
             .instructions(instructions)
             .tool_as(&GET_CURRENT_TIME, |tool| tool.input_schema(schema::current(&local)), Self::get_current_time)
             .tool_as(&CONVERT_TIME, |tool| tool.input_schema(schema::convert(&local)), Self::convert_time)

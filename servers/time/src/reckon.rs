@@ -8,7 +8,7 @@ use jiff::civil::Time as ClockTime;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::AmbiguousOffset;
 use jiff::{SignedDuration, Span, Timestamp, Unit};
-use linchpin_kit::{Fault, Shown, Told};
+use linchpin_kit::{Provenance, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ impl Time {
     ///
     /// # Errors
     /// When there is no such zone or time, or the result is out of range.
-    pub async fn time_add(&self, args: AddArgs) -> Result<Shown<Added>, Fault> {
+    pub async fn time_add(&self, args: AddArgs) -> Result<ToolOutput<Added>, ToolError> {
         let zone = self.zone_of("timezone", &args.timezone).await?;
         let start = self.given(&zone, &args.timezone, args.datetime.as_deref(), args.fold)?;
         let (reached, adjusted) = calendar(&zone, start, &args)?;
@@ -104,14 +104,14 @@ impl Time {
             seconds: whole_seconds(start, end),
             adjusted,
         };
-        Shown::json(added, Told::ByUs)
+        ToolOutput::json(added, Provenance::Server)
     }
 
     /// The time between two.
     ///
     /// # Errors
     /// When there is no such zone or time.
-    pub async fn time_diff(&self, args: DiffArgs) -> Result<Shown<Between>, Fault> {
+    pub async fn time_diff(&self, args: DiffArgs) -> Result<ToolOutput<Between>, ToolError> {
         let first = self.zone_of("start_timezone", &args.start_timezone).await?;
         let other_name = args.end_timezone.as_deref().unwrap_or(&args.start_timezone);
         let other = self.zone_of("end_timezone", other_name).await?;
@@ -125,23 +125,23 @@ impl Time {
             seconds: whole_seconds(start, end),
             duration: duration.to_string(),
         };
-        Shown::json(between, Told::ByUs)
+        ToolOutput::json(between, Provenance::Server)
     }
 
-    async fn zone_of(&self, argument: &str, name: &str) -> Result<Zone, Fault> {
+    async fn zone_of(&self, argument: &str, name: &str) -> Result<Zone, ToolError> {
         if name.is_empty() {
-            return Err(Fault::new(format!("Missing required argument: {argument}")));
+            return Err(ToolError::new(format!("Missing required argument: {argument}")));
         }
         self.zone(name).await
     }
 
     /// The moment a caller wrote, or now, in whole seconds.
-    fn given(&self, zone: &Zone, timezone: &str, text: Option<&str>, fold: Option<u8>) -> Result<Timestamp, Fault> {
+    fn given(&self, zone: &Zone, timezone: &str, text: Option<&str>, fold: Option<u8>) -> Result<Timestamp, ToolError> {
         let Some(text) = text else {
             return Timestamp::from_second(self.now()?.as_second()).map_err(|_| show::out_of_range());
         };
         let wrong = || {
-            Fault::new(format!("Invalid datetime: {}", zones::shortened(text)))
+            ToolError::new(format!("Invalid datetime: {}", zones::shortened(text)))
                 .hint("Write it like 2026-03-29T14:30 (the zone's wall clock), or with an offset like 2026-03-29T14:30:00+02:00 or 2026-03-29T12:30:00Z.")
         };
         let pieces = if text.len() <= 64 { Pieces::parse(text).map_err(|_| wrong())? } else { return Err(wrong()) };
@@ -159,7 +159,7 @@ impl Time {
 }
 
 /// The time some calendar units away: the wall clock moves, and the day has it or it is put right.
-fn calendar(zone: &Zone, start: Timestamp, args: &AddArgs) -> Result<(Timestamp, bool), Fault> {
+fn calendar(zone: &Zone, start: Timestamp, args: &AddArgs) -> Result<(Timestamp, bool), ToolError> {
     if [args.years, args.months, args.weeks, args.days] == [0; 4] {
         return Ok((start, false));
     }

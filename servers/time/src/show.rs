@@ -4,7 +4,7 @@ use crate::zones::Zone;
 use jiff::Timestamp;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{AmbiguousOffset, Offset};
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ impl TimeResult {
     ///
     /// # Errors
     /// When it lies outside of the years 1 to 9999.
-    pub(crate) fn of(timezone: &str, zone: &Zone, at: Timestamp) -> Result<Self, Fault> {
+    pub(crate) fn of(timezone: &str, zone: &Zone, at: Timestamp) -> Result<Self, ToolError> {
         let (offset, is_dst) = zone.at(at);
         let shown = offset.to_datetime(at);
         if !(1..=9999).contains(&shown.year()) {
@@ -66,7 +66,7 @@ impl TimeResult {
     ///
     /// # Errors
     /// As [`TimeResult::of`].
-    pub(crate) fn telling_fold(timezone: &str, zone: &Zone, at: Timestamp) -> Result<Self, Fault> {
+    pub(crate) fn telling_fold(timezone: &str, zone: &Zone, at: Timestamp) -> Result<Self, ToolError> {
         let (offset, _) = zone.at(at);
         let fold = match zone.rules.to_ambiguous_timestamp(offset.to_datetime(at)).offset() {
             AmbiguousOffset::Fold { after, .. } => Some(u8::from(offset == after)),
@@ -78,8 +78,8 @@ impl TimeResult {
 
 /// The error about times that cannot be told: years that have no four digits, and the last hours of the year 9999, which are in
 /// the year 10000 somewhere.
-pub(crate) fn out_of_range() -> Fault {
-    Fault::new("The date is out of range").hint("Times from the year 1 to 9999-12-30T22:00:00Z can be told.")
+pub(crate) fn out_of_range() -> ToolError {
+    ToolError::new("The date is out of range").hint("Times from the year 1 to 9999-12-30T22:00:00Z can be told.")
 }
 
 /// `+01:00`; with seconds where an offset has some, as before time was standardised.
@@ -102,9 +102,9 @@ pub(crate) fn hours_ahead(source: Offset, target: Offset) -> String {
 }
 
 /// A day written `YYYY-MM-DD`.
-pub(crate) fn date(text: &str) -> Result<Date, Fault> {
+pub(crate) fn date(text: &str) -> Result<Date, ToolError> {
     let wrong = || {
-        Fault::new(format!("Invalid date: {}. Expected YYYY-MM-DD", crate::zones::shortened(text)))
+        ToolError::new(format!("Invalid date: {}. Expected YYYY-MM-DD", crate::zones::shortened(text)))
             .hint("Write the date like 2026-03-29, or leave it out for today.")
     };
     let parts: Vec<&str> = text.split('-').collect();
@@ -118,13 +118,13 @@ pub(crate) fn date(text: &str) -> Result<Date, Fault> {
 }
 
 /// Hours and minutes: `9:05`, `09:05` or `9:5`.
-pub(crate) fn hours_minutes(text: &str) -> Result<(i8, i8), Fault> {
+pub(crate) fn hours_minutes(text: &str) -> Result<(i8, i8), ToolError> {
     let number = |part: &str, most: i8| {
         let fits = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         part.parse::<i8>().ok().filter(|number| fits && *number <= most)
     };
     let parts = text.split_once(':').and_then(|(hour, minute)| Some((number(hour, 23)?, number(minute, 59)?)));
-    parts.ok_or_else(|| Fault::new("Invalid time format. Expected HH:MM [24-hour format]"))
+    parts.ok_or_else(|| ToolError::new("Invalid time format. Expected HH:MM [24-hour format]"))
 }
 
 fn english(day: Weekday) -> &'static str {

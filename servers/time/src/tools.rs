@@ -6,7 +6,7 @@ use crate::zones::{self, Zone};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::AmbiguousOffset;
-use linchpin_kit::{Fault, Shown, Told};
+use linchpin_kit::{Provenance, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,17 +39,17 @@ impl Time {
     ///
     /// # Errors
     /// When there is no such zone.
-    pub async fn get_current_time(&self, args: CurrentArgs) -> Result<Shown<TimeResult>, Fault> {
+    pub async fn get_current_time(&self, args: CurrentArgs) -> Result<ToolOutput<TimeResult>, ToolError> {
         required("timezone", &args.timezone)?;
         let zone = self.zone(&args.timezone).await?;
-        Shown::json(TimeResult::of(&args.timezone, &zone, self.now()?)?, Told::ByUs)
+        ToolOutput::json(TimeResult::of(&args.timezone, &zone, self.now()?)?, Provenance::Server)
     }
 
     /// A time of one zone in another.
     ///
     /// # Errors
     /// When there is no such zone, time or day, or the clock skips it.
-    pub async fn convert_time(&self, args: ConvertArgs) -> Result<Shown<TimeConversion>, Fault> {
+    pub async fn convert_time(&self, args: ConvertArgs) -> Result<ToolOutput<TimeConversion>, ToolError> {
         required("source_timezone", &args.source_timezone)?;
         required("target_timezone", &args.target_timezone)?;
         let source = self.zone(&args.source_timezone).await?;
@@ -68,32 +68,32 @@ impl Time {
             target: tell(&args.target_timezone, &target, at)?,
             time_difference: show::hours_ahead(source.at(at).0, target.at(at).0),
         };
-        Shown::json(conversion, Told::ByUs)
+        ToolOutput::json(conversion, Provenance::Server)
     }
 
-    pub(crate) fn now(&self) -> Result<Timestamp, Fault> {
+    pub(crate) fn now(&self) -> Result<Timestamp, ToolError> {
         Timestamp::try_from(self.clock.now()).map_err(|_| show::out_of_range())
     }
 
     /// The zone of this name. Reading its file, and looking for near names when there is none, happen off the runtime's
     /// threads.
-    pub(crate) async fn zone(&self, name: &str) -> Result<Zone, Fault> {
+    pub(crate) async fn zone(&self, name: &str) -> Result<Zone, ToolError> {
         if let Some(zone) = self.zones.fresh(name) {
             return Ok(zone);
         }
         let (zones, asked) = (self.zones.clone(), name.to_owned());
         let found = tokio::task::spawn_blocking(move || zones.load(&asked).ok_or_else(|| zones.near(&asked))).await;
-        found.map_err(|_| Fault::new("The time zones cannot be read"))?.map_err(|near| unknown(name, &near))
+        found.map_err(|_| ToolError::new("The time zones cannot be read"))?.map_err(|near| unknown(name, &near))
     }
 }
 
-fn required(name: &str, value: &str) -> Result<(), Fault> {
-    if value.is_empty() { Err(Fault::new(format!("Missing required argument: {name}"))) } else { Ok(()) }
+fn required(name: &str, value: &str) -> Result<(), ToolError> {
+    if value.is_empty() { Err(ToolError::new(format!("Missing required argument: {name}"))) } else { Ok(()) }
 }
 
-fn unknown(name: &str, near: &[String]) -> Fault {
+fn unknown(name: &str, near: &[String]) -> ToolError {
     let why = zones::quoted(&format!("No time zone found with key {}", zones::shortened(name)));
-    let fault = Fault::new(format!("Invalid timezone: {why}"));
+    let fault = ToolError::new(format!("Invalid timezone: {why}"));
     match near {
         [] => fault.hint("Use an IANA name, case included, such as Europe/Paris or America/New_York."),
         [.., last] if near.len() > 1 => fault
@@ -112,14 +112,14 @@ pub(crate) fn moment(
     said: &str,
     wall: DateTime,
     fold: Option<u8>,
-) -> Result<Timestamp, Fault> {
+) -> Result<Timestamp, ToolError> {
     if fold.is_some_and(|fold| fold > 1) {
-        return Err(Fault::new("Invalid fold").hint("Use 0 for the first of two equal times, 1 for the second."));
+        return Err(ToolError::new("Invalid fold").hint("Use 0 for the first of two equal times, 1 for the second."));
     }
     let found = zone.rules.to_ambiguous_timestamp(wall);
     let at = match found.offset() {
         AmbiguousOffset::Gap { before, after } => {
-            let fault = Fault::new(format!(
+            let fault = ToolError::new(format!(
                 "Invalid time: {} does not exist in {timezone} on {} (skipped by a clock change)",
                 zones::shortened(said),
                 wall.date()

@@ -144,7 +144,7 @@ fn ended(name: &str, log: &str, stderr: &str) -> Result<(), String> {
         Some("done") => Err("the client was done and did not exit with 0".to_string()),
         Some(_) if MAY_FAIL.contains(&name) => Ok(()),
         Some(why) => Err(format!("the client failed: {why}")),
-        None => Err(format!("the client did not end in good order:\n{stderr}")),
+        None => Err(format!("the client did not end gracefully:\n{stderr}")),
     }
 }
 

@@ -8,6 +8,7 @@ mod requirements;
 mod rules;
 mod servers;
 mod source;
+mod words;
 
 use std::path::Path;
 use std::process::Command;
@@ -62,6 +63,7 @@ const RULES: &[Rule] = &[
     ("servers are small and stand on the kit", servers::check),
     ("servers know no wire and no era and define nothing of the kit", |tree| rules::each(tree, servers::foreign_code)),
     ("no machine paths in tracked files", docs::machine_paths),
+    ("no retired words", words::retired),
     ("every limit is in docs/LIMITS.md", docs::limits),
     ("README code is compiled by the facade's doc tests", docs::readme),
     ("docs/REQUIREMENTS.md names proofs that exist", requirements::check),

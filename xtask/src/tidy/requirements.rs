@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree<'_>) -> Vec<Finding> {
         }
     }
     if let Ok(checklist) = std::fs::read_to_string(checklist(tree)) {
-        for id in server_ids(&checklist).difference(&ids) {
+        for id in ids_to_answer(&checklist).difference(&ids) {
             found.push(Finding::new(DOCUMENT, format!("{id} is missing")));
         }
     }
@@ -128,12 +128,14 @@ fn is_id(word: &str) -> bool {
     set.starts_with(|c: char| c.is_ascii_uppercase()) && digits(&set[1..]) && digits(number) && parts.next().is_some()
 }
 
-/// The ids of the checklist that a server must answer.
-fn server_ids(checklist: &str) -> BTreeSet<String> {
+/// The ids of the checklist that a server or a client must answer: not those of gateways, authorization servers and hosts.
+fn ids_to_answer(checklist: &str) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for line in checklist.lines() {
-        let for_servers = line.contains("(server)") || line.contains("(both)");
-        if !line.starts_with("- [") || !for_servers {
+        // Who it is for comes first; others may be mentioned later in the line.
+        let who = line.find('(').map(|at| &line[at..]).unwrap_or_default();
+        let ours = ["(server)", "(client)", "(both)"].iter().any(|name| who.starts_with(name));
+        if !line.starts_with("- [") || !ours {
             continue;
         }
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '-');
@@ -191,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn the_checklist_gives_the_ids_of_servers_and_of_both() {
-        let checklist = "- [ ] R26-BASE-001 MUST (server) a [x:1]\n- [ ] R26-BASE-002 MUST (client) b\n- [ ] S26-HTTP-003 SHOULD (both) c, see R26-BASE-009\n(server) see R26-BASE-002";
-        let ids: Vec<String> = server_ids(checklist).into_iter().collect();
-        assert_eq!(ids, ["R26-BASE-001", "S26-HTTP-003"]);
+    fn the_checklist_gives_the_ids_of_servers_clients_and_both() {
+        let checklist = "- [ ] R26-BASE-001 MUST (server) a [x:1]\n- [ ] R26-BASE-002 MUST (client) b\n- [ ] R26-BASE-004 MUST (gateway) like a (server)\n- [ ] S26-HTTP-003 SHOULD (both) c, see R26-BASE-009\n(server) see R26-BASE-005";
+        let ids: Vec<String> = ids_to_answer(checklist).into_iter().collect();
+        assert_eq!(ids, ["R26-BASE-001", "R26-BASE-002", "S26-HTTP-003"]);
     }
 }

@@ -25,7 +25,7 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// Names that only the kit defines.
 const KIT_NAMES: &[&str] =
-    &["ToolPrefix", "ToolChoice", "ToolSpec", "Toolbox", "Fault", "Shown", "Told", "Paging", "Vars"];
+    &["ToolPrefix", "ToolChoice", "ToolSpec", "ToolSet", "ToolError", "ToolOutput", "Provenance", "Paging", "Vars"];
 
 /// Words for what belongs to transports.
 const WIRE_WORDS: &[&str] = &["TcpListener", "UnixListener", "HttpExt", "hyper", "reqwest"];
@@ -187,11 +187,11 @@ mod tests {
             ("servers/fetch/src/lib.rs", "if v == \"2025-11-25\" {}", 1),
             ("servers/fetch/src/lib.rs", "let day = \"2025-11-26\";", 0),
             ("servers/fetch/src/lib.rs", "pub enum ToolPrefix { None }", 1),
-            ("servers/fetch/src/lib.rs", "pub(crate) struct Fault<'a>(&'a str);", 1),
-            ("servers/fetch/src/lib.rs", "fn f(fault: Fault) -> Faulty", 0),
-            ("servers/kit/src/fault.rs", "pub struct Fault;", 0),
+            ("servers/fetch/src/lib.rs", "pub(crate) struct ToolError<'a>(&'a str);", 1),
+            ("servers/fetch/src/lib.rs", "fn f(fault: ToolError) -> Faulty", 0),
+            ("servers/kit/src/error.rs", "pub struct ToolError;", 0),
             ("servers/everything/src/lib.rs", "use linchpin::transport::http::serve;", 0),
-            ("crates/server/src/lib.rs", "pub struct Fault;", 0),
+            ("crates/server/src/lib.rs", "pub struct ToolError;", 0),
         ] {
             let found = foreign_code(&Source::new(path, text));
             assert_eq!(found.len(), expected, "{path}: {text}: {found:?}");

@@ -1,4 +1,4 @@
-//! `linchpin install-names`: links under which the program answers as the published servers.
+//! `linchpin install-names`: installs symlinks with the names of the published servers.
 
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -10,37 +10,37 @@ use std::path::{Component, Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// Where the links go: a directory of your PATH. It is made if it is not there.
+    /// Directory for the symlinks, usually one in PATH. Created if missing.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
 
-    /// Only these, for example git or mcp-server-git [default: all].
+    /// Servers to install, for example git or mcp-server-git [default: all].
     #[arg(value_name = "NAMES")]
     names: Vec<String>,
 
-    /// All of them, which is also the default.
+    /// Install all servers (the default).
     #[arg(long, conflicts_with = "names")]
     all: bool,
 
-    /// Replace what has such a name and is not ours. Directories stay in any case.
+    /// Replace other files and symlinks of these names. Directories are never replaced.
     #[arg(long)]
     force: bool,
 
-    /// Make links that go on working when DIR and this program move together.
+    /// Create relative symlinks, which keep working when DIR and this program move together.
     #[arg(long)]
     relative: bool,
 
-    /// Change nothing; say what is there.
+    /// List what is installed; change nothing.
     #[arg(long, conflicts_with_all = ["force", "relative"])]
     list: bool,
 }
 
-/// What has a name in the directory.
+/// What exists under a name in the directory.
 enum There {
     Nothing,
-    /// A link to this program, so written.
+    /// A symlink to this program, with its target as written.
     Ours(PathBuf),
-    /// Something else: what it is.
+    /// Something else, described.
     Foreign(String),
     Directory,
 }
@@ -57,15 +57,15 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
         let there = look(&at, &program);
         if args.list {
             out.line(match there {
-                There::Nothing => format!("{name}  not there"),
+                There::Nothing => format!("{name}  not installed"),
                 There::Ours(to) => format!("{name} -> {}", to.display()),
-                There::Foreign(what) => format!("{name}  not ours: {what}"),
-                There::Directory => format!("{name}  not ours: a directory"),
+                There::Foreign(what) => format!("{name}  not a linchpin symlink: {what}"),
+                There::Directory => format!("{name}  not a linchpin symlink: a directory"),
             })?;
             continue;
         }
         match there {
-            There::Ours(to) if to == target => out.line(format!("{name} is there already"))?,
+            There::Ours(to) if to == target => out.line(format!("{name} is already installed"))?,
             There::Nothing | There::Ours(_) => {
                 link(&target, &at).map_err(|e| cannot(&at, &e))?;
                 out.line(format!("{name} -> {}", target.display()))?;
@@ -75,19 +75,20 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
                 out.line(format!("{name} -> {} (was {what})", target.display()))?;
             }
             There::Foreign(what) => {
-                note(format!("{name} stays as it is: {what}"));
+                note(format!("{name} not replaced: {what}"));
                 refused += 1;
             }
             There::Directory => {
-                note(format!("{name} stays as it is: a directory"));
+                note(format!("{name} not replaced: a directory"));
                 refused += 1;
             }
         }
     }
     out.flush()?;
     if refused > 0 {
-        let what = if refused == 1 { "a name is".to_owned() } else { format!("{refused} names are") };
-        return Err(Failure::new(format!("{what} taken in {}", dir.display())).hint("--force replaces files and links"));
+        let what = if refused == 1 { "1 name is".to_owned() } else { format!("{refused} names are") };
+        return Err(Failure::new(format!("{what} already in use in {}", dir.display()))
+            .hint("--force replaces files and symlinks"));
     }
     let on_path = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|one| std::fs::canonicalize(one).is_ok_and(|one| one == dir))
@@ -98,7 +99,7 @@ pub(crate) fn run(args: InstallArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the links go, without links on the way. It is made where it is not there, unless nothing is to be changed.
+/// Returns the canonical directory for the symlinks, creating it unless `--list` is given.
 fn directory(args: &InstallArgs) -> Result<PathBuf, Failure> {
     let shown = args.dir.display();
     if !args.list {
@@ -111,26 +112,26 @@ fn directory(args: &InstallArgs) -> Result<PathBuf, Failure> {
         Ok(dir) if dir.is_dir() => Ok(dir),
         Ok(_) => Err(no_directory(&args.dir)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            Err(Failure::usage(format!("{shown} is not there")).hint("without --list it is made"))
+            Err(Failure::usage(format!("{shown} does not exist")).hint("without --list it is created"))
         }
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(no_directory(&args.dir)),
         Err(e) => Err(Failure::usage(format!("{shown} cannot be used: {e}"))),
     }
 }
 
-/// Says what stands where a directory should be: the path itself, or something on the way to it.
+/// Reports what is in place of a directory: the path itself, or one of its parents.
 fn no_directory(dir: &Path) -> Failure {
     let in_the_way = dir.ancestors().find(|above| std::fs::metadata(above).is_ok_and(|meta| !meta.is_dir()));
     let why = match in_the_way {
         Some(file) if file == dir => format!("{} is a file, not a directory", dir.display()),
         Some(file) => format!("{} cannot be a directory: {} is a file", dir.display(), file.display()),
-        // A link that leads nowhere, for example.
-        None => format!("{} is no directory", dir.display()),
+        // A dangling symlink, for example.
+        None => format!("{} is not a directory", dir.display()),
     };
-    Failure::usage(why).hint("name the directory that the links go into, for example ~/.local/bin")
+    Failure::usage(why).hint("pass the directory for the symlinks, for example ~/.local/bin")
 }
 
-/// The published names that are meant.
+/// Returns the published names of the selected servers.
 fn wanted(names: &[String]) -> Result<Vec<String>, Failure> {
     let all = || ENTRIES.iter().map(|entry| entry.name);
     if names.is_empty() {
@@ -140,9 +141,9 @@ fn wanted(names: &[String]) -> Result<Vec<String>, Failure> {
     for name in names {
         let short = name.strip_prefix("mcp-server-").unwrap_or(name);
         if !all().any(|known| known == short) {
-            let failure = Failure::usage(format!("there is no server {name}"));
+            let failure = Failure::usage(format!("unknown server {name}"));
             return Err(match near(short, all()) {
-                Some(meant) => failure.hint(format!("perhaps you mean {meant}")),
+                Some(meant) => failure.hint(format!("did you mean {meant}?")),
                 None => failure.hint(format!("servers: {}", all().collect::<Vec<_>>().join(", "))),
             });
         }
@@ -165,12 +166,12 @@ fn look(at: &Path, program: &Path) -> There {
     }
     match std::fs::read_link(at) {
         Ok(to) if std::fs::canonicalize(at).is_ok_and(|real| real == program) => There::Ours(to),
-        Ok(to) => There::Foreign(format!("a link to {}", to.display())),
+        Ok(to) => There::Foreign(format!("a symlink to {}", to.display())),
         Err(_) => There::Foreign("a file".to_owned()),
     }
 }
 
-/// Makes the link beside the name and moves it there, so that the name is never missing and never half.
+/// Creates the symlink under a temporary name and renames it, so that the replacement is atomic.
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     let mut beside = at.as_os_str().to_owned();
     beside.push(format!(".{}.new", std::process::id()));
@@ -183,14 +184,14 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 }
 
 fn cannot(at: &Path, e: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot make {}: {e}", at.display())).exit(Exit::Failed);
+    let failure = Failure::new(format!("cannot create {}: {e}", at.display())).exit(Exit::Failed);
     match e.kind() {
-        io::ErrorKind::PermissionDenied => failure.hint("take a directory of your own, for example ~/.local/bin"),
+        io::ErrorKind::PermissionDenied => failure.hint("use a directory you can write to, for example ~/.local/bin"),
         _ => failure,
     }
 }
 
-/// The way from a directory to a file, both absolute and without links.
+/// Returns the relative path from a directory to a file, both canonical.
 fn relative(file: &Path, dir: &Path) -> PathBuf {
     let (file_parts, dir_parts): (Vec<Component<'_>>, Vec<Component<'_>>) =
         (file.components().collect(), dir.components().collect());

@@ -2,5 +2,6 @@
 
 #[cfg(feature = "client")]
 pub(crate) mod client;
+pub(crate) mod completions;
 pub(crate) mod install_names;
 pub(crate) mod serve;

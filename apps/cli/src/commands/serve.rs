@@ -1,4 +1,4 @@
-//! `linchpin serve`, and the program under the name of a published server.
+//! `linchpin serve`, and the program invoked under the name of a published server.
 
 use crate::fail::Failure;
 use crate::place::{Card, PlaceArgs, without_alias};
@@ -9,12 +9,12 @@ use linchpin_kit::Vars;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What is to be served.
+/// What to serve.
 #[derive(Debug)]
 pub(crate) enum Serve {
-    /// One server under its published names, with its own command line.
+    /// One server with its published tool names and its own command line.
     One(&'static Entry, ArgMatches),
-    /// Servers in words of one each.
+    /// Several servers, one argument each.
     Several(SeveralArgs),
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     }
 }
 
-/// Serves one server under its published names.
+/// Serves one server with its published tool names.
 pub(crate) fn alone(entry: &'static Entry, matches: ArgMatches) -> Result<(), Failure> {
     let read = Environment::default();
     let Alone { server, place, words } = entry.alone(matches, Vars::new(&|name| read.get(name)).keyring(&keyring))?;
     go(server, place, entry.name, words, read)
 }
 
-/// The environment, which remembers what was asked for and set.
+/// The environment, recording which variables were read and set.
 #[derive(Default)]
 struct Environment {
     names: RefCell<BTreeSet<String>>,
@@ -78,7 +78,7 @@ struct Environment {
 impl Environment {
     fn get(&self, name: &str) -> Option<String> {
         let value = std::env::var(name).ok()?;
-        // Every process has these, and they mean the same to all.
+        // Set in every process, with the same meaning.
         if !["HOME", "PATH", "TZ", "USER", "XDG_DATA_HOME"].contains(&name) {
             self.names.borrow_mut().insert(name.to_owned());
         }

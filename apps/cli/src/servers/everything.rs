@@ -4,12 +4,12 @@ use super::{Main, Native};
 use clap::Args;
 use linchpin::server::Server;
 use linchpin_everything::{Everything, Options, SERVICE};
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use std::ffi::OsString;
 
 #[derive(Debug, Args)]
 pub(crate) struct EverythingArgs {
-    /// Offer get-env. It shows the names of the server's environment variables, not their values.
+    /// Offer get-env, which shows the names of the server's environment variables, not their values.
     #[arg(long)]
     expose_env: bool,
 }
@@ -17,7 +17,7 @@ pub(crate) struct EverythingArgs {
 impl Native for EverythingArgs {
     const NAME: &'static str = "everything";
     const TITLE: &'static str = "Everything";
-    const ABOUT: &'static str = "Every feature of the protocol, for trying out clients";
+    const ABOUT: &'static str = "Every feature of the protocol, for testing clients";
     const EXAMPLES: &'static str = "  \
   linchpin serve everything
   linchpin serve everything --http 127.0.0.1:8931 --sse
@@ -27,7 +27,7 @@ impl Native for EverythingArgs {
 
     type Config = Options;
 
-    fn config(self, vars: Vars<'_>) -> Result<Options, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Options, ToolError> {
         let tools = vars.tool_choice("MCP_EVERYTHING")?;
         let mut options = Options { expose_env: self.expose_env, tools, ..Options::default() };
         vars.number("GZIP_MAX_FETCH_SIZE", &mut options.fetch_bytes_max)?;
@@ -35,7 +35,7 @@ impl Native for EverythingArgs {
         #[cfg(feature = "web")]
         if let Some(list) = vars.text("GZIP_ALLOWED_DOMAINS") {
             options.fetch_hosts = linchpin_everything::allowed_domains(&list)
-                .map_err(|e| Fault::new(format!("GZIP_ALLOWED_DOMAINS: {e}")))?;
+                .map_err(|e| ToolError::new(format!("GZIP_ALLOWED_DOMAINS: {e}")))?;
         }
         Ok(options)
     }
@@ -44,7 +44,7 @@ impl Native for EverythingArgs {
         &mut options.tools
     }
 
-    fn add(options: Options, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(options: Options, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         Ok((Everything::new(options).add_to(server)?.state(()), Vec::new()))
     }
 
@@ -52,7 +52,7 @@ impl Native for EverythingArgs {
         linchpin_everything::introduce(server)
     }
 
-    /// `stdio`, `sse` or `streamableHttp`; the port is in `PORT`. Ours listens on this machine only.
+    /// `stdio`, `sse` or `streamableHttp`; the port is in `PORT`. This server listens on the loopback address only.
     fn original(mut given: Vec<OsString>, vars: Vars<'_>) -> Vec<OsString> {
         let port = vars.text("PORT").unwrap_or_else(|| "3001".to_owned());
         let flags = match given.first().and_then(|word| word.to_str()) {

@@ -4,38 +4,38 @@ use super::{Main, Native};
 use clap::Args;
 use linchpin::server::Server;
 use linchpin_fetch::{Config, Fetch, SERVICE, read_hosts, read_proxy};
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
 #[derive(Debug, Args)]
 pub(crate) struct FetchArgs {
-    /// The name the server goes by with web sites, for models and people alike.
+    /// User-Agent header of all requests, for models and users alike.
     #[arg(long, value_name = "TEXT")]
     user_agent: Option<String>,
 
-    /// Go by the name of the published server.
+    /// Use the User-Agent header of the published server.
     #[arg(long)]
     legacy_ua: bool,
 
-    /// Fetch what robots.txt asks programs not to.
+    /// Ignore robots.txt.
     #[arg(long)]
     ignore_robots_txt: bool,
 
-    /// A proxy for all requests [default: those of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY].
+    /// Proxy for all requests [default: from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY].
     #[arg(long, value_name = "URL")]
     proxy_url: Option<Hidden>,
 
-    /// Let the proxy look names up that cannot be checked here.
+    /// Let the proxy resolve host names that cannot be checked here.
     #[arg(long)]
     proxy_trusts_dns: bool,
 
-    /// Allow every address, private ones and this machine too.
+    /// Allow every address, including private and loopback addresses.
     #[arg(long)]
     allow_private_ips: bool,
 
-    /// Allow this host to lie at a private address: example.test, example.test:8080, *.example.test. May be repeated.
+    /// Allow this host to resolve to a private address: example.test, example.test:8080, *.example.test. May be repeated.
     #[arg(long, value_name = "HOST")]
     allow_private_host: Vec<String>,
 
@@ -47,36 +47,36 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "HOST")]
     deny_host: Vec<String>,
 
-    /// Speak https only.
+    /// Use https only.
     #[arg(long)]
     https_only: bool,
 
-    /// A header for one host; its value is a secret. May be repeated. MCP_FETCH_HEADERS_FILE keeps it off the command line.
+    /// Header for one host; its value is secret. May be repeated. MCP_FETCH_HEADERS_FILE keeps it off the command line.
     #[arg(long, value_name = "HOST:NAME=VALUE")]
     header: Vec<Hidden>,
 
-    /// Longest page, unpacked [default: 10 MiB].
+    /// Maximum page size after decompression [default: 10 MiB].
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<usize>,
 
-    /// How long a fetch may take, in seconds [default: 30].
+    /// Timeout of a fetch, in seconds [default: 30].
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 
-    /// How long pages are kept, in seconds; 0 keeps none [default: 300].
+    /// How long pages are cached, in seconds; 0 disables the cache [default: 300].
     #[arg(long, value_name = "SECONDS")]
     cache_ttl: Option<u64>,
 
-    /// How often a busy site is asked again, at most 3 [default: 3].
+    /// Number of retries for a busy site, at most 3 [default: 3].
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
 
-    /// Answer exactly like the published server where ours improves on it.
+    /// Match the published server exactly, without this server's improvements.
     #[arg(long)]
     compat: bool,
 }
 
-/// What may hold a secret.
+/// A value that may be secret.
 #[derive(Clone)]
 struct Hidden(String);
 
@@ -97,14 +97,14 @@ impl fmt::Debug for Hidden {
 impl Native for FetchArgs {
     const NAME: &'static str = "fetch";
     const TITLE: &'static str = "Fetch";
-    const ABOUT: &'static str = "Web pages, and no way into private networks";
+    const ABOUT: &'static str = "Web pages as text, without access to private networks";
     const EXAMPLES: &'static str = "  \
   linchpin serve fetch
-  linchpin serve fetch --allow-host docs.example.com --allow-host '*.example.org'
+  linchpin serve fetch --allow-host docs.rs --allow-host '*.example.org'
   linchpin serve fetch --allow-private-host wiki.internal
 ";
-    const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_FETCH_ and its name (headers: \
-                                 MCP_FETCH_HEADERS, a line each); the command line wins. MCP_FETCH_HEADERS_FILE names a file \
+    const NOTES: &'static str = "Each flag has an equivalent environment variable, MCP_FETCH_ and its name (headers: \
+                                 MCP_FETCH_HEADERS, one per line); the command line takes precedence. MCP_FETCH_HEADERS_FILE names a file \
                                  of headers, MCP_FETCH_HEADERS_KEYRING=SERVICE/ACCOUNT an entry of the keyring (in programs \
                                  built with the feature keyring).";
     const SERVICE: Service = SERVICE;
@@ -113,7 +113,7 @@ impl Native for FetchArgs {
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         if self.user_agent.is_some() {
             config.user_agent = self.user_agent;
@@ -160,7 +160,7 @@ impl Native for FetchArgs {
         &mut config.tools
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (fetch, warnings) = Fetch::open(config)?;
         Ok((fetch.add_to(server)?.state(()), warnings))
     }

@@ -4,43 +4,43 @@ use super::{Main, Native, Reach};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
 use linchpin_filesystem::{Config, Filesystem, ROOTS, SERVICE};
-use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
+use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesystemArgs {
-    /// Directories to serve. What is outside of them cannot be reached, by links neither.
+    /// Directories to serve. Nothing outside them is accessible, not even through symlinks.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     directories: Vec<String>,
 
-    /// Files that are never touched or shown, for example '**/.env'. May be repeated.
+    /// Files that are never accessed or listed, for example '**/.env'. May be repeated.
     #[arg(long, value_name = "GLOB")]
     deny: Vec<String>,
 
-    /// Largest file to read whole, in bytes [default: 10 MiB].
+    /// Maximum size of a file read whole, in bytes [default: 10 MiB].
     #[arg(long, value_name = "BYTES")]
     max_read_bytes: Option<u64>,
 
-    /// Offer fs_delete too.
+    /// Also offer fs_delete.
     #[arg(long)]
     allow_delete: bool,
 
-    /// Let new names hold invisible or direction-changing characters.
+    /// Allow invisible or direction-changing characters in new names.
     #[arg(long)]
     allow_odd_names: bool,
 
-    /// Follow links that stay inside, or none [default: inside].
+    /// Follow symlinks that stay inside the directories, or none [default: inside].
     #[arg(long, value_name = "inside|never")]
     follow_symlinks: Option<String>,
 
-    /// What to do with the roots a client names [default: ignore, or use if neither DIR nor --http is given].
+    /// How to use the client's roots [default: ignore, or use if neither DIR nor --http is given].
     #[arg(long, value_name = "ignore|narrow|use|replace")]
     roots: Option<String>,
 
-    /// Offer files as resources too (file:///…).
+    /// Also offer files as resources (file:///…).
     #[arg(long)]
     resources: bool,
 
-    /// Answer exactly like the published server where ours improves on it.
+    /// Match the published server exactly, without this server's improvements.
     #[arg(long)]
     compat: bool,
 }
@@ -48,21 +48,21 @@ pub(crate) struct FilesystemArgs {
 impl Native for FilesystemArgs {
     const NAME: &'static str = "filesystem";
     const TITLE: &'static str = "File system";
-    const ABOUT: &'static str = "Files in the directories you name, and nowhere else";
+    const ABOUT: &'static str = "Files in the directories you name, and nothing outside them";
     const EXAMPLES: &'static str = "  \
   linchpin serve filesystem ~/notes ~/drafts
   linchpin serve filesystem --read-only --deny '**/.env' .
   linchpin serve filesystem . --http 127.0.0.1:8931
 ";
     const NOTES: &'static str =
-        "Each switch has an environment variable of the same meaning, MCP_FS_ and its name; the command line wins.";
+        "Each option has an equivalent environment variable, MCP_FS_ and its name; the command line takes precedence.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Word;
     const TAKES_SEVERAL: bool = true;
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         if !self.directories.is_empty() {
             config.directories = self.directories;
@@ -100,7 +100,7 @@ impl Native for FilesystemArgs {
         })
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (filesystem, warnings) = Filesystem::open(config)?;
         Ok((filesystem.add_to(server)?.state(()), warnings))
     }

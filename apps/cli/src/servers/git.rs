@@ -5,17 +5,21 @@ use crate::exit::Exit;
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
 use linchpin_git::{Config, Git, ROOTS, SERVICE};
-use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
+use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct GitArgs {
-    /// A repository that can be used, or a directory in it. May be repeated [default: those in the roots a client names, not over HTTP].
+    /// Repositories to serve, or directories in them [default: those in the client's roots, not over HTTP].
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directories: Vec<PathBuf>,
+
+    /// Same as DIR, as in the published server. May be repeated.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     repository: Vec<PathBuf>,
 
-    /// Without --repository: allow every repository on this machine.
+    /// Without DIR: allow every repository on this machine.
     #[arg(long)]
     allow_any: bool,
 
@@ -23,15 +27,15 @@ pub(crate) struct GitArgs {
     #[arg(long)]
     allow_remote: bool,
 
-    /// A host that remotes may be on. May be repeated [default: any].
+    /// Allow remotes on this host only. May be repeated [default: any].
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     remote_host: Vec<String>,
 
-    /// Let git_push replace commits of a remote when it is asked to.
+    /// Allow git_push to force-push when requested.
     #[arg(long)]
     allow_force: bool,
 
-    /// Run what a repository's own configuration names: hooks, filters, drivers, helpers.
+    /// Run programs configured by a repository: hooks, filters, drivers, helpers.
     #[arg(long)]
     trust_repo_config: bool,
 
@@ -39,27 +43,27 @@ pub(crate) struct GitArgs {
     #[arg(long)]
     sign: bool,
 
-    /// What to do with the roots a client names [default: ignore, or use if none of --repository, --allow-any and --http is given].
+    /// How to use the client's roots [default: ignore, or use if none of DIR, --allow-any and --http is given].
     #[arg(long, value_name = "ignore|narrow|use")]
     roots: Option<String>,
 
-    /// How long one run of git may take, in seconds [default: 60].
+    /// Timeout of a git command, in seconds [default: 60].
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 
-    /// How long a run that talks to a remote may take, in seconds [default: 300].
+    /// Timeout of a git command that contacts a remote, in seconds [default: 300].
     #[arg(long, value_name = "SECONDS")]
     remote_timeout: Option<u64>,
 
-    /// Most text in one answer, in bytes [default: 100000].
+    /// Maximum text of a result, in bytes [default: 100000].
     #[arg(long, value_name = "BYTES")]
     max_output_bytes: Option<usize>,
 
-    /// Most memory that each process of git may take, in bytes; Linux only [default: 2147483648].
+    /// Maximum memory of each git process, in bytes; Linux only [default: 2147483648].
     #[arg(long, value_name = "BYTES")]
     max_memory_bytes: Option<u64>,
 
-    /// The git to run, by its absolute path [default: the first in PATH].
+    /// Absolute path of the git program [default: the first in PATH].
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     git: Option<PathBuf>,
 }
@@ -67,14 +71,14 @@ pub(crate) struct GitArgs {
 impl Native for GitArgs {
     const NAME: &'static str = "git";
     const TITLE: &'static str = "Git";
-    const ABOUT: &'static str = "Git repositories, and nothing that they bring along";
+    const ABOUT: &'static str = "Git, with hooks, filters and other repository-supplied programs disabled";
     const EXAMPLES: &'static str = "  \
-  linchpin serve git --repository .
-  linchpin serve git --read-only -r ~/work/one -r ~/work/two
-  linchpin serve git -r . --allow-remote
+  linchpin serve git .
+  linchpin serve git --read-only ~/work/one ~/work/two
+  linchpin serve git . --allow-remote
 ";
-    const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_GIT_ and its name \
-                                 (MCP_GIT_REPOSITORIES, one per line; MCP_GIT_PROGRAM for --git); the command line wins.";
+    const NOTES: &'static str = "Each flag has an equivalent environment variable, MCP_GIT_ and its name \
+                                 (MCP_GIT_REPOSITORIES, one per line; MCP_GIT_PROGRAM for --git); the command line takes precedence.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Flag("--repository");
     const TAKES_SEVERAL: bool = true;
@@ -82,10 +86,10 @@ impl Native for GitArgs {
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
-        if !self.repository.is_empty() {
-            config.repositories = self.repository;
+        if !self.directories.is_empty() || !self.repository.is_empty() {
+            config.repositories = [self.directories, self.repository].concat();
         }
         if !self.remote_host.is_empty() {
             config.remote_hosts = self.remote_host;
@@ -126,10 +130,10 @@ impl Native for GitArgs {
 
     fn reach(config: &mut Config) -> Option<Reach<'_>> {
         let named = config.allow_any || !config.repositories.is_empty();
-        Some(Reach { named, roots: &mut config.roots, how: "a repository: --repository DIR or MCP_GIT_REPOSITORIES" })
+        Some(Reach { named, roots: &mut config.roots, how: "a repository: DIR or MCP_GIT_REPOSITORIES" })
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (git, warnings) = Git::open(config)?;
         Ok((git.add_to(server)?.state(()), warnings))
     }

@@ -1,4 +1,4 @@
-//! The servers that the program has: one file each, and how they are put together.
+//! The built-in servers, one file each, and how they are combined.
 //!
 //! # How to add a server
 //!
@@ -48,23 +48,23 @@ use crate::place::{Clients, PlaceArgs, without_alias};
 use crate::shown::note;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, ToolSpec, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolSpec, Vars};
 use reach::Reach;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// What the program has to know about a server.
+/// A built-in server.
 pub(crate) trait Native: Args {
     /// Its name on the command line; `mcp-server-NAME` is the name it is known by elsewhere.
     const NAME: &'static str;
-    /// Its name for people.
+    /// Its title.
     const TITLE: &'static str;
-    /// One line for help.
+    /// Its one-line description in help texts.
     const ABOUT: &'static str;
-    /// Command lines, each on a line of its own after two blanks.
+    /// Example command lines, each on its own line with two spaces of indentation.
     const EXAMPLES: &'static str;
-    /// What stands at the end of its help.
+    /// The end of its help text.
     const NOTES: &'static str = "";
     /// Its tools.
     const SERVICE: Service;
@@ -72,37 +72,37 @@ pub(crate) trait Native: Args {
     const MAIN: Main;
     /// Whether `NAME:A NAME:B` is one server for both.
     const TAKES_SEVERAL: bool = false;
-    /// Schemes of addresses that name the server all by themselves: `postgres` for `postgres://…`.
+    /// URL schemes that select the server by themselves: `postgres` for `postgres://…`.
     const SCHEMES: &'static [&'static str] = &[];
 
     /// Flags (without `--`) whose values are `NAME=SECRET`; the secret is never shown.
     const SECRETS: &'static [&'static str] = &[];
 
-    /// How the program ends when the server cannot be configured or opened.
+    /// The exit code when the server cannot be configured or opened.
     const REFUSED: Exit = Exit::Failed;
 
-    /// What the server is made from.
+    /// The server's configuration.
     type Config: 'static;
 
-    /// The environment, with the flags over it.
-    fn config(self, vars: Vars<'_>) -> Result<Self::Config, Fault>;
+    /// Returns the configuration from the environment, overridden by the flags.
+    fn config(self, vars: Vars<'_>) -> Result<Self::Config, ToolError>;
 
-    /// Where the configuration keeps which tools are offered.
+    /// Returns the tool selection of the configuration.
     fn choice(config: &mut Self::Config) -> &mut ToolChoice;
 
     /// Opens the server and puts it on another one: `Name::open(config)?`, `.add_to(server)?.state(())`. Returns warnings for
     /// people too.
-    fn add(config: Self::Config, server: Server) -> Result<(Server, Vec<String>), Fault>;
+    fn add(config: Self::Config, server: Server) -> Result<(Server, Vec<String>), ToolError>;
 
-    /// What is built in and has a version of its own, for `--version`.
+    /// Returns embedded data with its own version, for `--version`.
     fn data() -> Option<String> {
         None
     }
 
-    /// Several clients share what looks like one pipe (`--unix`).
+    /// Called when several clients share the server (`--unix`).
     fn shared(_: &mut Self::Config) {}
 
-    /// What it may reach, where that can depend on clients' roots; `None` where roots never add to it.
+    /// Returns what it can access, if clients' roots can affect that.
     fn reach(_: &mut Self::Config) -> Option<Reach<'_>> {
         None
     }
@@ -135,7 +135,7 @@ pub(crate) enum Main {
     Flag(&'static str),
 }
 
-/// All servers of this build, in the order of help texts.
+/// All servers of this build, in help order.
 pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(all(feature = "filesystem", unix))]
     Entry::of::<filesystem::FilesystemArgs>(),
@@ -157,7 +157,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::of::<everything::EverythingArgs>(),
 ];
 
-/// A server in the table of all.
+/// A server in [`ENTRIES`].
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     title: &'static str,
@@ -177,7 +177,7 @@ pub(crate) struct Entry {
     original: fn(Vec<OsString>, Vars<'_>) -> Vec<OsString>,
 }
 
-/// A server that is configured, and not open yet.
+/// A configured server that is not open yet.
 pub(crate) struct Part {
     /// Its tools; with the name it was given, where it was given one.
     pub(crate) service: Service,
@@ -241,7 +241,7 @@ impl Entry {
         }
     }
 
-    /// The server of this name.
+    /// Returns the server of this name.
     pub(crate) fn named(name: &str) -> Option<&'static Entry> {
         ENTRIES.iter().find(|entry| entry.name == name)
     }
@@ -284,7 +284,7 @@ impl Entry {
         Command::new(self.name).about(self.about).defer(fill)
     }
 
-    /// It alone, as a server under the published names.
+    /// Builds it as the only server, with the published tool names.
     pub(crate) fn alone(&'static self, mut matches: ArgMatches, vars: Vars<'_>) -> Result<Alone, Failure> {
         let words = self.words(&self.own_command(), &matches);
         let place = PlaceArgs::from_arg_matches_mut(&mut matches).map_err(Failure::usage)?;
@@ -310,8 +310,8 @@ impl Entry {
         let Some(name) = file.strip_prefix("mcp-server-") else { return Ok(None) };
         let unknown = || {
             let names: Vec<String> = ENTRIES.iter().map(|entry| format!("mcp-server-{}", entry.name)).collect();
-            Failure::usage(format!("this program is linchpin, and has no server for the name {file}"))
-                .hint(format!("names it answers to: {}", names.join(", ")))
+            Failure::usage(format!("linchpin has no server named {file}"))
+                .hint(format!("known names: {}", names.join(", ")))
         };
         Entry::named(name).map(Some).ok_or_else(unknown)
     }
@@ -321,7 +321,7 @@ impl Entry {
         let name = format!("mcp-server-{}", self.name);
         let examples = self.examples.replace(&format!("linchpin serve {}", self.name), &name);
         let verbose =
-            Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help("Say more on standard error");
+            Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help("Show more on standard error");
         let command = self.command().display_name(&name).bin_name(name);
         let command = command.before_help(format!("Examples:\n{examples}")).arg(verbose).no_binary_name(true);
         (command, (self.original)(given, vars))
@@ -333,7 +333,7 @@ impl Entry {
     }
 }
 
-/// A server by itself.
+/// A single server.
 pub(crate) struct Alone {
     pub(crate) server: Server,
     pub(crate) place: PlaceArgs,
@@ -344,7 +344,7 @@ pub(crate) struct Alone {
 fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Failure> {
     let tools = ToolArgs::from_arg_matches_mut(matches).map_err(Failure::usage)?;
     let args = A::from_arg_matches_mut(matches).map_err(Failure::usage)?;
-    let configured = || -> Result<A::Config, Fault> {
+    let configured = || -> Result<A::Config, ToolError> {
         let mut config = args.config(vars)?;
         tools.apply(A::choice(&mut config))?;
         Ok(config)
@@ -356,7 +356,8 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
         if clients == Clients::SameUser {
             A::shared(&mut config);
         }
-        let roots = A::reach(&mut config).map_or(Ok(None), |reach| reach.decide(A::NAME, clients))?;
+        let by_hand = std::io::IsTerminal::is_terminal(&std::io::stdin());
+        let roots = A::reach(&mut config).map_or(Ok(None), |reach| reach.decide(A::NAME, clients, by_hand))?;
         let (server, mut warnings) = A::add(config, server).map_err(|fault| failed(&fault).exit(A::REFUSED))?;
         warnings.extend(roots);
         Ok((server, warnings))
@@ -460,7 +461,7 @@ fn tell_long_name<'a>(all: impl IntoIterator<Item = (&'a Service, &'a ToolChoice
     }
     if let Some(name) = longest {
         note(format!(
-            "warning: the tool name {name} has {} characters; hosts that put a prefix of their own before it may refuse it, so \
+            "warning: the tool name {name} has {} characters; hosts that add their own prefix may reject it, so \
              choose a shorter --tool-prefix or server name",
             name.len()
         ));
@@ -471,7 +472,7 @@ fn tell_long_name<'a>(all: impl IntoIterator<Item = (&'a Service, &'a ToolChoice
 /// What to say about a server of which no tool is left. No error: in a process of several servers the others may be what is
 /// wanted. `None` where that was said: the tools that were named are others'.
 fn no_tool(title: &str, service: &Service, tools: &ToolChoice) -> Option<String> {
-    if tools.leaves_all_to_others() {
+    if tools.is_empty_here() {
         return None;
     }
     let chosen = |tools: &ToolChoice| tools.choose(service).unwrap_or_default();
@@ -484,22 +485,22 @@ fn no_tool(title: &str, service: &Service, tools: &ToolChoice) -> Option<String>
     let why = if tools.read_only && chosen(&allowed).is_empty() && !writing.is_empty() {
         let reading = service.tools.iter().filter(|spec| !spec.writes && spec.needs.is_none()).collect();
         format!(
-            "--read-only leaves out {}; leave it out, or name with --enable-tools what changes nothing: {}",
+            "--read-only excludes {}; remove it, or pass read-only tools to --enable-tools: {}",
             names(writing.into_iter().map(|(spec, _)| spec).collect()),
             names(reading)
         )
     } else {
         let flags: BTreeSet<&str> = chosen(&allowed).iter().filter_map(|(spec, _)| spec.needs).collect();
         match flags.is_empty() {
-            true => "--enable-tools, --disable-tools and --toolsets leave none".to_owned(),
-            false => format!("the chosen ones need {}", flags.into_iter().collect::<Vec<_>>().join(", ")),
+            true => "--enable-tools, --disable-tools and --toolsets select none".to_owned(),
+            false => format!("the selected tools require {}", flags.into_iter().collect::<Vec<_>>().join(", ")),
         }
     };
-    Some(format!("warning: {title}{name} offers no tool: {why}"))
+    Some(format!("warning: {title}{name} offers no tools: {why}"))
 }
 
 /// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
-fn failed(fault: &Fault) -> Failure {
+fn failed(fault: &ToolError) -> Failure {
     let message = fault.message();
     let failure = Failure::new(message.strip_prefix("Error: ").unwrap_or(message));
     fault

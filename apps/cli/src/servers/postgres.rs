@@ -3,7 +3,7 @@
 use super::{Main, Native};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_postgres::{Config, Postgres, SERVICE, Secret};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,43 +14,43 @@ pub(crate) struct PostgresArgs {
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     url: Option<String>,
 
-    /// Several databases, from a TOML file.
+    /// TOML file with several databases.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
 
-    /// Whether statements may change anything [default: read-only].
+    /// Whether statements may write [default: read-only].
     #[arg(long, value_name = "read-only|write")]
     access_mode: Option<String>,
 
-    /// Read only from these schemas.
+    /// Limit access to these schemas.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     schemas: Vec<String>,
 
-    /// Most rows in one answer [default: 1000].
+    /// Maximum number of rows in a result [default: 1000].
     #[arg(long, value_name = "N")]
     max_rows: Option<usize>,
 
-    /// Most bytes of rows in one answer [default: 1 MiB].
+    /// Maximum size of the rows in a result, in bytes [default: 1 MiB].
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<usize>,
 
-    /// How long a statement may run, in milliseconds [default: 30000].
+    /// Timeout of a statement, in milliseconds [default: 30000].
     #[arg(long, value_name = "MS")]
     statement_timeout: Option<u64>,
 
-    /// How long a statement may wait for a lock, in milliseconds [default: 2000].
+    /// Timeout of a lock wait, in milliseconds [default: 2000].
     #[arg(long, value_name = "MS")]
     lock_timeout: Option<u64>,
 
-    /// Connections to each database [default: 4].
+    /// Number of connections to each database [default: 4].
     #[arg(long, value_name = "N")]
     connections: Option<usize>,
 
-    /// Connect although the role can do more than read.
+    /// Connect even if the role can do more than read.
     #[arg(long)]
     allow_privileged_role: bool,
 
-    /// Functions that may be called in read-only mode although they would be refused.
+    /// Additional functions allowed in read-only mode.
     #[arg(long, value_name = "SCHEMA.NAME,…", value_delimiter = ',')]
     allow_functions: Vec<String>,
 }
@@ -68,20 +68,21 @@ impl Native for PostgresArgs {
     const ABOUT: &'static str = "PostgreSQL databases, read-only unless you say otherwise";
     const EXAMPLES: &'static str = "  \
   linchpin serve postgres postgres://reader@localhost/shop
-  PGPASSWORD_FILE=/run/secrets/db linchpin serve postgres 'postgres://reader@db/shop?sslmode=verify-full'
+  PGPASSWORD_FILE=/run/secrets/db \\
+    linchpin serve postgres 'postgres://reader@db/shop?sslmode=verify-full'
   linchpin serve postgres --config databases.toml --schemas app
 ";
     const NOTES: &'static str = "PGHOST, PGUSER, PGPASSWORD, PGSERVICE, ~/.pgpass and the like work as in psql; \
-                                 PGPASSWORD_FILE names a file with the password, PGPASSWORD_KEYRING=SERVICE/ACCOUNT an entry \
+                                 PGPASSWORD_FILE is a file with the password, PGPASSWORD_KEYRING=SERVICE/ACCOUNT an entry \
                                  of the keyring (in programs built with the feature keyring). Each flag has an \
-                                 environment variable of the same meaning, MCP_POSTGRES_ and its name; the command line wins.";
+                                 equivalent environment variable, MCP_POSTGRES_ and its name; the command line takes precedence.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Word;
     const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         if let Some(url) = self.url {
             config.url = Some(Secret::new(url));
@@ -125,7 +126,7 @@ impl Native for PostgresArgs {
         &mut config.tools
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (postgres, warnings) = Postgres::open(config)?;
         Ok((postgres.add_to(server)?.state(()), warnings))
     }

@@ -3,29 +3,29 @@
 use super::{Main, Native};
 use clap::Args;
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_sequential_thinking::{Config, SERVICE, SequentialThinking, ThoughtLog};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct SequentialThinkingArgs {
-    /// Thoughts kept of one history; the oldest make room [default: 1000].
+    /// Maximum number of thoughts in a history; the oldest are dropped [default: 1000].
     #[arg(long, value_name = "COUNT")]
     max_thoughts: Option<usize>,
 
-    /// Longest thought, in bytes [default: 64 KiB].
+    /// Maximum size of a thought, in bytes [default: 64 KiB].
     #[arg(long, value_name = "BYTES")]
     max_thought_bytes: Option<usize>,
 
-    /// Branches listed of one history; the oldest make room [default: 100].
+    /// Maximum number of branches in a history; the oldest are dropped [default: 100].
     #[arg(long, value_name = "COUNT")]
     max_branches: Option<usize>,
 
-    /// How long a history is kept that belongs to no session and that nobody uses, in seconds [default: 3600].
+    /// How long an unused history without a session is kept, in seconds [default: 3600].
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
-    /// Show thoughts on standard error, as the published server does.
+    /// Log thoughts to standard error, like the published server.
     #[arg(long)]
     log_thoughts: bool,
 }
@@ -33,20 +33,20 @@ pub(crate) struct SequentialThinkingArgs {
 impl Native for SequentialThinkingArgs {
     const NAME: &'static str = "sequential-thinking";
     const TITLE: &'static str = "Sequential thinking";
-    const ABOUT: &'static str = "A place to think in steps that can be revised and branched";
+    const ABOUT: &'static str = "Step-by-step thinking with revisions and branches";
     const EXAMPLES: &'static str = "  \
   linchpin serve sequential-thinking
   linchpin serve sequential-thinking --toolsets all
   linchpin serve sequential-thinking --http 127.0.0.1:8931
 ";
-    const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_SEQUENTIAL_THINKING_ and its \
-                                 name; the command line wins. DISABLE_THOUGHT_LOGGING=false is --log-thoughts.";
+    const NOTES: &'static str = "Each flag has an equivalent environment variable, MCP_SEQUENTIAL_THINKING_ and its \
+                                 name; the command line takes precedence. DISABLE_THOUGHT_LOGGING=false is --log-thoughts.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Nothing;
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         let limits = &mut config.limits;
         for (given, limit) in [
@@ -71,12 +71,12 @@ impl Native for SequentialThinkingArgs {
         &mut config.tools
     }
 
-    /// Calls then need a handle, because they may come from anybody.
+    /// Requires a handle for calls, because clients share the server.
     fn shared(config: &mut Config) {
         config.one_client = false;
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (thinking, warnings) = SequentialThinking::open(config)?;
         Ok((thinking.add_to(server)?.state(()), warnings))
     }

@@ -3,7 +3,8 @@
 //! A word is `NAME`, `NAME:VALUE` (the server's main argument), an address whose scheme is a server's (`postgres://…`), or a
 //! quoted `'NAME --flag …'`; `OTHER=` before it gives the server another name. What is typed means several servers when the
 //! first word cannot be a server's own command line: it has a `:`, `=` or a blank, or it names a server that takes no plain
-//! words and another plain word follows ([`marked`]).
+//! words and another plain word follows, or one whose path is seldom named (git, memory) and only names of servers follow
+//! ([`marked`]).
 
 use super::{ENTRIES, Entry, Main, Part, ToolArgs, failed, tell_long_name, without_password};
 use crate::fail::Failure;
@@ -12,14 +13,14 @@ use crate::shell;
 use crate::shown::near;
 use clap::{Arg, Args};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, ToolPrefix, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolPrefix, Vars};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// One server, or several in one process.
 #[derive(Debug, Args)]
 pub(crate) struct SeveralArgs {
-    /// Each a word: NAME, NAME:VALUE or 'NAME --flag'. OTHER=NAME:VALUE gives it another name.
+    /// NAME, NAME:VALUE or 'NAME --flag'. OTHER=NAME:VALUE renames the server.
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
 
@@ -56,7 +57,7 @@ impl SeveralArgs {
     pub(crate) fn open(self, vars: Vars<'_>) -> Result<Together, Failure> {
         if self.servers.is_empty() {
             let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-            return Err(Failure::usage("no server is named")
+            return Err(Failure::usage("no server given")
                 .hint(format!("servers: {}", names.join(", ")))
                 .hint("for example: linchpin serve filesystem ~/notes"));
         }
@@ -68,11 +69,11 @@ impl SeveralArgs {
             parts.push(part);
             words.push(word);
         }
-        let shared = |fault: Fault| failed(&fault);
+        let shared = |fault: ToolError| failed(&fault);
         let mut over_all = ToolChoice::default();
         self.tools.apply(&mut over_all).map_err(shared)?;
         let services: Vec<&Service> = parts.iter().map(|part| &part.service).collect();
-        let shares = over_all.share(&services).map_err(shared)?;
+        let shares = over_all.split(&services).map_err(shared)?;
         let prefix = self.tools.names_prefix().then_some(&over_all.prefix);
         let choices: Vec<ToolChoice> =
             parts.iter().zip(shares).map(|(part, share)| both(part, share, prefix, single)).collect();
@@ -128,7 +129,7 @@ fn unlike(parts: &[Part], choices: &[ToolChoice]) -> Result<(), Failure> {
         for (_, name) in all.choose(&part.service).map_err(|fault| failed(&fault))? {
             if let Some(other) = owners.insert(name.clone(), part.service.name) {
                 return Err(Failure::usage(format!("{other} and {} both have a tool named {name}", part.service.name))
-                    .hint("leave out --tool-prefix, or give one of them a name: OTHER=NAME:VALUE"));
+                    .hint("remove --tool-prefix, or rename one of them: OTHER=NAME:VALUE"));
             }
         }
     }
@@ -176,7 +177,7 @@ fn configured(wanted: &Wanted, single: bool, vars: Vars<'_>) -> Result<(Part, St
     }
     let plain = match (words.as_slice(), entry.main) {
         ([name], _) => Some(if single { format!("{name}:") } else { name.clone() }),
-        ([name, value], Main::Word) => Some(format!("{name}:{value}")),
+        ([name, value], Main::Word | Main::Flag(_)) if !value.starts_with('-') => Some(format!("{name}:{value}")),
         ([name, flag, value], Main::Flag(main)) if flag == main => Some(format!("{name}:{value}")),
         _ => None,
     };
@@ -192,17 +193,15 @@ fn merged(words: Vec<Wanted>) -> Result<Vec<Wanted>, Failure> {
             all.push(word);
             continue;
         };
-        let twice = Failure::usage(format!("{} is named twice", called(&word)));
+        let twice = Failure::usage(format!("{} is given twice", called(&word)));
         if before.entry.name != word.entry.name || !word.entry.takes_several {
             let name = word.entry.name;
-            return Err(twice.hint(format!(
-                "give them names: one={name}:… other={name}:…; their tools begin with one_ and other_"
-            )));
+            return Err(
+                twice.hint(format!("rename them: one={name}:… other={name}:…; their tools begin with one_ and other_"))
+            );
         }
         if before.flags || word.flags {
-            return Err(
-                twice.hint("flags of one would hold for both; put both into one quoted word, or give them names")
-            );
+            return Err(twice.hint("flags of one would apply to both; quote both as one argument, or rename them"));
         }
         before.args.extend(word.args);
     }
@@ -221,13 +220,13 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
         Some('=') => {
             let mut named = parse(rest)?;
             if named.name.is_some() {
-                return Err(Failure::usage(format!("`{}` gives two names", without_password(word))));
+                return Err(Failure::usage(format!("`{}` has two names", without_password(word))));
             }
             if first.is_empty()
                 || first.len() > 19
                 || !first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             {
-                return Err(Failure::usage(format!("not usable as a name: {first}"))
+                return Err(Failure::usage(format!("invalid server name: {first}"))
                     .hint("a name is at most 19 of A-Z a-z 0-9 - _"));
             }
             named.name = Some(first.to_owned());
@@ -247,7 +246,7 @@ fn parse(word: &str) -> Result<Wanted, Failure> {
         Some(':') => {
             let args = entry.value(rest).ok_or_else(|| {
                 Failure::usage(format!("{first} takes no value: {}", without_password(word)))
-                    .hint(format!("its flags, if it needs any: '{first} --flag'; see linchpin serve {first} --help"))
+                    .hint(format!("to pass flags: '{first} --flag'; see linchpin serve {first} --help"))
             })?;
             (args, false)
         }
@@ -267,15 +266,29 @@ fn first(word: &str) -> (&str, Option<char>, &str) {
     }
 }
 
+/// Servers that need Unix, which builds for Windows lack.
+const UNIX_ONLY: &[&str] = &["filesystem"];
+
 fn unknown(word: &str, first: &str) -> Failure {
-    let failure = Failure::usage(format!("there is no server '{}'", without_password(word)));
+    if let Some(failure) = not_on(cfg!(windows), first) {
+        return failure;
+    }
+    let failure = Failure::usage(format!("unknown server '{}'", without_password(word)));
     let names = || ENTRIES.iter().map(|entry| entry.name);
     match near(first, names()) {
-        Some(meant) => failure.hint(format!("perhaps you mean '{meant}'")),
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
         None => failure
             .hint(format!("servers: {}", names().collect::<Vec<_>>().join(", ")))
-            .hint("a directory or file belongs to the word of its server: filesystem:DIR, git:DIR, sqlite:FILE"),
+            .hint("a directory or file follows its server's name: filesystem:DIR, git:DIR, memory:FILE, sqlite:FILE"),
     }
+}
+
+/// What to say of a server that this platform does not have.
+fn not_on(windows: bool, name: &str) -> Option<Failure> {
+    (windows && UNIX_ONLY.contains(&name)).then(|| {
+        Failure::usage(format!("the {name} server is not available on Windows"))
+            .hint("run linchpin in the Windows Subsystem for Linux, or the published server: npx -y @modelcontextprotocol/server-filesystem DIR")
+    })
 }
 
 impl Entry {
@@ -310,8 +323,7 @@ pub(crate) fn marked(given: Vec<OsString>) -> Vec<OsString> {
     };
     given.splice(serve..serve, loud);
     if let Some(entry) = words.first().and_then(|word| word.to_str()).and_then(Entry::named)
-        && !entry.takes_words()
-        && has_plain_word(entry, &words[1..])
+        && means_several(entry, &words[1..])
     {
         words[0].push(":");
     }
@@ -326,8 +338,20 @@ pub(crate) fn are_several(words: &[OsString]) -> bool {
         && words.find(|word| !word.starts_with('-')).is_some_and(|word| first(&word).1.is_some())
 }
 
-/// Whether there is a word that is neither a flag nor the value of one.
-fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
+/// Whether the words after a server's bare name begin other servers.
+fn means_several(entry: &Entry, words: &[OsString]) -> bool {
+    let plain = plain_words(entry, words);
+    let is_server = |word: &&OsString| word.to_str().is_some_and(|word| Entry::named(first(word).0).is_some());
+    match entry.main {
+        // A path is what they are for: `filesystem git` is the directory git.
+        Main::Word => false,
+        _ if entry.takes_words() => !plain.is_empty() && plain.iter().all(is_server),
+        _ => !plain.is_empty(),
+    }
+}
+
+/// The words that are neither flags nor values of flags.
+fn plain_words<'w>(entry: &Entry, words: &'w [OsString]) -> Vec<&'w OsString> {
     let command = entry.command();
     // Of a flag that there is not, nobody knows.
     let takes_value = |flag: &str| -> Option<bool> {
@@ -344,25 +368,35 @@ fn has_plain_word(entry: &Entry, words: &[OsString]) -> bool {
         found.map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
     };
     let is_server = |word: &&OsString| word.to_str().is_some_and(|word| Entry::named(first(word).0).is_some());
+    let mut plain = Vec::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         match word.to_str() {
-            Some("--") => return words.next().is_some(),
+            Some("--") => plain.extend(words.by_ref()),
             Some(flag) if flag.len() > 1 && flag.starts_with('-') => {
                 let takes = takes_value(flag).unwrap_or_else(|| !words.peek().is_some_and(is_server));
                 if takes && !flag.contains('=') {
                     words.next();
                 }
             }
-            _ => return true,
+            _ => plain.push(word),
         }
     }
-    false
+    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_windows_lacks_is_said_to_be_missing_there() {
+        let said = |windows, name| not_on(windows, name).map(|failure| failure.message().to_owned());
+        let lacks = "the filesystem server is not available on Windows";
+        assert_eq!(said(true, "filesystem").as_deref(), Some(lacks));
+        assert_eq!(said(true, "filesistem"), None);
+        assert_eq!(said(false, "filesystem"), None);
+    }
 
     #[test]
     fn the_first_word_decides_whether_there_are_several() {
@@ -379,6 +413,12 @@ mod tests {
             ("serve everything --htp 127.0.0.1:1", "serve everything --htp 127.0.0.1:1"),
             ("serve everything --read-only --htp x", "serve everything --read-only --htp x"),
             ("serve everything --htp filesystem:.", "serve everything: --htp filesystem:."),
+            ("serve memory notes.jsonl", "serve memory notes.jsonl"),
+            ("serve git . --read-only", "serve git . --read-only"),
+            ("serve git --timeout 5 one two", "serve git --timeout 5 one two"),
+            ("serve git memory", "serve git: memory"),
+            ("serve memory --backup 1 git:. time", "serve memory: --backup 1 git:. time"),
+            ("serve git . memory", "serve git . memory"),
             ("serve -v everything filesystem", "-v serve everything: filesystem"),
             ("-vv serve -v --verbose everything", "-vv -v --verbose serve everything"),
             ("inspect serve everything filesystem", "inspect serve everything filesystem"),
@@ -390,7 +430,7 @@ mod tests {
             };
             let marked = marked(words(given));
             assert_eq!(marked, words(taken), "{given}");
-            let several = taken.contains(':') && taken.contains("serve filesystem:") || taken.contains("everything:");
+            let several = ["filesystem:", "everything:", "git: ", "memory: "].iter().any(|word| taken.contains(word));
             assert_eq!(are_several(&marked), several, "{given}");
         }
     }

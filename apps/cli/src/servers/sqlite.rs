@@ -3,7 +3,7 @@
 use super::{Main, Native};
 use clap::{Args, ValueHint};
 use linchpin::server::Server;
-use linchpin_kit::{Fault, RootsPolicy, Service, ToolChoice, Vars};
+use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 use linchpin_sqlite::{Config, ROOTS, SERVICE, Sqlite};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,23 +14,23 @@ pub(crate) struct SqliteArgs {
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     path: Option<PathBuf>,
 
-    /// The same, as the published server names it.
+    /// Same as PATH, as in the published server.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "path")]
     db_path: Option<PathBuf>,
 
-    /// Whether a missing file is created [default: true].
+    /// Create the file if it is missing [default: true].
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     create: Option<bool>,
 
-    /// Most rows in one answer [default: 1000].
+    /// Maximum number of rows in a result [default: 1000].
     #[arg(long, value_name = "N")]
     max_rows: Option<usize>,
 
-    /// Most text in one answer, in bytes [default: 100000].
+    /// Maximum text of a result, in bytes [default: 100000].
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<usize>,
 
-    /// How long a call may take, in seconds [default: 30].
+    /// Timeout of a call, in seconds [default: 30].
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 
@@ -42,19 +42,19 @@ pub(crate) struct SqliteArgs {
     #[arg(long)]
     foreign_keys: bool,
 
-    /// Answer in Python's notation, like the published server.
+    /// Format results in Python notation, like the published server.
     #[arg(long)]
     compat_repr: bool,
 
-    /// Keep the memo of insights in this file.
+    /// Store the memo of insights in this file.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     memo_file: Option<PathBuf>,
 
-    /// Offer sqlite_import_csv, for CSV files of this directory.
+    /// Offer sqlite_import_csv, for CSV files in this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     import_dir: Option<PathBuf>,
 
-    /// What to do with the roots a client names [default: narrow for the default path, else ignore].
+    /// How to use the client's roots [default: narrow for the default path, else ignore].
     #[arg(long, value_name = "ignore|narrow")]
     roots: Option<String>,
 }
@@ -62,20 +62,20 @@ pub(crate) struct SqliteArgs {
 impl Native for SqliteArgs {
     const NAME: &'static str = "sqlite";
     const TITLE: &'static str = "SQLite";
-    const ABOUT: &'static str = "One SQLite database, and no way out of it";
+    const ABOUT: &'static str = "One SQLite database, without access to other files";
     const EXAMPLES: &'static str = "  \
   linchpin serve sqlite shop.db
   linchpin serve sqlite --read-only --timeout 5 /var/lib/app/app.db
   linchpin serve sqlite notes.db --memo-file insights.jsonl
 ";
-    const NOTES: &'static str = "Each flag has an environment variable of the same meaning, MCP_SQLITE_ and its name; the \
-                                 command line wins.";
+    const NOTES: &'static str = "Each flag has an equivalent environment variable, MCP_SQLITE_ and its name; the \
+                                 command line takes precedence.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Word;
 
     type Config = Config;
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         if let Some(path) = self.path.or(self.db_path) {
             config.db_path = path;
@@ -113,7 +113,7 @@ impl Native for SqliteArgs {
         &mut config.tools
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (sqlite, warnings) = Sqlite::open(config)?;
         Ok((sqlite.add_to(server)?.state(()), warnings))
     }

@@ -3,16 +3,16 @@
 use super::{Main, Native};
 use clap::Args;
 use linchpin::server::Server;
-use linchpin_kit::{Fault, Service, ToolChoice, Vars};
+use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_time::{Config, SERVICE, Time, Tzdb};
 
 #[derive(Debug, Args)]
 pub(crate) struct TimeArgs {
-    /// Zone that models use when the user names none, an IANA name [default: the system's, else UTC].
+    /// Default time zone for models, an IANA name [default: the system's, else UTC].
     #[arg(long, value_name = "ZONE")]
     local_timezone: Option<String>,
 
-    /// Rules of time zones: the system's before the built-in ones, or the built-in ones alone [default: system].
+    /// Time zone database: the system's, then the embedded one; or the embedded one only [default: system].
     #[arg(long, value_name = "system|embedded")]
     tzdb: Option<String>,
 }
@@ -20,13 +20,13 @@ pub(crate) struct TimeArgs {
 impl Native for TimeArgs {
     const NAME: &'static str = "time";
     const TITLE: &'static str = "Time";
-    const ABOUT: &'static str = "The time in every zone, conversions, and reckoning with dates";
+    const ABOUT: &'static str = "Current time in any time zone, conversions, and date arithmetic";
     const EXAMPLES: &'static str = "  \
   linchpin serve time
   linchpin serve time --local-timezone America/New_York
 ";
     const NOTES: &'static str = "Variables: MCP_TIME_LOCAL_TIMEZONE (or LOCAL_TIMEZONE), MCP_TIME_TZDB, TZDIR (a directory of \
-                                 compiled zones), TZ; the command line wins.";
+                                 compiled zones), TZ; the command line takes precedence.";
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Flag("--local-timezone");
 
@@ -36,13 +36,13 @@ impl Native for TimeArgs {
         Some(format!("time zones {}", linchpin_time::embedded_tzdb_version()))
     }
 
-    fn config(self, vars: Vars<'_>) -> Result<Config, Fault> {
+    fn config(self, vars: Vars<'_>) -> Result<Config, ToolError> {
         let mut config = Config::from_env(vars)?;
         if self.local_timezone.is_some() {
             config.local_timezone = self.local_timezone;
         }
         match self.tzdb.as_deref().map(Tzdb::named).transpose()? {
-            // What the environment named as a directory stays.
+            // A directory from the environment is kept.
             Some(Tzdb::System { .. }) if matches!(config.tzdb, Tzdb::System { .. }) => {}
             Some(tzdb) => config.tzdb = tzdb,
             None => {}
@@ -54,7 +54,7 @@ impl Native for TimeArgs {
         &mut config.tools
     }
 
-    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), Fault> {
+    fn add(config: Config, server: Server) -> Result<(Server, Vec<String>), ToolError> {
         let (time, warnings) = Time::open(config)?;
         Ok((time.add_to(server)?.state(()), warnings))
     }

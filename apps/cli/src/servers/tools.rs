@@ -1,36 +1,36 @@
-//! The flags about tools that all servers have.
+//! The tool selection flags of all servers.
 
 use clap::Args;
-use linchpin_kit::{Fault, ToolChoice};
+use linchpin_kit::{ToolChoice, ToolError};
 
-/// Which tools are offered. Read-only beats disable, disable beats enable.
+/// Which tools are offered. Read-only overrides disable, disable overrides enable.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which tools")]
+#[command(next_help_heading = "Tool selection")]
 pub(crate) struct ToolArgs {
-    /// Offer only tools that change nothing.
+    /// Offer only read-only tools.
     #[arg(long)]
     read_only: bool,
 
-    /// Offer only these tools, separated by commas.
+    /// Offer only these tools, separated by commas; with --toolsets, offer them in addition.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     enable_tools: Vec<String>,
 
-    /// Leave these tools out, separated by commas.
+    /// Do not offer these tools, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     disable_tools: Vec<String>,
 
-    /// Offer only these groups of tools, separated by commas.
+    /// Offer only these toolsets, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     toolsets: Vec<String>,
 
-    /// Put a prefix before the tools' names: none, auto (the server's short name), or a word [default: none].
+    /// Prefix of tool names: none, auto (the server's short name), or a word [default: none].
     #[arg(long, value_name = "none|auto|WORD")]
     tool_prefix: Option<String>,
 }
 
 impl ToolArgs {
-    /// Puts what was given over what the environment said.
-    pub(crate) fn apply(&self, choice: &mut ToolChoice) -> Result<(), Fault> {
+    /// Overrides the environment's choice with the given flags.
+    pub(crate) fn apply(&self, choice: &mut ToolChoice) -> Result<(), ToolError> {
         choice.read_only |= self.read_only;
         for (given, set) in [
             (&self.enable_tools, &mut choice.enable),
@@ -47,7 +47,7 @@ impl ToolArgs {
         Ok(())
     }
 
-    /// The flags again, for other command lines.
+    /// Returns the flags as words, for other command lines.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.read_only {

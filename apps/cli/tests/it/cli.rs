@@ -23,14 +23,17 @@ fn help_begins_with_examples_and_goes_to_standard_output() {
     {
         let (output, out, err) = run(args);
         assert!(output.status.success() && err.is_empty(), "{args:?}: {err}");
-        assert!(out.starts_with("Examples:\n  linchpin serve"), "{args:?}: {out}");
+        assert!(
+            out.starts_with("Examples:\n  ") && out.contains("\n\n") && out.contains("  linchpin serve "),
+            "{args:?}: {out}"
+        );
     }
 }
 
 #[test]
 fn mistakes_say_what_to_do_next_on_standard_error() {
     let cases: &[(&[&str], i32, &str, &str)] = &[
-        (&["serve", "filesystm"], 2, "there is no server 'filesystm'", "'filesystem'"),
+        (&["serve", "filesystm"], 2, "unknown server 'filesystm'", "'filesystem'"),
         (&["serve", "filesystem", "--sse"], 2, "required arguments were not provided", "--http <ADDR>"),
         (
             &["serve", "filesystem", "/nonexistent"],
@@ -52,9 +55,9 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
             &["serve", "everything", "filesystem:.", "--allow-host", "x"],
             2,
             "unexpected argument '--allow-host'",
-            "its word",
+            "quote them",
         ),
-        (&["serve", "everything", "--http", "nonsense"], 1, "error: ", "hint: an address is HOST:PORT"),
+        (&["serve", "everything", "--http", "nonsense"], 1, "error: ", "hint: expected HOST:PORT"),
         (&["serve", "everything", "--http", "192.0.2.1:1"], 1, "192.0.2.1:1", "hint: this machine has no such address"),
     ];
     for (args, status, first, then) in cases {
@@ -105,7 +108,7 @@ fn http_prints_its_url_and_what_to_paste() {
         let line = line.unwrap();
         err.push_str(&line);
         err.push('\n');
-        if line.starts_with("Stop it") {
+        if line.starts_with("Press Ctrl-C") {
             break;
         }
     }

@@ -35,7 +35,7 @@ fn a_keyring_that_cannot_help_is_said_in_a_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_the_systems_own_tool_keeps_reaches_the_site() {
     if std::env::var_os("LINCHPIN_TEST_KEYRING").is_none() {
-        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the person's keyring");
+        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the user's keyring");
         return;
     }
     use common::{REVISIONS, Site, over_pipe, words};
@@ -52,7 +52,7 @@ async fn a_secret_that_the_systems_own_tool_keeps_reaches_the_site() {
 
     let (code, _, err) = finished(command(program(), home.path()).args(serve).envs(env("me")));
     assert_eq!(code, Some(1), "{err}");
-    let hint = format!("hint: Keep it there: secret-tool store --label=linchpin service {service} username me");
+    let hint = format!("hint: Store it: secret-tool store --label=linchpin service {service} username me");
     assert!(err.contains("has no entry of the service") && err.contains(&hint), "{err}");
 
     // The very words of the hint.

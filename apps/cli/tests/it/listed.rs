@@ -118,6 +118,53 @@ async fn with_a_prefix_every_server_names_its_tools_as_they_are_listed() {
     }
 }
 
+/// What every tool of every server says about itself, all flags that add tools given.
+async fn of_all_tools(check: impl Fn(&str, &Value, &Value)) {
+    let home = tempfile::tempdir().unwrap();
+    for row in rows(home.path()) {
+        let flags: &[&str] = match row.name {
+            "filesystem" => &["--allow-delete"],
+            "git" => &["--allow-remote"],
+            "sqlite" => &["--import-dir", "."],
+            "postgres" => &["--access-mode", "write"],
+            _ => &[],
+        };
+        let all: Vec<String> = words(&["serve", row.name]).into_iter().chain(row.words()).chain(words(flags)).collect();
+        for revision in REVISIONS {
+            let connection = over_pipe(program(), home.path(), &all, &row.env, revision).await;
+            for tool in connection.tools().await.unwrap().iter() {
+                let output =
+                    tool.output_schema.as_ref().map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap());
+                check(&tool.name, &serde_json::from_str(tool.input_schema.get()).unwrap(), &output);
+            }
+            connection.close().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_of_tools_have_no_references() {
+    // None of these servers has a tool with arguments or an answer of a recursive type.
+    of_all_tools(|tool, input, output| {
+        for schema in [input, output] {
+            let text = schema.to_string();
+            assert!(!text.contains("\"$ref\"") && !text.contains("\"$defs\""), "{tool}: {schema:#}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_continues_is_declared_only_where_it_is_taken() {
+    of_all_tools(|tool, input, output| {
+        // This one goes on with another tool, and says which.
+        if output["properties"].get("next_cursor").is_some() && tool != "read_graph" {
+            assert!(input["properties"].get("cursor").is_some(), "{tool}: {output:#}");
+        }
+    })
+    .await;
+}
+
 #[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_databases_each_names_its_own_tools() {

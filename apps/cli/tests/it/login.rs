@@ -3,6 +3,7 @@
 
 #![cfg(feature = "client")]
 
+use crate::common::{Served, command, program};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -122,7 +123,7 @@ fn a_login_is_kept_for_other_commands_until_logout() {
     assert_eq!(code, Some(6), "{err}");
     assert!(err.contains(&format!("linchpin auth login {url}")), "{err}");
 
-    // The person opens the address, and pastes where it led.
+    // The user opens the address, and pastes where it led.
     let mut login = linchpin(home, &["auth", "login", &url, "--no-browser"])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -163,5 +164,22 @@ fn a_token_that_is_not_accepted_is_said_to_be_that_and_not_shown() {
     let home = tempfile::tempdir().unwrap();
     let (code, out, err) = run(home.path(), &["tools", &guarded(), "--bearer", "no-good-token"]);
     assert_eq!((code, out.as_str()), (Some(6), ""), "{err}");
-    assert!(err.contains("hint: the token was not accepted") && !err.contains("no-good-token"), "{err}");
+    assert!(err.contains("hint: the token was rejected") && !err.contains("no-good-token"), "{err}");
+}
+
+#[test]
+fn a_server_without_a_login_is_said_to_be_that() {
+    let home = tempfile::tempdir().unwrap();
+    let served = Served::start(command(program(), home.path()).args(["serve", "time", "--http", "127.0.0.1:0"]));
+    let (code, out, err) = run(home.path(), &["auth", "login", &served.url, "--no-browser"]);
+    assert_eq!((code, out.as_str(), err), (Some(0), "", format!("{} does not require login\n", served.url)));
+}
+
+#[test]
+fn a_port_that_is_taken_is_explained_once() {
+    let home = tempfile::tempdir().unwrap();
+    let served = Served::start(command(program(), home.path()).args(["serve", "time", "--http", "127.0.0.1:0"]));
+    let (code, _, err) = run(home.path(), &["serve", "time", "--http", served.address()]);
+    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(err.matches("another program listens there").count(), 1, "{err}");
 }

@@ -17,3 +17,4 @@ mod servers;
 mod several;
 mod shown;
 mod silence;
+mod terminal;

@@ -30,21 +30,22 @@ fn links_are_made_once_and_what_is_not_ours_stays() {
 
     // Again: nothing changes.
     let (code, out, _) = run(home.path(), &["install-names", "new/bin", "mcp-server-everything", "everything"]);
-    assert_eq!((code, out.as_str()), (Some(0), "mcp-server-everything is there already\n"));
+    assert_eq!((code, out.as_str()), (Some(0), "mcp-server-everything is already installed\n"));
 
     // All of them, one of which is a file of somebody else's.
     let foreign = bin.join("mcp-server-filesystem");
     std::fs::write(&foreign, "mine").unwrap();
     let (code, out, err) = run(home.path(), &["install-names", "new/bin", "--all"]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("mcp-server-everything is there already\n"), "{out}");
-    assert!(err.contains("mcp-server-filesystem stays as it is: a file") && err.contains("hint: --force"), "{err}");
+    assert!(out.contains("mcp-server-everything is already installed\n"), "{out}");
+    assert!(err.contains("mcp-server-filesystem not replaced: a file") && err.contains("hint: --force"), "{err}");
     assert_eq!(std::fs::read_to_string(&foreign).unwrap(), "mine");
 
     let (code, out, _) = run(home.path(), &["install-names", "new/bin", "--list"]);
     assert_eq!(code, Some(0));
     assert!(
-        out.contains("mcp-server-filesystem  not ours: a file\n") && out.contains("mcp-server-everything -> "),
+        out.contains("mcp-server-filesystem  not a linchpin symlink: a file\n")
+            && out.contains("mcp-server-everything -> "),
         "{out}"
     );
 
@@ -55,12 +56,12 @@ fn links_are_made_once_and_what_is_not_ours_stays() {
     std::fs::create_dir(&one).unwrap();
     let (code, _, err) = run(home.path(), &["install-names", "new/bin", "filesystem", "everything"]);
     assert!(
-        code == Some(1) && err.contains("a link to /no/such/program") && err.contains("2 names are taken"),
+        code == Some(1) && err.contains("a symlink to /no/such/program") && err.contains("2 names are already in use"),
         "{err}"
     );
     let (code, out, err) = run(home.path(), &["install-names", "new/bin", "filesystem", "everything", "--force"]);
-    assert!(code == Some(1) && err.contains("mcp-server-everything stays as it is: a directory"), "{err}");
-    assert!(out.contains("(was a link to /no/such/program)"), "{out}");
+    assert!(code == Some(1) && err.contains("mcp-server-everything not replaced: a directory"), "{err}");
+    assert!(out.contains("(was a symlink to /no/such/program)"), "{out}");
     assert_eq!(std::fs::read_link(&foreign).unwrap(), real);
 }
 
@@ -81,7 +82,7 @@ fn relative_links_lead_to_the_program_and_replace_absolute_ones() {
     assert_eq!((code, out.starts_with("mcp-server-everything ")), (Some(0), true));
     // Another linchpin is another program: its links are not ours.
     let (code, _, err) = run(home.path(), &["install-names", "bin", "everything"]);
-    assert!(code == Some(1) && err.contains("a link to ../app/linchpin"), "{err}");
+    assert!(code == Some(1) && err.contains("a symlink to ../app/linchpin"), "{err}");
 }
 
 #[test]
@@ -90,15 +91,15 @@ fn mistakes_are_refused_in_words() {
     std::fs::write(home.path().join("a-file"), "mine").unwrap();
     symlink("/no/such/place", home.path().join("astray")).unwrap();
     for (given, said, then) in [
-        (&["nowhere", "--list"][..], "nowhere is not there", "without --list it is made"),
+        (&["nowhere", "--list"][..], "nowhere does not exist", "without --list it is created"),
         (&["a-file"], "a-file is a file, not a directory", "~/.local/bin"),
         (&["a-file", "--list"], "a-file is a file, not a directory", "~/.local/bin"),
         (&["a-file/bin"], "a-file/bin cannot be a directory: a-file is a file", "~/.local/bin"),
         (&["a-file/bin", "--list"], "a-file/bin cannot be a directory: a-file is a file", "~/.local/bin"),
-        (&["astray"], "astray is no directory", "~/.local/bin"),
-        (&["nowhere", "evrything"], "there is no server evrything", "perhaps you mean everything"),
-        (&[".", "evrything"], "there is no server evrything", "perhaps you mean everything"),
-        (&[".", "zebra"], "there is no server zebra", "servers: "),
+        (&["astray"], "astray is not a directory", "~/.local/bin"),
+        (&["nowhere", "evrything"], "unknown server evrything", "did you mean everything?"),
+        (&[".", "evrything"], "unknown server evrything", "did you mean everything?"),
+        (&[".", "zebra"], "unknown server zebra", "servers: "),
         (&[".", "--all", "everything"], "cannot be used with", ""),
         (&[], "required arguments", "<DIR>"),
     ] {
@@ -111,7 +112,7 @@ fn mistakes_are_refused_in_words() {
     symlink(program(), home.path().join("mcp-server-zebra")).unwrap();
     let (code, out, err) = finished(&mut command(home.path().join("mcp-server-zebra"), home.path()));
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert!(err.contains("no server for the name mcp-server-zebra") && err.contains("mcp-server-everything"), "{err}");
+    assert!(err.contains("no server named mcp-server-zebra") && err.contains("mcp-server-everything"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

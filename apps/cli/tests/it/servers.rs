@@ -231,7 +231,7 @@ fn over_http_a_server_does_not_start_before_it_is_told_what_it_may_reach() {
             "{given:?}: {said}"
         );
     }
-    // What was written out is done, with a warning where it opens the disk.
+    // Explicit options are followed, with a warning where they open the disk.
     for (given, env, warns) in [
         (&["filesystem", "."][..], None, false),
         (&["filesystem", ".", "--roots", "narrow"], None, false),
@@ -245,7 +245,7 @@ fn over_http_a_server_does_not_start_before_it_is_told_what_it_may_reach() {
         (&["filesystem:.", "git --roots use"], None, true),
     ] {
         let served = start(given, env).unwrap_or_else(|said| panic!("{given:?}: {said}"));
-        let warning = "can reach whatever you can";
+        let warning = "can access everything you can";
         assert_eq!(served.said.contains(warning), warns, "{given:?}: {}", served.said);
     }
 }
@@ -327,30 +327,33 @@ fn a_server_without_any_tool_says_so_at_the_start() {
     let cases: [(&[&str], &str); 8] = [
         (
             &["sequential-thinking", "--read-only"],
-            "Sequential thinking offers no tool: --read-only leaves out sequentialthinking; leave it out, or name with \
-             --enable-tools what changes nothing: sequentialthinking_export",
+            "Sequential thinking offers no tools: --read-only excludes sequentialthinking; remove it, or pass read-only \
+             tools to --enable-tools: sequentialthinking_export",
         ),
         (
             &["sequential-thinking", "--disable-tools", "sequentialthinking"],
-            "Sequential thinking offers no tool: --enable-tools, --disable-tools and --toolsets leave none",
+            "Sequential thinking offers no tools: --enable-tools, --disable-tools and --toolsets select none",
         ),
         (
             &[&git[..], &["--allow-remote", "--read-only", "--enable-tools", "git_push"]].concat(),
-            "Git offers no tool: --read-only leaves out git_push; leave it out",
+            "Git offers no tools: --read-only excludes git_push; remove it",
         ),
         (
             &[&git[..], &["--read-only", "--enable-tools", "git_push"]].concat(),
-            "Git offers no tool: --read-only leaves out git_push; leave it out",
+            "Git offers no tools: --read-only excludes git_push; remove it",
         ),
-        (&[&git[..], &["--toolsets", "remote"]].concat(), "Git offers no tool: the chosen ones need --allow-remote"),
+        (
+            &[&git[..], &["--toolsets", "remote"]].concat(),
+            "Git offers no tools: the selected tools require --allow-remote",
+        ),
         (
             &["sqlite", ":memory:", "--read-only", "--enable-tools", "write_query"],
-            "SQLite offers no tool: --read-only leaves out write_query; leave it out, or name with --enable-tools what \
-             changes nothing: read_query, ",
+            "SQLite offers no tools: --read-only excludes write_query; remove it, or pass read-only tools to \
+             --enable-tools: read_query, ",
         ),
         (
             &["one=sqlite::memory:", "git --allow-any", "--read-only", "--enable-tools", "one_write_query,git_log"],
-            "SQLite (one) offers no tool: --read-only leaves out write_query",
+            "SQLite (one) offers no tools: --read-only excludes write_query",
         ),
         (&["sqlite :memory: --disable-tools read_query", "--toolsets", "read", "--disable-tools", "list_tables"], ""),
     ];

@@ -318,24 +318,24 @@ fn a_name_that_hosts_may_refuse_is_told_at_the_start() {
 fn what_is_not_understood_is_refused_in_words() {
     let home = home();
     for (given, status, said, then) in [
-        (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "perhaps you mean 'filesystem'"),
+        (&["filesystem:one", "filesystm:two"][..], 2, "'filesystm:two'", "did you mean 'filesystem'?"),
         (&["filesystem:one", "zebra"], 2, "'zebra'", "servers: filesystem, "),
-        (&["everything", "."], 2, "there is no server '.'", "belongs to the word of its server"),
+        (&["everything", "."], 2, "unknown server '.'", "follows its server's name"),
         (
             &["everything:x", "filesystem:one"],
             2,
             "everything takes no value: everything:x",
             "linchpin serve everything --help",
         ),
-        (&["everything", "everything"], 2, "everything is named twice", "one=everything:"),
-        (&["filesystem one --read-only", "filesystem:two"], 2, "fs is named twice", "give them names"),
-        (&["a=filesystem:one", "a=filesystem two"], 2, "a is named twice", "give them names"),
-        (&["a=filesystem:one", "a=everything"], 2, "a is named twice", "one=everything"),
-        (&["fs=everything", "filesystem:one"], 2, "fs is named twice", "give them names"),
-        (&["a=b=filesystem:one"], 2, "gives two names", ""),
-        (&["a.b=filesystem:one"], 2, "not usable as a name: a.b", "at most 19"),
-        (&["=filesystem:one"], 2, "not usable as a name: ", "at most 19"),
-        (&["filesystem 'one", "everything"], 2, "a quote is not closed", ""),
+        (&["everything", "everything"], 2, "everything is given twice", "one=everything:"),
+        (&["filesystem one --read-only", "filesystem:two"], 2, "fs is given twice", "rename them"),
+        (&["a=filesystem:one", "a=filesystem two"], 2, "a is given twice", "rename them"),
+        (&["a=filesystem:one", "a=everything"], 2, "a is given twice", "one=everything"),
+        (&["fs=everything", "filesystem:one"], 2, "fs is given twice", "rename them"),
+        (&["a=b=filesystem:one"], 2, "has two names", ""),
+        (&["a.b=filesystem:one"], 2, "invalid server name: a.b", "at most 19"),
+        (&["=filesystem:one"], 2, "invalid server name: ", "at most 19"),
+        (&["filesystem 'one", "everything"], 2, "unclosed quote", ""),
         (
             &["filesystem --no-such", "everything"],
             2,
@@ -346,13 +346,13 @@ fn what_is_not_understood_is_refused_in_words() {
             &["filesystem:one", "everything", "--allow-delete"],
             2,
             "unexpected argument '--allow-delete'",
-            "'git --repository .'",
+            "'git . --allow-remote'",
         ),
         (
             &["everything", "--expose-env", "filesystem:one"],
             2,
             "unexpected argument '--expose-env'",
-            "'git --repository .'",
+            "'git . --allow-remote'",
         ),
         (&["filesystem:one", "everything", "--enable-tools", "no_such"], 1, "Unknown tool: no_such", "Known: "),
         (&["filesystem:one", "everything", "--toolsets", "no_such"], 1, "Unknown tool set: no_such", "everything.asks"),
@@ -366,12 +366,12 @@ fn what_is_not_understood_is_refused_in_words() {
             &["filesystem one --tool-prefix x_", "b=filesystem two --tool-prefix x_"],
             2,
             "fs and b both have a tool named x_read_file",
-            "leave out --tool-prefix",
+            "remove --tool-prefix",
         ),
         (&["filesystem:/no/such/folder", "everything"], 1, "", "Name at least one existing"),
-        (&["filesystem:one", "everything", "--http", "nonsense"], 1, "", "an address is HOST:PORT"),
-        (&[], 2, "no server is named", "servers: filesystem, "),
-        (&["--read-only"], 2, "no server is named", "linchpin serve filesystem ~/notes"),
+        (&["filesystem:one", "everything", "--http", "nonsense"], 1, "", "expected HOST:PORT"),
+        (&[], 2, "no server given", "servers: filesystem, "),
+        (&["--read-only"], 2, "no server given", "linchpin serve filesystem ~/notes"),
     ] {
         let all = [&["serve"][..], given].concat();
         let (code, out, err) = run(home.path(), &all);
@@ -395,19 +395,23 @@ fn what_is_to_be_pasted_names_every_server_with_paths_in_full() {
     ];
     let served = Served::start(command(program(), home.path()).args(all).env("MCP_FS_DENY", "secret-word"));
     for part in [
-        "linchpin is at http://127.0.0.1:",
+        "linchpin is listening on http://127.0.0.1:",
         &format!("\"filesystem --deny '*.key' {}\"", real.join("one").display()),
         &format!("\"drafts=filesystem:{}\"", real.join("two").display()),
         "\"everything\"",
         "\"--read-only\"",
-        "set this there too: MCP_FS_DENY\n",
+        "Set these environment variables there too: MCP_FS_DENY\n",
     ] {
         assert!(served.said.contains(part), "{part} in {}", served.said);
     }
     assert!(!served.said.contains("secret-word"), "{}", served.said);
     // A single one with a `:` is pasted so that it stays one.
     let served = Served::start(command(program(), home.path()).args(["serve", "everything:", "--http", "127.0.0.1:0"]));
-    assert!(served.said.contains("everything is at") && served.said.contains("\"everything:\""), "{}", served.said);
+    assert!(
+        served.said.contains("everything is listening on") && served.said.contains("\"everything:\""),
+        "{}",
+        served.said
+    );
 }
 
 /// Two of a kind have tools, prompts and resources of their own.

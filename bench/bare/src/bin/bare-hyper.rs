@@ -70,7 +70,7 @@ async fn serve(state: Arc<State>, req: Request<Incoming>) -> Result<Response<Bod
     };
     Ok(match bare::handle(&state.app, &body, Some(headers)) {
         Answer::Json(v) => plain(StatusCode::OK, v.into(), true),
-        Answer::Accepted => plain(StatusCode::ACCEPTED, Bytes::new(), false),
+        Answer::Elicited => plain(StatusCode::ACCEPTED, Bytes::new(), false),
         Answer::Publish(v) => {
             let _ = state.bus.send(());
             plain(StatusCode::OK, v.into(), true)

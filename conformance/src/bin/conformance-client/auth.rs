@@ -54,7 +54,7 @@ fn oauth(task: &Task) -> Outcome<OAuth> {
     })
 }
 
-/// A person logs in, whose browser is a request without the pages.
+/// A user logs in, whose browser is a request without the pages.
 fn person(oauth: OAuth) -> OAuth {
     oauth.login(Headless::new(REDIRECT_URI, log_in))
 }

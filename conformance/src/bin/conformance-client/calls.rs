@@ -30,9 +30,9 @@ pub(crate) async fn tools_call(task: &Task) -> Outcome {
     Ok(())
 }
 
-/// The person agrees to a form as it stands.
+/// The user agrees to a form as it stands.
 pub(crate) async fn form_defaults(task: &Task) -> Outcome {
-    let host = task.host().on_ask(async |form| form.accept_defaults());
+    let host = task.host().on_elicitation(async |form| form.accept_defaults());
     let connection = host.connect(task.place()?).await?;
     call(&connection, "test_client_elicitation_defaults", json!({})).await?;
     connection.close().await;
@@ -52,9 +52,9 @@ pub(crate) async fn reconnection(task: &Task) -> Outcome {
 pub(crate) async fn metadata(task: &Task) -> Outcome {
     let host = task
         .host()
-        .on_ask(async |form| form.accept_defaults())
-        .on_sample(async |_| Err("there is no model here".to_owned()))
-        .roots(vec![Root { uri: "file:///work".to_owned(), ..Root::default() }]);
+        .on_elicitation(async |form| form.accept_defaults())
+        .on_sampling(async |_| Err("there is no model here".into()))
+        .roots(vec![Root::new("file:///work")]);
     let connection = host.connect(task.place()?).await?;
     for tool in connection.tools().await? {
         call(&connection, &tool.name, json!({})).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn metadata(task: &Task) -> Outcome {
 
 /// Calls that ask for input, while another one does not.
 pub(crate) async fn rounds(task: &Task) -> Outcome {
-    let host = task.host().on_ask(async |form| form.accept(json!({ "confirmed": true })));
+    let host = task.host().on_elicitation(async |form| form.accept(json!({ "confirmed": true })));
     let connection = host.connect(task.place()?).await?;
     connection.tools().await?;
     let (first, unrelated) = tokio::join!(

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::host::{Host, soon};
 use crate::recording::Recording;
 use crate::table::{Action, Expect, Lane, List};
-use linchpin::client::{Change, Connection, Error, Step};
+use linchpin::client::{CallResult, Change, Connection, Error, ErrorKind, Step};
 use linchpin::types::tool::Tool;
 use serde_json::Value;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) async fn run(
         Action::Ask { tool, args, answer, text } => {
             host.will_answer(answer.clone());
             consult(conn, tool, lane.fill_all(args), text).await?;
-            if host.asked() == 1 { Ok(()) } else { Err(format!("the person was asked {} times", host.asked())) }
+            if host.asked() == 1 { Ok(()) } else { Err(format!("the user was asked {} times", host.asked())) }
         }
         Action::Consult { tool, args, text } => consult(conn, tool, lane.fill_all(args), text).await,
         Action::Subscribe { uri, tool, args } => subscribe(conn, uri, tool, lane.fill_all(args)).await,
@@ -136,7 +136,7 @@ async fn call(conn: &Connection, tool: &str, args: Value, lane: &Lane, expect: &
     if let Ok(answer) = &answer {
         answer.result().map_err(told)?;
     }
-    let answer = answer.and_then(|answer| if answer.is_error() { Err(Error::Tool(answer.text())) } else { Ok(answer) });
+    let answer = answer.and_then(CallResult::ok);
     judge(answer.map(|answer| answer.as_json().to_owned()), lane, expect)
 }
 
@@ -153,7 +153,7 @@ fn judge(answer: Result<String, Error>, lane: &Lane, expect: &Expect) -> Outcome
             let value: Value = serde_json::from_str(&json).map_err(|why| why.to_string())?;
             (texts(&value), kinds(&value))
         }
-        Err(why @ (Error::Tool(_) | Error::Refused(_))) if expect.fails => (told(why), Vec::new()),
+        Err(why) if expect.fails && matches!(why.kind(), ErrorKind::Tool | ErrorKind::Rpc) => (told(why), Vec::new()),
         Err(why) => return Err(told(why)),
     };
     if !expect.kinds.is_empty() && expect.kinds != kinds {
@@ -251,7 +251,7 @@ async fn count(conn: &Connection, tool: Option<&str>) -> Outcome<u64> {
 
 async fn timeout(conn: &Connection, tool: &str, args: Value) -> Outcome {
     match conn.call(tool, args).timeout(PATIENCE).await {
-        Err(Error::Timeout(_)) => conn.ping().await.map_err(|why| format!("after the timeout: {why}")),
+        Err(why) if why.is_timeout() => conn.ping().await.map_err(|why| format!("after the timeout: {why}")),
         Err(why) => Err(told(why)),
         Ok(result) => Err(format!("it answered: {}", result.text())),
     }
@@ -317,11 +317,11 @@ async fn large(conn: &Connection, tool: &str, argument: &str, bytes: usize) -> O
 
 async fn close(conn: &Connection) -> Outcome {
     conn.close().await;
-    if !soon(|| matches!(conn.lost(), Some(Error::Closed))).await {
+    if !soon(|| conn.lost().is_some_and(|why| why.kind() == ErrorKind::Closed)).await {
         return Err("it does not count as closed".to_owned());
     }
     match conn.ping().await {
-        Err(Error::Closed) => Ok(()),
+        Err(why) if why.kind() == ErrorKind::Closed => Ok(()),
         other => Err(format!("a ping after the end: {other:?}")),
     }
 }

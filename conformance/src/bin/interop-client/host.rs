@@ -1,10 +1,10 @@
 //! The host: what it answers when it is asked, and what it heard.
 
-use linchpin::client::{Change, ClientLimits, Form};
+use linchpin::client::{Change, ClientLimits, ElicitForm};
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::root::Root;
-use linchpin::types::sample::{CreateMessageResult, SamplingMessageContentBlock};
+use linchpin::types::sample::CreateMessageResult;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,12 +14,12 @@ pub(crate) const MODEL_SAYS: &str = "forty-two, says the model";
 /// Where this host works.
 pub(crate) const ROOT: &str = "file:///interop/root";
 
-/// What the host heard, and what the person will answer.
+/// What the host heard, and what the user will answer.
 #[derive(Default)]
 pub(crate) struct Host {
     /// What is filled in; `null` is a refusal.
     answer: Mutex<Value>,
-    asked: Mutex<Vec<Form>>,
+    asked: Mutex<Vec<ElicitForm>>,
     logs: Mutex<Vec<String>>,
     changes: Mutex<Vec<Change>>,
 }
@@ -32,38 +32,30 @@ impl Host {
             // A server that compiles itself on a busy machine is not an old one.
             .limits(ClientLimits { probe_ms_max: 15_000, ..ClientLimits::default() })
             .check_results(true)
-            .on_ask(move |form| {
+            .on_elicitation(move |form| {
                 let host = asked.clone();
                 async move { host.ask(form) }
             })
-            .on_sample(|_| async {
-                Ok(CreateMessageResult {
-                    role: linchpin::types::content::Role::Assistant,
-                    content: vec![SamplingMessageContentBlock::text(MODEL_SAYS)],
-                    model: "a-model".to_owned(),
-                    stop_reason: Some("endTurn".to_owned()),
-                    meta: None,
-                })
-            })
-            .roots(vec![Root { uri: ROOT.to_owned(), name: Some("root".to_owned()), meta: None }])
+            .on_sampling(|_| async { Ok(CreateMessageResult::text("a-model", MODEL_SAYS).with_stop_reason("endTurn")) })
+            .roots(vec![Root::new(ROOT).with_name("root")])
             .on_log(LoggingLevel::Debug, move |log| lock(&logs.logs).push(log.data.to_string()))
             .on_change(move |change| lock(&changes.changes).push(change))
     }
 
-    fn ask(&self, form: Form) -> ElicitResult {
+    fn ask(&self, form: ElicitForm) -> ElicitResult {
         let answer = lock(&self.answer).clone();
         let result = if answer.is_null() { form.decline() } else { form.accept(answer) };
         lock(&self.asked).push(form);
         result
     }
 
-    /// Says what the person will answer, and forgets what was asked before.
+    /// Says what the user will answer, and forgets what was asked before.
     pub(crate) fn will_answer(&self, answer: Value) {
         *lock(&self.answer) = answer;
         lock(&self.asked).clear();
     }
 
-    /// How many forms the person has seen since.
+    /// How many forms the user has seen since.
     pub(crate) fn asked(&self) -> usize {
         lock(&self.asked).len()
     }

@@ -127,12 +127,12 @@ pub(crate) enum Action {
         #[serde(default)]
         args: Value,
     },
-    /// A tool that asks the person.
+    /// A tool that asks the user.
     Ask {
         tool: String,
         #[serde(default)]
         args: Value,
-        /// What the person fills in; `null` is a refusal.
+        /// What the user fills in; `null` is a refusal.
         answer: Value,
         text: String,
     },

@@ -1,4 +1,4 @@
-//! The person's own browser, and a listener on the loopback interface (RFC 8252, section 7.3).
+//! The user's own browser, and a listener on the loopback interface (RFC 8252, section 7.3).
 
 use super::callback::{callback_params, state_of};
 use super::{Login, LoginError, page};
@@ -14,13 +14,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a login may take when nothing else is said.
+/// How long a login may take by default.
 const WAIT: Duration = Duration::from_secs(300);
 
-/// How long one visitor may take to say what it wants, and again to take the answer.
+/// How long a connection may take to send its request, and again to read the response.
 const VISIT_WAIT: Duration = Duration::from_secs(5);
 
-/// How many visitors are served at once; others wait in the listener's queue.
+/// How many connections are served at once; others wait in the listener's queue.
 const VISITS_MAX: usize = 16;
 
 /// The longest request head that is read, in bytes. Cookies of every program on this machine come with it, whatever
@@ -38,12 +38,20 @@ const PATH: &str = "/callback";
 type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
-/// Opens the person's browser and waits for it on `http://127.0.0.1:PORT/callback`.
+/// Opens the user's browser and waits for the callback on `http://127.0.0.1:PORT/callback`.
 ///
-/// The listener is open from [`Login::redirect_uri`] until the login ends, and serves nothing but one small page. It
-/// answers only requests that name the loopback interface in `Host` and, where the browser says so, navigations: no
-/// page from elsewhere can speak to it. An answer with the `state` of another login gets an error page and the wait
-/// goes on.
+/// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It
+/// accepts only requests that name the loopback interface in `Host` and, if the browser sends that information, navigations:
+/// foreign pages cannot reach it. A callback with the `state` of another login gets an error page, and the login continues.
+///
+/// ```
+/// use linchpin_auth::{OAuth, login::Browser};
+/// use std::time::Duration;
+///
+/// let login = Browser::new().wait(Duration::from_secs(120)).notice(|url| eprintln!("log in at {url}"));
+/// let oauth = OAuth::new().login(login);
+/// # let _ = oauth;
+/// ```
 pub struct Browser {
     port: u16,
     wait: Duration,
@@ -53,8 +61,9 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Listens on a port that the system chooses, waits five minutes, and opens the default browser (with the feature
-    /// `browser`; without it, only the notice gets the address).
+    /// Creates a login that listens on a free port, waits five minutes, and opens the default browser.
+    ///
+    /// Without the feature `browser` no browser is opened, and only the notice gets the URL.
     pub fn new() -> Browser {
         #[cfg(feature = "browser")]
         let opener: Option<Opener> = Some(Arc::new(|url| open::that_detached(url)));
@@ -63,29 +72,30 @@ impl Browser {
         Browser { port: 0, wait: WAIT, notice: None, opener, listener: Mutex::new(None) }
     }
 
-    /// Listens on this port, for clients that are registered with it; 0 for any.
+    /// Sets the port, for clients that are registered with it; 0 for any.
     #[must_use]
     pub fn port(mut self, port: u16) -> Browser {
         self.port = port;
         self
     }
 
-    /// How long the person may take, from opening the browser on.
+    /// Sets how long the user may take after the browser is opened.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Browser {
         self.wait = wait;
         self
     }
 
-    /// Gets every address that is opened, so that the program can show it: the browser may not come up, or be the
-    /// wrong one. With a notice it is no error when no browser can be opened.
+    /// Sets a function that shows each URL to the user, in case the browser does not open, or the wrong one does.
+    ///
+    /// With a notice it is not an error if no browser can be opened.
     #[must_use]
     pub fn notice(mut self, notice: impl Fn(&str) + Send + Sync + 'static) -> Browser {
         self.notice = Some(Arc::new(notice));
         self
     }
 
-    /// Opens addresses in another way than with the default browser. It may block.
+    /// Sets a function that opens URLs instead of the default browser. It may block.
     #[must_use]
     pub fn open_with(mut self, opener: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static) -> Browser {
         self.opener = Some(Arc::new(opener));
@@ -106,22 +116,22 @@ impl Browser {
         Ok(format!("http://{address}{PATH}"))
     }
 
-    /// The listener of the next login.
+    /// Opens the listener of the next login.
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<TcpListener>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send(&self, url: String) -> Result<String, LoginError> {
-        // Taken out of its slot, it is closed however this future ends.
+        // Taken out of its slot, so that it is closed however this future ends.
         let listener = self.slot().take().ok_or(LoginError::NotListening)?;
-        // What opens addresses opens files and starts programs too.
+        // Programs that open URLs also open files and start programs.
         if !["https://", "http://"]
             .iter()
             .any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
         {
             return Err(LoginError::NotForBrowser);
         }
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(CallbackServer {
             port: listener.local_addr().map_err(LoginError::Listen)?.port(),
             state: state_of(&url),
             taken: AtomicBool::new(false),
@@ -138,7 +148,7 @@ impl Browser {
                 answer = &mut served => return answer.map_err(LoginError::Listen),
                 opened = &mut opened => match opened.unwrap_or_else(|_| Err(io::Error::other("the opener did not finish"))) {
                     Ok(()) => {}
-                    // The person has the address and can go there alone.
+                    // The user has the URL and can open it.
                     Err(error) if self.notice.is_some() => tracing::debug!(kind = ?error.kind(), "no browser opened"),
                     Err(error) => return Err(LoginError::Browser(error)),
                 },
@@ -171,12 +181,12 @@ impl Login for Browser {
     }
 }
 
-/// Opens an address in a thread of its own: what opens it may stay as long as the browser does, and a runtime does not
-/// end before its own threads have.
+/// Opens a URL on a separate thread: the opener may run as long as the browser does, and a runtime does not
+/// shut down before its own threads end.
 fn open_aside(opener: Option<Opener>, url: String) -> oneshot::Receiver<io::Result<()>> {
     let (tell, opened) = oneshot::channel();
     let Some(open) = opener else {
-        // Nobody hears it if the login was given up meanwhile, here and below.
+        // The receiver is gone if the login was abandoned meanwhile, here and below.
         let _ = tell.send(Err(io::ErrorKind::Unsupported.into()));
         return opened;
     };
@@ -189,8 +199,8 @@ fn open_aside(opener: Option<Opener>, url: String) -> oneshot::Receiver<io::Resu
     opened
 }
 
-/// Serves visitors until one of them brings the answer. Dropping it ends them all.
-async fn serve(listener: TcpListener, desk: Arc<Desk>) -> io::Result<String> {
+/// Serves connections until one of them brings the callback. Dropping it ends them all.
+async fn serve(listener: TcpListener, desk: Arc<CallbackServer>) -> io::Result<String> {
     let mut visits = JoinSet::new();
     let mut errors = 0;
     loop {
@@ -203,7 +213,7 @@ async fn serve(listener: TcpListener, desk: Arc<Desk>) -> io::Result<String> {
                     errors = 0;
                     visits.spawn(visit(stream, Arc::clone(&desk)));
                 }
-                // A visitor that left again, or too many open files for now.
+                // A connection that was closed again, or too many open files at the moment.
                 Err(_) if errors < ACCEPT_ERRORS_MAX => {
                     errors += 1;
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -214,8 +224,8 @@ async fn serve(listener: TcpListener, desk: Arc<Desk>) -> io::Result<String> {
     }
 }
 
-/// Hears one request and answers it; returns the callback URL if it was the one.
-async fn visit(mut stream: TcpStream, desk: Arc<Desk>) -> Option<String> {
+/// Serves one request; returns the callback URL if it is the callback.
+async fn visit(mut stream: TcpStream, desk: Arc<CallbackServer>) -> Option<String> {
     let (answer, callback, whole) = match timeout(VISIT_WAIT, read_head(&mut stream)).await.ok()?.ok()? {
         Some(head) => {
             let (answer, callback) = desk.judge(&head);
@@ -227,17 +237,17 @@ async fn visit(mut stream: TcpStream, desk: Arc<Desk>) -> Option<String> {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;
         if !whole {
-            // Closing with bytes unread would reset the connection and lose the answer.
+            // Closing with unread bytes would reset the connection and lose the response.
             tokio::io::copy(&mut stream.take(1 << 20), &mut tokio::io::sink()).await?;
         }
         io::Result::Ok(())
     });
-    // Whoever brought the answer need not see the page.
+    // The callback counts even if the page cannot be sent.
     let _ = said.await;
     callback
 }
 
-/// Reads up to the empty line; `None` when it does not come within the bound.
+/// Reads up to the empty line; `None` if the limit is reached first.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::with_capacity(2048);
     loop {
@@ -245,7 +255,7 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<V
         if (&mut *stream).take((HEAD_BYTES_MAX - seen) as u64).read_buf(&mut head).await? == 0 {
             return if seen == HEAD_BYTES_MAX { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
-        // The empty line may have begun in what was read before.
+        // The empty line may have begun in the previous chunk.
         if head[seen.saturating_sub(3)..].windows(4).any(|window| window == b"\r\n\r\n") {
             return Ok(Some(head));
         }
@@ -253,16 +263,16 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<V
 }
 
 /// Decides about requests.
-struct Desk {
+struct CallbackServer {
     port: u16,
-    /// The `state` the login was started with, as far as the address says.
+    /// The `state` of the login, if the URL has one.
     state: Option<String>,
-    /// Whether an answer was accepted: there is only one.
+    /// Whether a callback was accepted: there is only one.
     taken: AtomicBool,
 }
 
-impl Desk {
-    /// What to answer to a request, and the callback URL if it is the one that is waited for.
+impl CallbackServer {
+    /// Returns the response to a request, and the callback URL if it is the expected one.
     fn judge(&self, head: &[u8]) -> (Vec<u8>, Option<String>) {
         let refuse = |status: &str, why: &str| (page::response(status, "Nothing here", why), None);
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -270,7 +280,7 @@ impl Desk {
         match request.parse(head) {
             Ok(httparse::Status::Complete(_)) => {}
             Err(httparse::Error::TooManyHeaders) => return refuse("431 Request Header Fields Too Large", ""),
-            _ => return refuse("400 Bad Request", "This is no HTTP request."),
+            _ => return refuse("400 Bad Request", "This is not a HTTP request."),
         }
         let header = |name: &str| {
             let mut values = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
@@ -287,7 +297,7 @@ impl Desk {
         if request.method != Some("GET") {
             return refuse("405 Method Not Allowed", "");
         }
-        // A page that loads this as a picture or a script is not a person coming back.
+        // A page that loads this as an image or a script is not the user's callback.
         if header("sec-fetch-dest").0.is_some_and(|dest| dest != b"document") {
             return refuse("403 Forbidden", "");
         }
@@ -313,7 +323,7 @@ impl Desk {
         (page, Some(url))
     }
 
-    /// Whether a `Host` is this listener. Any other name that leads here was made to (DNS rebinding).
+    /// Whether a `Host` is this listener. Any other name that resolves to it is DNS rebinding.
     fn is_here(&self, host: &[u8]) -> bool {
         let Some((name, port)) = std::str::from_utf8(host).ok().and_then(|host| host.rsplit_once(':')) else {
             // Browsers leave out port 80.

@@ -124,11 +124,11 @@ mod tests {
                 },
             ),
             (
-                "?error=access_denied&error_description=the+person%20said+no&state=s&code=",
+                "?error=access_denied&error_description=the+user%20said+no&state=s&code=",
                 Callback {
                     state: text("s"),
                     error: text("access_denied"),
-                    error_description: text("the person said no"),
+                    error_description: text("the user said no"),
                     ..Callback::default()
                 },
             ),

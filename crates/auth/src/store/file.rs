@@ -1,4 +1,4 @@
-//! Tokens in one file that only its owner can read.
+//! Token storage in one file that only its owner can read.
 
 use super::private::{self, Lock};
 use super::{StoreKey, Stored, TokenStore};
@@ -12,42 +12,50 @@ use zeroize::Zeroizing;
 /// The largest file that is read or written, in bytes. A login takes some 5 KB.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// The format that is written; a file of a later one is not touched.
+/// The version of the file format; a file of a later version is not touched.
 const VERSION: u32 = 1;
 
-/// Keeps everything in one JSON file.
+/// Stores tokens in one JSON file.
 ///
-/// The file has the mode 0600 and its directory, if it had to be made, 0700. A file that others may read or write,
-/// that belongs to somebody else or is a symbolic link is refused, and so is a directory others may write to. Each
-/// change replaces the file as a whole, under a lock beside it that other processes honour, so that nobody reads half
-/// of it and nobody's change is lost. A damaged file is reported and never overwritten. At most 4 MiB are kept.
+/// The file has the mode 0600 and its directory, if it is created, 0700. A file that other users may read or write,
+/// that belongs to another user or is a symbolic link is rejected, and so is a directory that others may write to. Each
+/// change replaces the whole file under a lock file that other processes respect, so that reads are consistent
+/// and no change is lost. A damaged file is an error and never overwritten. At most 4 MiB are kept.
+///
+/// ```
+/// use linchpin_auth::{OAuth, store::FileStore};
+///
+/// let oauth = OAuth::new().store(FileStore::new("my-host/tokens.json"));
+/// # let _ = oauth;
+/// ```
 #[derive(Clone, Debug)]
 pub struct FileStore {
     path: PathBuf,
 }
 
 impl FileStore {
-    /// A store in the file at `path`, which need not exist yet; neither need its directory.
+    /// Creates a store in the file at `path`. Neither the file nor its directory need exist.
     pub fn new(path: impl Into<PathBuf>) -> FileStore {
         FileStore { path: path.into() }
     }
 
-    /// The store in the person's own state directory: `linchpin/tokens.json` in `$XDG_STATE_HOME` (by default
-    /// `.local/state` in the home directory), on macOS in `Library/Application Support`, on Windows in
-    /// `%LOCALAPPDATA%`. Every program that uses this has the same logins.
+    /// Returns the store in the user's state directory, shared by all programs that use this method.
+    ///
+    /// The file is `linchpin/tokens.json` in `$XDG_STATE_HOME` (by default `.local/state` in the home directory), on macOS in
+    /// `Library/Application Support`, on Windows in `%LOCALAPPDATA%`.
     ///
     /// # Errors
-    /// When the environment does not say where that is.
+    /// If the environment does not name that directory.
     pub fn standard() -> io::Result<FileStore> {
         Ok(FileStore::new(private::state_dir()?.join("tokens.json")))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Does something with the disk where it may block.
+    /// Runs a blocking file operation on a thread that may block.
     fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
@@ -82,7 +90,7 @@ impl TokenStore for FileStore {
 
 type Kept = BTreeMap<StoreKey, Stored>;
 
-/// The file as it is written.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Format {
     version: u32,
@@ -95,13 +103,13 @@ struct Entry {
     value: Stored,
 }
 
-/// What the file holds; nothing when there is none.
+/// Reads the file. A missing one is empty.
 fn read(path: &Path) -> io::Result<Kept> {
     let Some(bytes) = private::read(path, FILE_BYTES_MAX)? else {
         return Ok(Kept::new());
     };
     let format: Format = serde_json::from_slice(&bytes).map_err(|error| {
-        // The position alone: the words of a JSON error may quote a token.
+        // Only the position: the text of a JSON error may quote a token.
         let (line, column) = (error.line(), error.column());
         let why = format!("is damaged at line {line}, column {column}; repair it, or remove it and log in again");
         private::problem(io::ErrorKind::InvalidData, path, &why)
@@ -113,7 +121,7 @@ fn read(path: &Path) -> io::Result<Kept> {
     Ok(format.entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
 }
 
-/// Changes what the file holds, if `change` says that it did. Others who change it wait.
+/// Changes the file under the lock, and writes it if `change` returns true.
 fn change(path: &Path, change: impl FnOnce(&mut Kept) -> bool) -> io::Result<()> {
     private::make_dir(path)?;
     let _lock = Lock::take(&beside(path, ".lock"))?;
@@ -131,11 +139,10 @@ fn change(path: &Path, change: impl FnOnce(&mut Kept) -> bool) -> io::Result<()>
     replace(path, &bytes)
 }
 
-/// Puts a new file in the place of the old one: whoever opens it sees one or the other, even after a power cut. Only
-/// with the lock.
+/// Replaces the file atomically: readers see the old or the new one, even after a power failure. Requires the lock.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = beside(path, ".new");
-    // Left behind by a process that was killed; whoever holds the lock may clean up.
+    // Left behind by a killed process; the holder of the lock may remove it.
     match std::fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(private::because(&fresh, error)),
         _ => {}
@@ -149,13 +156,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         private::sync_dir(path)
     });
     if replaced.is_err() {
-        // It holds tokens, so it does not stay; if that fails too, the first error says more.
+        // It contains tokens, so it is removed; if that fails too, the first error is more useful.
         let _ = std::fs::remove_file(&fresh);
     }
     replaced
 }
 
-/// The file of the same name with something after it.
+/// Returns the path with a suffix.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use zeroize::Zeroizing;
 
-/// How long the keyring may take, which includes the person who is asked for its password.
+/// How long the keyring may take, which includes the user who is asked for its password.
 const WAIT: Duration = Duration::from_secs(120);
 const LATE: &str = "the keyring did not answer within two minutes; is it asking for its password?";
 
@@ -39,11 +39,11 @@ const INDEX: &str = "index";
 /// How often a value is read again when another process changes it meanwhile.
 const READS_MAX: u32 = 3;
 
-/// Keeps everything in the person's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
+/// Keeps everything in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
 /// KeePassXC), the login keychain on macOS, the Credential Manager on Windows.
 ///
-/// The keyring may ask the person for its password; each operation may take two minutes for that. Processes that
-/// change the same keyring take turns with a lock file in the person's state directory. A value that is too large for
+/// The keyring may ask the user for its password; each operation may take two minutes for that. Processes that
+/// change the same keyring take turns with a lock file in the user's state directory. A value that is too large for
 /// one entry is kept in several. A value may have 1 MiB.
 #[derive(Clone)]
 pub struct KeyringStore {
@@ -131,7 +131,7 @@ impl TokenStore for KeyringStore {
     }
 }
 
-/// A password that the person or another program keeps in the keyring under a service and an account; `None` when there is
+/// A password that the user or another program keeps in the keyring under a service and an account; `None` when there is
 /// none. It is only read.
 ///
 /// The operating system's own tools write such entries so that this finds them:
@@ -140,7 +140,7 @@ impl TokenStore for KeyringStore {
 /// - macOS: `security add-generic-password -s SERVICE -a ACCOUNT -w`;
 /// - Windows: `cmdkey /generic:ACCOUNT.SERVICE /user:ACCOUNT /pass`.
 ///
-/// This blocks: the keyring may ask the person for its password, and is given two minutes for that.
+/// This blocks: the keyring may ask the user for its password, and is given two minutes for that.
 ///
 /// # Errors
 /// When the keyring cannot be asked, does not answer in time, or has several such entries. Errors hold nothing that was read.
@@ -154,7 +154,7 @@ pub fn keyring_password(service: &str, account: &str) -> io::Result<Option<Secre
     let error = match answered.recv_timeout(WAIT) {
         Ok(Ok(found)) => return Ok(found),
         Ok(Err(Trouble::Keyring(Error::Ambiguous(_)))) => "the keyring has several such entries".to_owned(),
-        Ok(Err(Trouble::Keyring(Error::BadEncoding(_)))) => "what the keyring has there is no text".to_owned(),
+        Ok(Err(Trouble::Keyring(Error::BadEncoding(_)))) => "the keyring entry is not text".to_owned(),
         Ok(Err(Trouble::Keyring(Error::NoStorageAccess(why)))) => format!("the keyring is locked ({why})"),
         Ok(Err(Trouble::Keyring(why))) => format!("the keyring cannot be used; is one running? ({why})"),
         Ok(Err(Trouble::Io(why))) => return Err(why),

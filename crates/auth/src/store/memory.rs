@@ -1,4 +1,4 @@
-//! Tokens for as long as the program runs.
+//! Token storage for as long as the program runs.
 
 use super::{StoreKey, Stored, TokenStore};
 use linchpin_proto::service::BoxFuture;
@@ -7,14 +7,14 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Keeps everything in memory. Clones share what they keep.
+/// Stores tokens in memory. Clones share the entries.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     kept: Arc<Mutex<BTreeMap<StoreKey, Stored>>>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> MemoryStore {
         MemoryStore::default()
     }
@@ -23,7 +23,7 @@ impl MemoryStore {
     where
         T: Send + 'static,
     {
-        // No operation of a map leaves it half changed, so a panic elsewhere does not spoil it.
+        // Map operations leave no partial changes, so a poisoned lock is harmless.
         let done = act(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         Box::pin(std::future::ready(Ok(done)))
     }

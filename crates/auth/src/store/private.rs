@@ -38,7 +38,7 @@ fn state_dir_by(variable: impl Fn(&str) -> Option<OsString>) -> io::Result<PathB
     } else {
         from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")))
     };
-    let why = "the environment does not say where this person's state directory is: set HOME, or name a file";
+    let why = "the environment does not say where the state directory of the user is: set HOME, or name a file";
     base.map(|base| base.join("linchpin")).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, why))
 }
 
@@ -50,7 +50,7 @@ fn dir_of(file: &Path) -> &Path {
     }
 }
 
-/// Makes the directory of `file`, if it is missing, for the person alone. Refuses one in which others could exchange
+/// Makes the directory of `file`, if it is missing, for the user alone. Refuses one in which others could exchange
 /// files.
 pub(super) fn make_dir(file: &Path) -> io::Result<()> {
     let dir = dir_of(file);
@@ -133,7 +133,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Options for a file. On Windows it inherits who may read it from the person's profile.
+/// Options for a file. On Windows it inherits who may read it from the user's profile.
 #[cfg(not(unix))]
 fn options() -> OpenOptions {
     OpenOptions::new()

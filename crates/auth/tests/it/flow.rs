@@ -730,3 +730,29 @@ async fn a_server_in_a_private_network_leads_into_it_but_neither_to_this_machine
         }
     }
 }
+
+#[tokio::test]
+async fn redirect_uris_are_of_this_machine_or_https() {
+    let rows = [
+        ("https://app.example/callback", true),
+        ("http://localhost:3000/callback", true),
+        ("http://127.0.0.1/callback", true),
+        ("http://[::1]:7/callback", true),
+        ("http://app.example/callback", false),
+        ("http://localhost.evil.example/callback", false),
+        ("myapp://callback", false),
+        ("callback", false),
+    ];
+    for (redirect_uri, fine) in rows {
+        let world = World::new();
+        let asked = Arc::new(Mutex::new(false));
+        let ask = asked.clone();
+        let login = Headless::new(redirect_uri, move |_: String| {
+            *ask.lock().unwrap() = true;
+            async { Ok(String::new()) }
+        });
+        let why = world.call(&world.oauth().login(login), "list").await.unwrap_err();
+        assert_eq!(*asked.lock().unwrap(), fine, "{redirect_uri}: {why}");
+        assert_eq!(why.contains("redirect URI must be https") || why.contains("cannot be used"), !fine, "{why}");
+    }
+}

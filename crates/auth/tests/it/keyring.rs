@@ -23,7 +23,7 @@ fn value(token: &str) -> Stored {
 fn wanted() -> bool {
     let wanted = std::env::var_os("LINCHPIN_TEST_KEYRING").is_some();
     if !wanted {
-        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the person's keyring");
+        eprintln!("skipped: LINCHPIN_TEST_KEYRING is not set, and this would write to the user's keyring");
     }
     wanted
 }

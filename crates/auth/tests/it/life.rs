@@ -5,7 +5,7 @@ use crate::support;
 use linchpin_auth::login::{Headless, LoginError};
 use linchpin_auth::store::{FileStore, MemoryStore, StoreKey, TokenStore};
 use linchpin_auth::{Credential, OAuth, Workload};
-use linchpin_proto::link::{Authorizer, BelongsTo};
+use linchpin_proto::connector::{Authorizer, BelongsTo};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -184,7 +184,7 @@ async fn everybody_who_waits_for_a_login_that_fails_gets_its_error() {
             for _ in 0..500 {
                 tokio::task::yield_now().await;
             }
-            Err(LoginError::Failed("the person said no".to_owned()))
+            Err(LoginError::Failed("the user said no".to_owned()))
         }
     });
     let oauth = world.oauth_without_login().login(login).pre_registered(None, "pre", Credential::None);
@@ -196,7 +196,7 @@ async fn everybody_who_waits_for_a_login_that_fails_gets_its_error() {
         .collect();
     for call in calls {
         let why = call.await.unwrap().unwrap_err();
-        assert!(why.contains("the person said no"), "{why}");
+        assert!(why.contains("the user said no"), "{why}");
     }
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -1,6 +1,6 @@
 //! Logins bring the callback back, whoever else comes to the listener's door.
 
-use linchpin_auth::login::{Browser, CallbackError, Headless, Login, LoginError, Paste, callback_params};
+use linchpin_auth::login::{Browser, CallbackError, Headless, Login, LoginError, ManualLogin, callback_params};
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -237,7 +237,7 @@ async fn a_browser_that_does_not_open_is_an_error_unless_somebody_saw_the_addres
 #[tokio::test]
 async fn the_opener_gets_the_address_once_and_may_block() {
     let (open, mut opened) = tokio::sync::mpsc::unbounded_channel();
-    // Like a browser in a terminal, which stays until the person leaves it.
+    // Like a browser in a terminal, which stays until the user leaves it.
     let (leave, stay) = std::sync::mpsc::channel::<()>();
     let stay = Mutex::new(stay);
     let browser = Browser::new().wait(LONG).open_with(move |url| {
@@ -306,9 +306,11 @@ async fn what_is_pasted_may_be_the_address_or_its_query() {
     for (line, expected) in rows {
         let shown = Arc::new(Mutex::new(String::new()));
         let show = Arc::clone(&shown);
-        let paste =
-            Paste::new(move |url| show.lock().unwrap().push_str(url), move || std::future::ready(Ok(line.to_owned())))
-                .back_to("http://127.0.0.1:7/callback");
+        let paste = ManualLogin::new(
+            move |url| show.lock().unwrap().push_str(url),
+            move || std::future::ready(Ok(line.to_owned())),
+        )
+        .back_to("http://127.0.0.1:7/callback");
         assert_eq!(paste.redirect_uri().await.unwrap(), "http://127.0.0.1:7/callback");
         let url = paste.authorize("https://as.example/").await;
         match (url, expected) {
@@ -322,7 +324,7 @@ async fn what_is_pasted_may_be_the_address_or_its_query() {
 
 #[tokio::test]
 async fn a_person_who_gives_up_ends_the_login() {
-    let paste = Paste::new(|_| {}, || std::future::ready(Err(io::ErrorKind::UnexpectedEof.into())));
+    let paste = ManualLogin::new(|_| {}, || std::future::ready(Err(io::ErrorKind::UnexpectedEof.into())));
     assert!(paste.redirect_uri().await.unwrap().starts_with("http://127.0.0.1:"));
     let error = paste.authorize("https://as.example/").await.unwrap_err();
     assert!(matches!(error, LoginError::Failed(_)), "{error:?}");
@@ -342,7 +344,7 @@ async fn a_closure_can_stand_in_for_the_person() {
 
 #[test]
 fn an_error_shows_no_code_and_debug_no_address() {
-    let paste = Paste::new(|_| {}, || std::future::ready(Ok(String::new())));
+    let paste = ManualLogin::new(|_| {}, || std::future::ready(Ok(String::new())));
     let headless = Headless::new("http://h/", |_| async { Ok(String::new()) });
     let said = format!("{:?} {paste:?} {headless:?} {}", Browser::new(), LoginError::NotListening);
     assert!(said.contains("Browser") && said.contains("redirect_uri"), "{said}");

@@ -247,7 +247,7 @@ mod unix {
         for wide in [0o640, 0o604, 0o620, 0o602, 0o644, 0o601, 0o666] {
             set_mode(&file, wide);
             refused(&store, &format!("has the mode 0{wide:o}")).await;
-            assert_eq!(mode(&file), wide, "it is the person who decides");
+            assert_eq!(mode(&file), wide, "it is the user who decides");
         }
         set_mode(&file, 0o400);
         assert_eq!(store.load(&key("a")).await.unwrap(), Some(value("a")));

@@ -1,5 +1,5 @@
-//! Advisories against other implementations, as tests of this one over real sockets. What each is about, and where the
-//! rest of it is tested:
+//! Advisories against other implementations, tested against this one over real sockets. The subject of each, and the
+//! location of its other tests:
 //! - CVE-2026-25536, answers that reach another client: here; `transport/tests/http_post.rs`, `sse_2024.rs`
 //! - CVE-2026-52869 and -52870, a stranger in somebody's session: here; by principal in `transport/tests/http_limits.rs`
 //!   (sessions) and `rounds.rs` (sealed state); subscriptions in `runtime.rs`
@@ -34,7 +34,7 @@ struct Sure {
     yes: bool,
 }
 
-/// Both clients' calls take turns: one says something, then the other.
+/// The calls of both clients interleave their messages.
 struct Desk {
     turn: [Semaphore; 2],
 }
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     async fn ask(&self, cx: &Cx, _: NoArgs) -> Result<String> {
-        let _: Sure = cx.ask("sure", "Really?").await?;
+        let _: Sure = cx.elicit("sure", "Really?").await?;
         Ok("answered".to_owned())
     }
 }
@@ -69,7 +69,7 @@ async fn start() -> SocketAddr {
     addr.await.expect("it listens")
 }
 
-/// Sends a request on a connection of its own and gives the connection.
+/// Sends a request on a new connection and returns the connection.
 async fn send(addr: SocketAddr, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
     let mut tcp = TcpStream::connect(addr).await.expect("it listens");
     let mut request =
@@ -83,14 +83,14 @@ async fn send(addr: SocketAddr, method: &str, headers: &[(&str, &str)], body: &s
     tcp
 }
 
-/// Everything until the server closes: status line, headers, body.
+/// Reads until the server closes: status line, headers, body.
 async fn all(mut tcp: TcpStream) -> String {
     let mut bytes = Vec::new();
     tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut bytes)).await.expect("in time").expect("it answers");
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// Until the server said this.
+/// Reads until the server sends this text.
 async fn until(tcp: &mut TcpStream, words: &str) -> String {
     let mut text = String::new();
     while !text.contains(words) {
@@ -126,7 +126,7 @@ fn work(of: &str, more: Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }).to_string()
 }
 
-/// Each says five times how far it is, logs five times, and ends; nothing of the other is among it.
+/// Each sends five progress notifications and five logs, then ends, without messages of the other.
 fn own_only(said: &str, own: &str, other: &str) {
     for (words, times) in [("progress of", 5), ("log of", 5), ("result of", 1)] {
         assert_eq!(said.matches(&format!("{words} {own}")).count(), times, "{words} {own} in {said}");
@@ -196,7 +196,7 @@ async fn a_stranger_can_neither_answer_nor_cancel_nor_continue_what_another_sess
     for said in [&answer, &cancel] {
         assert_eq!(status(&post(addr, &[("mcp-session-id", &bob)], said).await), 202);
     }
-    // Bob asks for the rest of ann's stream.
+    // Bob requests the rest of ann's stream.
     let mut b = send(addr, "GET", &[("mcp-session-id", &bob), ("last-event-id", &event)], "").await;
     let mut heard = vec![0; 4096];
     let n = match tokio::time::timeout(Duration::from_millis(150), b.read(&mut heard)).await {
@@ -204,15 +204,15 @@ async fn a_stranger_can_neither_answer_nor_cancel_nor_continue_what_another_sess
         Err(_) => 0,
     };
     let heard = String::from_utf8_lossy(&heard[..n]).into_owned();
-    // Nothing came of any of it: ann's call still waits.
+    // All of it had no effect: ann's call still waits.
     let early = tokio::time::timeout(Duration::from_millis(50), a.read(&mut [0; 4096])).await;
     assert!(early.is_err(), "{early:?}");
-    // Only ann's own answer ends the call.
+    // Only ann's own response ends the call.
     assert_eq!(status(&post(addr, &[("mcp-session-id", &ann)], &answer).await), 202);
     let end = all(a).await;
     assert!(end.contains("answered"), "{end}");
     assert!(!heard.contains("elicitation") && !heard.contains("answered"), "{heard}");
-    // There are no tasks, so none of anybody's.
+    // There are no tasks, and so none of other clients.
     for method in ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"] {
         let r = post(
             addr,

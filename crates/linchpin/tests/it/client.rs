@@ -1,6 +1,6 @@
 //! The client against our own server, in every revision, in one process.
 
-use linchpin::client::{CallResult, Change, Error, Interests, Step};
+use linchpin::client::{CallResult, Change, ChangeFilter, Error, ErrorKind, Step};
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::logging::LoggingLevel;
@@ -36,8 +36,8 @@ async fn fail(_: NoArgs) -> Result<String, String> {
 }
 
 async fn ask(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
-    let one: Sure = cx.ask("one", "Sure?").await?;
-    let two: Sure = cx.ask("two", "Really?").await?;
+    let one: Sure = cx.elicit("one", "Sure?").await?;
+    let two: Sure = cx.elicit("two", "Really?").await?;
     Ok(format!("{} {}", one.sure, two.sure))
 }
 
@@ -96,7 +96,8 @@ async fn the_newest_common_revision_is_found_and_every_single_one_works() {
         assert_eq!(total, Total { total: 5 }, "{revision:?}");
         c.ping().await.unwrap();
         c.close().await;
-        assert!(matches!(c.call("sum", ()).await, Err(Error::Closed)));
+        let error = c.call("sum", ()).await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Closed && error.is_closed(), "{error:?}");
     }
 }
 
@@ -106,16 +107,18 @@ async fn failures_of_tools_and_of_requests_are_told_apart() {
         let c = host(revision).connect(in_process(server())).await.unwrap();
         let failed = c.call("fail", ()).await.unwrap();
         assert!(failed.is_error() && failed.text() == "the disk is full");
-        assert!(matches!(failed.json::<Value>(), Err(Error::Tool(text)) if text == "the disk is full"));
-        assert!(matches!(c.call("nonsense", ()).await, Err(Error::Refused(e)) if e.code == -32602), "{revision:?}");
-        assert!(matches!(c.request("no/such", ()).await, Err(Error::Refused(e)) if e.code == -32601));
-        assert!(matches!(c.call("sum", 7).await, Err(Error::Arguments(_))));
+        let error = failed.json::<Value>().unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Tool, "the tool failed: the disk is full".into()));
+        let code = |error: Error| error.rpc().map(|rpc| rpc.code);
+        assert_eq!(c.call("nonsense", ()).await.map_err(code).unwrap_err(), Some(-32602), "{revision:?}");
+        assert_eq!(c.request("no/such", ()).await.map_err(code).unwrap_err(), Some(-32601), "{revision:?}");
+        assert_eq!(c.call("sum", 7).await.unwrap_err().kind(), ErrorKind::InvalidRequest);
         let wrong = c.call("sum", json!({ "a": "x", "b": 1 })).await.unwrap();
         assert!(wrong.is_error(), "{wrong:?}");
     }
 }
 
-/// A server that says of every result that it is of the type in the variable `TYPE`, JSON text; with `OLD` it has sessions.
+/// A server whose results have the `resultType` in the variable `TYPE`, JSON text; with `OLD` it has sessions.
 #[cfg(unix)]
 const TYPED: &str = r#"
 import json, os, sys
@@ -159,11 +162,13 @@ async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
             ("any request", c.request("com.example/do", ()).await.err()),
         ];
         for (method, refused) in refused {
-            let Some(Error::Unexpected(why)) = refused else { panic!("{kind} to {method}: {refused:?}") };
+            let refused = refused.unwrap_or_else(|| panic!("{kind} to {method} was taken"));
+            let why = refused.to_string();
+            assert_eq!(refused.kind(), ErrorKind::InvalidResponse, "{kind} to {method}: {why}");
             assert!(why.contains(&format!("whose `resultType` is {shown}, so it is not used")), "{method}: {why}");
         }
     }
-    // Complete are those that say so or nothing, and everything where the revision has no such word.
+    // Results are complete if they say so or say nothing, and in revisions without `resultType`.
     for (client, server) in [
         (host(), start(r#""complete""#)),
         (host(), start("null")),
@@ -175,12 +180,13 @@ async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
         assert_eq!(c.call("x", ()).await.unwrap().text(), "taken");
         assert!(c.tools().await.unwrap().is_empty());
     }
-    // What asks for input in a way that cannot be read is no answer either.
+    // A malformed `input_required` is not a result either.
     let bad = host().connect(start(r#""input_required""#).env("ODD", "1")).await.unwrap();
-    assert!(matches!(bad.call("x", ()).await, Err(Error::Unexpected(why)) if why.contains("asks for input")));
+    let error = bad.call("x", ()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidResponse && error.to_string().contains("asks for input"), "{error:?}");
 }
 
-/// A server that asks 1,000 questions at once during a call, and answers it with how many of them were refused.
+/// A server that sends 1,000 requests at once during a call, and returns how many were refused.
 #[cfg(unix)]
 const CURIOUS: &str = r#"
 import json, sys
@@ -206,7 +212,7 @@ for line in sys.stdin:
 async fn a_flood_of_questions_is_refused_past_the_limit_and_the_call_goes_on() {
     let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let (active, peak) = (now.clone(), most.clone());
-    let client = Client::new("h", "1").on_ask(move |form| {
+    let client = Client::new("h", "1").on_elicitation(move |form| {
         let (active, peak) = (active.clone(), peak.clone());
         async move {
             peak.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -228,17 +234,16 @@ async fn questions_are_answered_in_both_eras() {
     for revision in revisions().filter(|r| *r >= Revision::V2025_06_18) {
         let asked = Arc::new(AtomicU32::new(0));
         let count = asked.clone();
-        let client =
-            host(revision).roots(vec![Root { uri: "file:///w".into(), ..Root::default() }]).on_ask(move |form| {
-                let n = count.fetch_add(1, Ordering::SeqCst);
-                assert_eq!(form.server, "rich");
-                async move { form.accept(json!({ "sure": n == 0 })) }
-            });
+        let client = host(revision).roots(vec![Root::new("file:///w")]).on_elicitation(move |form| {
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(form.server, "rich");
+            async move { form.accept(json!({ "sure": n == 0 })) }
+        });
         let c = client.connect(in_process(server())).await.unwrap();
         assert_eq!(c.call("ask", ()).await.unwrap().text(), "true false", "{revision:?}");
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         assert_eq!(c.call("roots", ()).await.unwrap().text(), "file:///w", "{revision:?}");
-        let declines = host(revision).on_ask(|_| async { ElicitResult::decline() });
+        let declines = host(revision).on_elicitation(|_| async { ElicitResult::decline() });
         let c = declines.connect(in_process(server())).await.unwrap();
         assert!(c.call("ask", ()).await.unwrap().is_error());
     }
@@ -246,12 +251,15 @@ async fn questions_are_answered_in_both_eras() {
 
 #[tokio::test]
 async fn rounds_can_be_left_to_the_host() {
-    let client = host(Revision::V2026_07_28).on_ask(|form| async move { form.accept_defaults() }).rounds(false);
+    let client = host(Revision::V2026_07_28)
+        .on_elicitation(|form| async move { form.accept_defaults() })
+        .multi_round_trip(false);
     let c = client.connect(in_process(server())).await.unwrap();
     let result: CallResult = c.call("ask", ()).await.unwrap();
     assert!(result.input_required() && result.as_json().contains("requestState"), "{result:?}");
-    // Asked again with an answer that does not fit, it is an error of the host.
-    assert!(matches!(c.call("ask", ()).rounds(true).await, Err(Error::Ask(why)) if why.contains("`sure`")));
+    // If it is requested again after an invalid result, it is an error of the host.
+    let error = c.call("ask", ()).multi_round_trip(true).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Input && error.to_string().contains("`sure`"), "{error:?}");
 }
 
 #[tokio::test]
@@ -274,7 +282,7 @@ async fn progress_comes_before_the_result_and_in_order() {
     }
 }
 
-/// Waits until something holds; the limit only ends a broken run.
+/// Waits until a condition holds; the limit only ends a failing run.
 async fn until(mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {
@@ -309,7 +317,7 @@ async fn a_call_that_is_dropped_or_too_slow_is_cancelled_at_the_server() {
         call.abort();
         until(|| ended.load(Ordering::SeqCst) == 1).await;
         let late = c.call("hang", ()).timeout(Duration::from_millis(20)).await;
-        assert!(matches!(late, Err(Error::Timeout(_))), "{revision:?}");
+        assert!(late.is_err_and(|error| error.is_timeout()), "{revision:?}");
         until(|| ended.load(Ordering::SeqCst) == 2).await;
     }
 }
@@ -326,7 +334,7 @@ async fn changes_are_heard_and_lists_are_fresh_afterwards() {
             .connect(in_process(server))
             .await
             .unwrap();
-        let mut stream = c.listen(Interests::new().tools()).await.unwrap();
+        let mut stream = c.listen(ChangeFilter::new().tools()).await.unwrap();
         let before = c.tools().await.unwrap().len();
         tools.insert(Tool::new("late", "Came late."), slow).unwrap();
         assert_eq!(stream.next().await, Some(Change::Tools), "{revision:?}");
@@ -375,11 +383,11 @@ async fn a_subscription_to_a_resource_includes_its_parts_but_not_its_namesakes()
         let server = server().resource("file:///a", |_: NoArgs| async { "a" });
         let handle = server.handle();
         let c = host(revision).connect(in_process(server)).await.unwrap();
-        // One of its own, so that each stream hears what the others are subscribed to in revisions with sessions.
+        // A connection of its own, because with sessions each stream receives the changes that others subscribed to.
         let parts = ["file:///ab", "file:///a/b", "file:///a?b", "file:///a#b", "file:///a"];
-        let all = parts.iter().fold(Interests::new(), |all, uri| all.resource(*uri));
+        let all = parts.iter().fold(ChangeFilter::new(), |all, uri| all.resource(*uri));
         let mut everything = c.listen(all).await.unwrap();
-        let mut one = c.listen(Interests::new().resource("file:///a")).await.unwrap();
+        let mut one = c.listen(ChangeFilter::new().resource("file:///a")).await.unwrap();
         for uri in parts {
             handle.resource_updated(uri);
             assert_eq!(everything.next().await, Some(Change::Updated(uri.into())), "{revision:?}");

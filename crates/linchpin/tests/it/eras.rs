@@ -1,4 +1,4 @@
-//! One server, every revision: who is answered what, and what is never sent to whom.
+//! One server, every revision: the responses in each, and the messages that a revision must never receive.
 
 use crate::common;
 
@@ -6,7 +6,6 @@ use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text};
 use linchpin::prelude::*;
 use linchpin::proto::Method;
 use linchpin::types::content::Icon;
-use linchpin::types::meta::Meta;
 use serde_json::{Value, json};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -22,25 +21,24 @@ struct Report {
 }
 
 fn icon() -> Icon {
-    serde_json::from_value(json!({ "src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["48x48"] }))
-        .unwrap()
+    Icon::new("https://example.com/i.png").with_mime_type("image/png").with_sizes(["48x48"])
 }
 
-fn meta() -> Meta {
-    serde_json::from_value(json!({ "com.example/deep": { "a": { "b": 1 } } })).unwrap()
+fn meta() -> Value {
+    json!({ "com.example/deep": { "a": { "b": 1 } } })
 }
 
-fn blocks() -> Vec<Content> {
+fn blocks() -> Vec<ContentBlock> {
     vec![
-        Content::text("text").with_meta(meta()),
-        Content::audio("AAAA", "audio/wav"),
-        Content::link("notes://1", "note"),
-        Content::image("AAAA", "image/png"),
-        Content::resource(ResourceContents::text("notes://1", "body")),
+        ContentBlock::text("text").with_meta(meta()),
+        ContentBlock::audio_base64("AAAA", "audio/wav"),
+        ContentBlock::link("notes://1", "note"),
+        ContentBlock::image_base64("AAAA", "image/png"),
+        ContentBlock::resource(ResourceContents::text("notes://1", "body")),
     ]
 }
 
-/// A server with everything that some revision lacks.
+/// A server with every feature that some revision lacks.
 fn rich() -> Server {
     Server::new("rich", "1.2")
         .title("Rich")
@@ -49,12 +47,13 @@ fn rich() -> Server {
         .icon(icon())
         .instructions("Be gentle.")
         .extension("com.example/thing", json!({ "x": 1 }))
-        .tool(Tool::new("blocks", "Every kind of content.").title("Blocks").read_only().icon(icon()).meta(meta()), |_: NoArgs| async { blocks() })
+        .tool(
+            Tool::new("blocks", "Every kind of content.").title("Blocks").read_only().icon(icon()).meta(meta()),
+            |_: NoArgs| async { blocks() },
+        )
         .tool(("report", "Structured."), |_: NoArgs| async { Json(Report { degrees: 7 }) })
         .tool(("list", "Structured, and no object."), |_: NoArgs| async { Json(vec![1, 2]) })
-        .tool(("answer", "With its own _meta."), |_: NoArgs| async {
-            Answer { content: vec![Content::text("x")], meta: Some(meta()), ..Answer::default() }
-        })
+        .tool(("answer", "With its own _meta."), |_: NoArgs| async { CallToolResult::text("x").with_meta(meta()) })
         .state(())
         .tool(("work", "Tells how far it is."), |_: &(), cx: &Cx, _: NoArgs| {
             let cx = cx.clone();
@@ -65,21 +64,29 @@ fn rich() -> Server {
         })
         .tool(("ask", "Asks."), |_: &(), cx: &Cx, _: NoArgs| {
             let cx = cx.clone();
-            async move { cx.ask::<Named>("who", "Who?").await.map(|n| n.name) }
+            async move { cx.elicit::<Named>("who", "Who?").await.map(|n| n.name) }
         })
-        .resource(Resource::new("notes://1").title("One").size(4).icon(icon()).meta(meta()), |_: NoArgs| async { "body" })
+        .resource(Resource::new("notes://1").title("One").size(4).icon(icon()).meta(meta()), |_: NoArgs| async {
+            "body"
+        })
         .resource(Resource::new("notes://{name}").name("note").title("Note"), |q: Named| async move {
             if q.name == "gone" { Err(Error::not_found()) } else { Ok(q.name) }
         })
         .prompt(
-            Prompt::new("brief", "A briefing.").title("Brief").icon(icon()).complete("name", |c: linchpin::Completion| async move {
-                c.filter(["Ada", "Alan", "Grace"])
-            }),
-            |q: Named| async move { vec![Message::user(q.name), Message::assistant(Content::audio("AAAA", "audio/wav"))] },
+            Prompt::new("brief", "A briefing.")
+                .title("Brief")
+                .icon(icon())
+                .complete("name", |c: linchpin::Completion| async move { c.filter(["Ada", "Alan", "Grace"]) }),
+            |q: Named| async move {
+                vec![
+                    PromptMessage::user(q.name),
+                    PromptMessage::assistant(ContentBlock::audio_base64("AAAA", "audio/wav")),
+                ]
+            },
         )
 }
 
-// The builder's state changes with `state`; here it is `()` all along.
+// The builder's state type changes with `state`; here it is always `()`.
 fn server() -> Server {
     rich()
 }
@@ -122,7 +129,8 @@ async fn each_era_has_the_methods_of_its_table_and_no_others() {
                 continue;
             }
             let answer = peer.answer(id).await;
-            // Methods of the other era are unknown; those that only requests with claims have say what is missing.
+            // Methods of the other era are unknown; methods that exist only for stateless requests report the missing
+            // `_meta`.
             let refused = if absent && !peer.modern() { -32602 } else { -32601 };
             match (absent, *method) {
                 (true, _) => assert_eq!(code(&answer), refused, "{revision} {method}: {answer}"),
@@ -156,7 +164,7 @@ async fn what_a_revision_lacks_is_never_sent_to_it() {
         seen["read"] = peer.ask("resources/read", json!({ "uri": "notes://1" })).await["result"].clone();
         peers.push(seen);
     }
-    // A feature, where it would be, and the revisions (oldest first) that have it.
+    // A feature, its location, and the revisions (oldest first) that have it.
     let rows: &[(&str, &str, [u8; 5])] = &[
         ("tool title", "/tools~1list/tools/0/title", [0, 0, 1, 1, 1]),
         ("tool title among its annotations", "/tools~1list/tools/0/annotations/title", [0, 1, 0, 0, 0]),
@@ -164,9 +172,9 @@ async fn what_a_revision_lacks_is_never_sent_to_it() {
         ("tool icons", "/tools~1list/tools/0/icons", [0, 0, 0, 1, 1]),
         ("tool _meta", "/tools~1list/tools/0/_meta", [0, 0, 1, 1, 1]),
         ("output schema", "/tools~1list/tools/1/outputSchema", [0, 0, 1, 1, 1]),
-        ("output schema that is no object", "/tools~1list/tools/2/outputSchema", [0, 0, 0, 0, 1]),
+        ("output schema that is not an object", "/tools~1list/tools/2/outputSchema", [0, 0, 0, 0, 1]),
         ("structured content", "/report/structuredContent", [0, 0, 1, 1, 1]),
-        ("structured content that is no object", "/list/structuredContent", [0, 0, 0, 0, 1]),
+        ("structured content that is not an object", "/list/structuredContent", [0, 0, 0, 0, 1]),
         ("text beside structured content", "/report/content/0/text", [1, 1, 1, 1, 1]),
         ("audio", "/blocks/content/1/mimeType", [0, 1, 1, 1, 1]),
         ("resource links", "/blocks/content/2/uri", [0, 0, 1, 1, 1]),
@@ -272,7 +280,7 @@ async fn discover_tells_all_versions_and_capabilities() {
 
 #[tokio::test]
 async fn every_result_that_stands_alone_is_stamped_and_anonymous_servers_leave_their_name_out() {
-    for (server, named) in [(server(), true), (server().anonymous(), false)] {
+    for (server, named) in [(server(), true), (server().hide_server_info(), false)] {
         let mut peer = Peer::plain(server, MODERN).await;
         for method in [
             Method::ToolsCall,
@@ -333,7 +341,7 @@ async fn both_eras_share_one_pipe_and_neither_hears_the_others_words() {
     assert_eq!(modern["result"]["resultType"], "complete");
     let legacy = peer.ask("tools/list", json!({})).await;
     assert!(legacy["result"].get("resultType").is_none() && legacy["result"].get("ttlMs").is_none(), "{legacy}");
-    // The session declared elicitation; the request that stands alone did not, and counts by itself.
+    // The session declared elicitation; the stateless request did not, and is judged on its own.
     let answer = peer.ask("tools/call", json!({ "name": "ask", "_meta": claims })).await;
     assert_eq!(code(&answer), -32021);
     let id = peer.start("ask", json!({})).await;
@@ -351,7 +359,7 @@ async fn nothing_is_remembered_from_one_request_that_stands_alone_to_the_next() 
     let answer = peer.call("ask", json!({})).await;
     assert_eq!(code(&answer), -32021);
     assert_eq!(answer["error"]["data"]["requiredCapabilities"], json!({ "elicitation": {} }));
-    // With sessions, a client that did not declare it gets a failure to read, and is never asked.
+    // With sessions, a client without the capability gets a tool error, and no server request.
     for revision in LEGACY {
         let mut peer = Peer::plain(server(), revision).await;
         let answer = peer.call("ask", json!({})).await;

@@ -1,4 +1,4 @@
-//! What handlers may take, say and answer, as a client sees it: arguments, content, progress, logs, suggestions, layers.
+//! The inputs and results of handlers, as a client sees them: arguments, content, progress, logs, completion, layers.
 
 use crate::common;
 
@@ -106,24 +106,26 @@ async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it(
         let legs: Vec<_> = tour.first.iter().chain(&tour.legs).map(leg).collect();
         format!("{:?} {} {legs:?} {}", tour.name, tour.how.is_some(), tour.seats)
     }
-    // The second tool is checked against its schema before it runs, the first one only where it does not decode.
+    // The second tool is checked against its schema before it runs, the first one only if decoding fails.
     let server = Server::new("args", "1")
         .tool("tour", |tour: Tour| async move { said(&tour) })
         .tool("bounded", |it: Bounded| async move { format!("{} {:?}", said(&it.tour), it.code) });
     let mut peer = Peer::plain(server, MODERN).await;
     let listed = peer.ask("tools/list", json!({})).await;
+    let at = json!({ "type": "integer" });
+    let leg = json!({ "type": "object", "properties": { "to": { "type": "string" }, "at": at }, "required": ["to"] });
     for tool in [0, 1] {
         let schema = &listed["result"]["tools"][tool]["inputSchema"];
         assert!(!schema.to_string().contains("null") && schema.get("required").is_none(), "{schema}");
         assert_eq!(schema["properties"]["name"], json!({ "type": "string" }));
-        assert_eq!(schema["properties"]["first"], json!({ "$ref": "#/$defs/Leg" }));
+        assert_eq!(schema["properties"]["first"], leg);
     }
     let nulls = json!({ "name": null, "how": null, "first": null, "legs": [{ "to": "Oslo", "at": null }] });
     let nested = json!({ "first": { "to": "Rome", "at": null }, "name": "x", "how": "bike", "seats": 2 });
     for (arguments, want) in [
         (json!({}), "None false [] 1"),
         (nulls, r#"None false ["Oslo@None"] 1"#),
-        // Some clients send every number as a float, and for JSON Schema these are integers.
+        // Some clients send every number as a float; for JSON Schema these are integers.
         (json!({ "seats": 2.0, "legs": [{ "to": "Rome", "at": 1e1 }] }), r#"None false ["Rome@Some(10)"] 2"#),
         (nested, r#"Some("x") true ["Rome@None"] 2"#),
     ] {
@@ -154,7 +156,7 @@ async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it(
                 "/first/at: expected a whole number from -9007199254740992 to 9007199254740992, got 1e+300",
             ),
             (json!({ "seats": 256.0 }), "/seats: expected at most 255, got 256"),
-            // What has a default of its own is no `Option`: null is no number.
+            // A field with a default is not an `Option`: null is not a number.
             (json!({ "seats": null }), "/seats: expected an integer, got null"),
         ] {
             let said = refused(&peer.call(tool, arguments.clone()).await, tool);
@@ -170,7 +172,7 @@ async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refus
     let with = |schema: Value| {
         Server::new("x", "1").tool(Tool::new("t", "").input_schema(schema), |q: Value| async move { q.to_string() })
     };
-    // What a tuple is called differs between the dialects; without a name the newer one holds.
+    // The schema of a tuple differs between dialects; without a dialect the newer one applies.
     let tuple = |dialect: Option<&str>, word: &str| {
         let mut schema =
             json!({ "type": "object", "properties": { "a": { "type": "array", word: [{ "type": "string" }] } } });
@@ -200,7 +202,7 @@ async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refus
         let why = with(broken.clone()).serve(ours).await.expect_err("it is refused").to_string();
         assert!(why.contains("tool `t`") && why.contains("not a JSON Schema this server can check"), "{broken}: {why}");
         let output = Server::new("x", "1")
-            .tool(Tool::new("t", "").output_schema(broken.clone()), |_: NoArgs| async { Answer::default() });
+            .tool(Tool::new("t", "").output_schema(broken.clone()), |_: NoArgs| async { CallToolResult::default() });
         let (ours, _theirs) = memory();
         let why = output.serve(ours).await.expect_err("it is refused").to_string();
         assert!(why.contains("tool `t`") && why.contains("output schema"), "{broken}: {why}");
@@ -308,14 +310,14 @@ async fn every_kind_of_answer_is_written_as_its_schema_says() {
     let server = Server::new("content", "1")
         .tool("text", |_: NoArgs| async { "plain" })
         .tool("nothing", |_: NoArgs| async {})
-        .tool("image", |_: NoArgs| async { Content::image("iVBORw0=", "image/png") })
+        .tool("image", |_: NoArgs| async { ContentBlock::image_base64("iVBORw0=", "image/png") })
         .tool("json", |_: NoArgs| async { Json(Report { city: "Oslo \"x\"".into(), degrees: -3 }) })
         .tool("structured", |_: NoArgs| async {
             Structured { text: "cold".into(), value: Report { city: "Oslo".into(), degrees: -3 } }
         })
         .tool("bare", |_: NoArgs| async {
             let value = serde_json::value::to_raw_value(&json!({ "degrees": 7 })).expect("JSON");
-            Answer { structured_content: Some(value), ..Answer::default() }
+            CallToolResult::default().with_structured_content(value)
         })
         .resource("a:text", |_: NoArgs| async { "t" })
         .resource("a:bytes", |_: NoArgs| async { vec![0_u8, 255, 16] })
@@ -425,7 +427,7 @@ async fn a_handler_takes_any_of_state_context_and_arguments_async_or_not() {
         .tool("fails", fails)
         .tool("panics", panics)
         .resource("app://name", |app: &App| app.0.to_owned())
-        .prompt("greet", |app: &App| Message::user(app.0))
+        .prompt("greet", |app: &App| PromptMessage::user(app.0))
         .state(());
     let mut peer = Peer::plain(server, MODERN).await;
     let cases = [
@@ -484,7 +486,7 @@ async fn a_resource_knows_the_uri_that_was_asked_for() {
         let read = peer.ask("resources/read", json!({ "uri": uri })).await;
         assert_eq!(read["result"]["contents"][0], json!({ "uri": uri, "text": want }), "{read}");
     }
-    // A URI may be written with escapes of JSON.
+    // A URI may contain JSON escapes.
     let escaped = r#"{"jsonrpc":"2.0","id":"e","method":"resources/read","params":{"uri":"notes:\/\/all"}}"#;
     peer.send_line(escaped.as_bytes()).await;
     assert_eq!(peer.answer("e").await["result"]["contents"][0]["text"], r#"Some("notes://all")"#);
@@ -591,10 +593,10 @@ impl Works {
 }
 
 fn works() -> Server {
-    fn offer(s: Server) -> Server {
+    fn register(s: Server) -> Server {
         struct All;
-        impl Offer for All {
-            fn offer(server: Server<All>) -> Server<All> {
+        impl Register for All {
+            fn register(server: Server<All>) -> Server<All> {
                 server
                     .tool("count", |_: &All, cx: &Cx, a: NoArgs| {
                         let cx = cx.clone();
@@ -616,7 +618,7 @@ fn works() -> Server {
         }
         s.with(All)
     }
-    offer(Server::new("works", "1"))
+    register(Server::new("works", "1"))
 }
 
 #[tokio::test]
@@ -780,10 +782,10 @@ async fn prompts_check_their_arguments_and_answer_messages() {
         .prompt("whole", |_: NoArgs| async {
             let contents = ResourceContents::text("a:b", "x").with_mime_type("text/plain");
             let messages = vec![
-                Message::user(Content::image("AAAA", "image/png")),
-                Message::assistant(Content::resource(contents)),
+                PromptMessage::user(ContentBlock::image_base64("AAAA", "image/png")),
+                PromptMessage::assistant(ContentBlock::resource(contents)),
             ];
-            GetPromptResult { messages, ..GetPromptResult::default() }
+            GetPromptResult::new(messages)
         });
     let mut peer = Peer::plain(server, "2025-11-25").await;
     let listed = peer.ask("prompts/list", json!({})).await["result"]["prompts"][0]["arguments"].clone();
@@ -859,7 +861,7 @@ async fn a_layer_that_panics_is_caught_and_one_that_drops_the_call_cancels_it() 
         let running = next.run(call);
         match tokio::time::timeout(Duration::from_millis(20), running).await {
             Ok(reply) => reply,
-            Err(_) => panic!("gave up"),
+            Err(_) => panic!("reconnect attempts exhausted"),
         }
     }
     let server = Server::new("x", "1").tool(Tool::new("slow", "").layer(hasty), move |_: NoArgs| {
@@ -906,7 +908,7 @@ async fn a_session_can_be_told_something_after_its_call_is_over() {
     assert_eq!(peer.line().await, None);
     until("the session is gone", || !session.is_open()).await;
     assert!(!session.log(LoggingLevel::Emergency, None, "nobody"));
-    // A client that stands alone has no session.
+    // A stateless client has no session.
     let all = peers.lock().unwrap().len();
     assert_eq!(all, 1);
 }

@@ -1,4 +1,4 @@
-//! A whole server over a real socket: what the registry offers and what the headers say, from end to end.
+//! A complete server over a real socket: the registry and the headers, end to end.
 
 #![cfg(feature = "http")]
 
@@ -32,7 +32,7 @@ impl Shop {
     }
 
     async fn buy(&self, cx: &Cx, _: NoArgs) -> Result<String> {
-        let sure: Sure = cx.ask("sure", "Really?").await?;
+        let sure: Sure = cx.elicit("sure", "Really?").await?;
         Ok(format!("bought: {}", sure.yes))
     }
 
@@ -74,7 +74,7 @@ impl Response {
     }
 }
 
-/// One POST on a connection of its own.
+/// One POST on a new connection.
 async fn post(addr: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Response {
     let mut tcp = TcpStream::connect(addr).await.expect("it listens");
     let mut request =
@@ -108,7 +108,7 @@ fn unchunk(mut body: &str) -> String {
     whole
 }
 
-/// A request that stands alone, with the headers that repeat it.
+/// A stateless request, with the headers that mirror it.
 async fn alone(addr: SocketAddr, capabilities: Value, params: Value, headers: &[(&str, &str)]) -> Response {
     let mut params = params;
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = common::MODERN.into();
@@ -182,7 +182,7 @@ async fn a_question_takes_a_round_and_a_missing_capability_its_status() {
     );
     let again = json!({ "name": "buy", "requestState": result["requestState"],
         "inputResponses": { "sure": { "action": "accept", "content": { "yes": true } } } });
-    // A connection of its own: nothing is remembered between the rounds.
+    // A new connection: nothing is remembered between the round trips.
     let r = alone(addr, caps, again, &[]).await;
     assert_eq!(r.messages()[0]["result"]["content"][0]["text"], "bought: true");
 }
@@ -260,7 +260,7 @@ async fn a_server_that_was_not_told_to_installs_no_signal_handlers() {
 async fn a_mounted_server_runs_its_end_hooks_once_when_it_is_shut_down() {
     let ended = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = ended.clone();
-    let server = Server::new("mounted", "1").at_end(move || {
+    let server = Server::new("mounted", "1").on_shutdown(move || {
         let count = count.clone();
         async move {
             tokio::task::yield_now().await;
@@ -282,7 +282,7 @@ async fn each_session_has_a_state_of_its_own_and_each_request_without_one() {
         }
     }
     struct Count(Counter);
-    #[offer]
+    #[register]
     impl Count {
         #[tool]
         fn count(&self) -> String {

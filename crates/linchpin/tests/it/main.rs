@@ -2,12 +2,14 @@
 
 mod advisories;
 mod client;
+mod client_wire;
 mod common;
 mod eras;
+mod errors;
 mod handlers;
 mod http;
-mod offer;
 mod refreshed;
+mod register;
 mod restart;
 mod rounds;
 mod runtime;

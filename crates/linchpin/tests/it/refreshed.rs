@@ -1,4 +1,4 @@
-//! A list of resources that is brought up to date when it is asked for.
+//! A list of resources that is refreshed on request.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// A server whose first list adds `made:1` and `made:2`, and how often it was refreshed.
+/// A server whose first list adds `made:1` and `made:2`, and a counter of refreshes.
 fn refreshed() -> (Server, Arc<AtomicUsize>) {
     let server = Server::new("refreshed", "1")
         .tool("one", |_: NoArgs| async { "1" })
@@ -19,7 +19,7 @@ fn refreshed() -> (Server, Arc<AtomicUsize>) {
     let server = server.refresh_resources(move || {
         let (resources, count) = (resources.clone(), count.clone());
         async move {
-            // Not ready at once: the request has to be a call that runs.
+            // Pending at first, so that the request becomes a running call.
             tokio::task::yield_now().await;
             if count.fetch_add(1, Ordering::SeqCst) == 0 {
                 for uri in ["made:1", "made:2"] {
@@ -110,7 +110,7 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
         let mut peer = Peer::plain(server, revision).await;
         let id = peer.request("resources/list", json!({})).await;
         waiting.notified().await;
-        // Others are answered meanwhile, and a cancelled request takes its refresh with it.
+        // Other requests are answered in the meantime, and a cancelled request drops its refresh.
         peer.alive().await;
         peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }))
             .await;
@@ -118,14 +118,14 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
         assert_eq!(code(&peer.ask("resources/list", json!({})).await), -32603, "{revision}");
         assert_eq!(uris(&peer.ask("resources/list", json!({})).await), Vec::<&str>::new(), "{revision}");
     }
-    // The server's own limit ends it where nobody cancels.
+    // The limit of the server ends it if the client does not cancel.
     let server = Server::new("hangs", "1").limits(|l| l.call_ms_max = 30).refresh_resources(std::future::pending);
     let mut peer = Peer::plain(server, "2025-11-25").await;
     assert_eq!(code(&peer.ask("resources/list", json!({})).await), -32603);
     peer.alive().await;
 }
 
-/// An empty list would say that there is nothing. Where there is something, of this part or of another, it is listed.
+/// An empty list would be wrong. Existing resources, of this part or of another, are listed.
 #[tokio::test]
 async fn a_refresh_that_fails_is_told_where_there_is_nothing_to_list() {
     for revision in ALL {
@@ -144,7 +144,7 @@ async fn a_refresh_that_fails_is_told_where_there_is_nothing_to_list() {
     }
 }
 
-/// What a call leaves behind when serving ends is ended before the runtime goes, and holds nobody up for long.
+/// Leftovers of calls are cleaned up before the runtime ends, within a time limit.
 #[tokio::test]
 async fn what_calls_leave_behind_is_ended_when_serving_ends() {
     for hangs in [false, true] {
@@ -159,7 +159,7 @@ async fn what_calls_leave_behind_is_ended_when_serving_ends() {
                     std::future::pending::<&str>().await
                 }
             })
-            .at_end(move || {
+            .on_shutdown(move || {
                 let (free, end) = (free.clone(), end.clone());
                 async move {
                     // The call that held it has been dropped by now, or is about to be.

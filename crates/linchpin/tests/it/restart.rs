@@ -1,14 +1,14 @@
-//! A program that crashes, and what a host notices of it.
+//! A server that crashes, and its effect on a host.
 #![cfg(unix)]
 
-use linchpin::client::{Change, Error, Restart};
+use linchpin::client::{Change, ErrorKind, ReconnectPolicy};
 use linchpin::prelude::*;
 use linchpin::transport::child::Child;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A server in a few lines of Python, so that nothing of ours is on the other side. `die` ends it at once.
+/// A server in a few lines of Python, independent of our own. `die` ends it at once.
 const SERVER: &str = r#"
 import json, sys, os
 for line in sys.stdin:
@@ -37,8 +37,8 @@ fn python(file: &std::path::Path) -> Child {
     Child::new("python3").args(["-c", SERVER]).env("SUBSCRIBED", file)
 }
 
-fn restart() -> Restart {
-    Restart { first_ms: 10, longest_ms: 100, attempts_max: 5 }
+fn restart() -> ReconnectPolicy {
+    ReconnectPolicy { first_ms: 10, longest_ms: 100, attempts_max: 5 }
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_crash_fails_what_was_running_and_everything_else_goes_on() {
     let file = folder.path().join("subscribed");
     let changes = Arc::new(Mutex::new(Vec::new()));
     let hear = changes.clone();
-    let client = Client::new("h", "1").restart(restart()).on_change(move |c| hear.lock().unwrap().push(c));
+    let client = Client::new("h", "1").reconnect(restart()).on_change(move |c| hear.lock().unwrap().push(c));
     let c = client.connect(python(&file)).await.unwrap();
     let mut updates = c.subscribe("a:b").await.unwrap();
     let first = c.call("echo", ()).await.unwrap().text();
@@ -57,8 +57,9 @@ async fn a_crash_fails_what_was_running_and_everything_else_goes_on() {
         c.call("die", json!({})).await
     });
     for failed in [hanging, died] {
-        let Err(Error::Link(why)) = failed else { panic!("{failed:?}") };
-        let why = why.to_string();
+        let error = failed.unwrap_err();
+        assert!(error.kind() == ErrorKind::Transport && error.is_closed(), "{error:?}");
+        let why = error.to_string();
         assert!(why.contains("exited with status 3") && why.contains("out of memory"), "{why}");
     }
     let second = c.call("echo", ()).await.unwrap().text();
@@ -79,14 +80,55 @@ async fn without_restarts_the_loss_is_told_to_every_later_call() {
         let why = c.call("echo", ()).await.unwrap_err().to_string();
         assert!(why.contains("exited with status 3"), "{why}");
     }
-    assert!(matches!(c.lost(), Some(Error::Link(_))));
+    assert!(c.lost().is_some_and(|error| error.kind() == ErrorKind::Transport && error.is_closed()));
 }
 
 #[tokio::test]
 async fn a_program_that_never_lives_is_not_started_for_ever() {
-    let client = Client::new("h", "1").restart(restart());
+    let client = Client::new("h", "1").reconnect(restart());
     let why = client.connect(child("sh -c 'echo no config >&2; exit 7'").unwrap()).await.unwrap_err().to_string();
     assert!(why.contains("exited with status 7") && why.contains("no config"), "{why}");
     let why = client.connect(child("no-such-program-anywhere").unwrap()).await.unwrap_err().to_string();
     assert!(why.contains("no-such-program-anywhere") && why.contains("PATH"), "{why}");
+}
+
+/// A stateless server that records each listen request, grants less than requested, and can be told to exit.
+const LISTENING: &str = r#"
+import json, sys, os
+for line in sys.stdin:
+    m = json.loads(line)
+    if 'id' not in m: continue
+    if m['method'] == 'server/discover':
+        out = {'result': {'resultType': 'complete', 'supportedVersions': ['2026-07-28'], 'capabilities': {'tools': {}}}}
+    elif m['method'] == 'subscriptions/listen':
+        open(os.environ['SUBSCRIBED'], 'a').write(json.dumps(m['params']['notifications']) + '\n')
+        meta = {'io.modelcontextprotocol/subscriptionId': m['id']}
+        said = {'notifications': {'toolsListChanged': True}, '_meta': meta}
+        print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/subscriptions/acknowledged', 'params': said}), flush=True)
+        continue
+    else:
+        os._exit(3)
+    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **out}), flush=True)
+"#;
+
+#[tokio::test]
+async fn what_is_listened_to_is_listened_to_again_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("subscribed");
+    let server = Child::new("python3").args(["-c", LISTENING]).env("SUBSCRIBED", &file);
+    let c = Client::new("h", "1").reconnect(restart()).connect(server).await.unwrap();
+    let mut changes = c.listen(linchpin::client::ChangeFilter::new().tools().prompts()).await.unwrap();
+    let granted = changes.granted().unwrap();
+    assert_eq!((granted.tools_list_changed, granted.prompts_list_changed), (Some(true), None));
+    c.call("die", ()).await.unwrap_err();
+    let told = tokio::time::timeout(Duration::from_secs(20), changes.next()).await.unwrap();
+    assert_eq!(told, Some(Change::Tools), "something may have been missed");
+    let wanted = "{\"toolsListChanged\": true, \"promptsListChanged\": true}\n";
+    let wait = async {
+        while std::fs::read_to_string(&file).unwrap() != wanted.repeat(2) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("listened to again");
+    c.close().await;
 }

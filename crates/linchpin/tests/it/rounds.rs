@@ -1,12 +1,12 @@
-//! Questions in the middle of a call: the same handler with sessions and with requests that stand alone.
+//! Multi-round-trip requests: the same handler with sessions and with stateless requests.
 
 use crate::common;
 
 use bytes::Bytes;
 use common::{ALL, LEGACY, MODERN, Peer, code, failed, text};
 use linchpin::prelude::*;
-use linchpin::proto::service::Door;
-use linchpin::proto::{Service, Started, engine, frame};
+use linchpin::proto::service::RequestContext;
+use linchpin::proto::{CallStart, Service, engine, frame};
 use linchpin::types::sample::{CreateMessageRequestParams, IncludeContext, SamplingMessage};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -37,49 +37,45 @@ struct Desk {
 
 impl Desk {
     async fn greet(&self, cx: &Cx, _: Topic) -> Result<String> {
-        let who: Who = cx.ask("who", "Who are you?").await?;
+        let who: Who = cx.elicit("who", "Who are you?").await?;
         Ok(format!("Hello {}, {}", who.name, who.age.unwrap_or(0)))
     }
 
     async fn two(&self, cx: &Cx, _: Topic) -> Result<String> {
-        let first: Who = cx.ask("first", "First?").await?;
-        let second: Who = cx.ask("second", "Second?").await?;
+        let first: Who = cx.elicit("first", "First?").await?;
+        let second: Who = cx.elicit("second", "Second?").await?;
         Ok(format!("{} and {}", first.name, second.name))
     }
 
     async fn both(&self, cx: &Cx, _: Topic) -> Result<String> {
-        let (first, second) = (cx.ask::<Who>("first", "First?").await, cx.ask::<Who>("second", "Second?").await);
+        let (first, second) = (cx.elicit::<Who>("first", "First?").await, cx.elicit::<Who>("second", "Second?").await);
         Ok(format!("{} and {}", first?.name, second?.name))
     }
 
     async fn once(&self, cx: &Cx, _: Topic) -> Result<String> {
-        let ticket = cx.once("ticket", async { Ok(self.effects.fetch_add(1, Ordering::SeqCst) + 1) }).await?;
-        let sure: Sure = cx.ask("sure", "Really?").await?;
+        let ticket = cx.memoize("ticket", async { Ok(self.effects.fetch_add(1, Ordering::SeqCst) + 1) }).await?;
+        let sure: Sure = cx.elicit("sure", "Really?").await?;
         Ok(format!("ticket {ticket}, {}", sure.yes))
     }
 
     async fn for_ever(&self, cx: &Cx, _: Topic) -> Result<String> {
         for n in 0.. {
-            cx.ask::<Sure>(&format!("q{n}"), "Again?").await?;
+            cx.elicit::<Sure>(&format!("q{n}"), "Again?").await?;
         }
         Ok("never".into())
     }
 
     async fn login(&self, cx: &Cx, _: Topic) -> Result<String> {
-        Ok(format!("{:?}", cx.ask_url("login", "Please log in.", "https://example.com/login").await?))
+        Ok(format!("{:?}", cx.elicit_url("login", "Please log in.", "https://example.com/login").await?))
     }
 
     async fn bad_url(&self, cx: &Cx, _: Topic) -> Result<String> {
-        Ok(format!("{:?}", cx.ask_url("login", "Please log in.", "not a url").await?))
+        Ok(format!("{:?}", cx.elicit_url("login", "Please log in.", "not a url").await?))
     }
 
     async fn think(&self, cx: &Cx, _: Topic) -> Result<String> {
-        let request = CreateMessageRequestParams {
-            messages: vec![SamplingMessage::user("Think.")],
-            max_tokens: 10,
-            include_context: Some(IncludeContext::AllServers),
-            ..Default::default()
-        };
+        let request = CreateMessageRequestParams::new([SamplingMessage::user("Think.")], 10)
+            .with_include_context(IncludeContext::AllServers);
         let answer = cx.sample("thought", request).await?;
         Ok(answer.content[0].as_text().unwrap_or_default().to_owned())
     }
@@ -87,8 +83,8 @@ impl Desk {
     async fn unbalanced(&self, cx: &Cx, _: Topic) -> Result<String> {
         let result = json!({ "type": "tool_result", "toolUseId": "never asked", "content": [] });
         let message = serde_json::from_value(json!({ "role": "user", "content": [result] }))?;
-        let request = CreateMessageRequestParams { messages: vec![message], max_tokens: 10, ..Default::default() };
-        cx.sample("thought", request).await.map(|_| String::new())
+        let request = CreateMessageRequestParams::new([message], 10);
+        Ok(cx.sample("thought", request).await.map(|_| String::new())?)
     }
 
     async fn many_blocks(&self, cx: &Cx, q: Topic) -> Result<String> {
@@ -96,8 +92,8 @@ impl Desk {
         let second = audio.unwrap_or_else(|| json!({ "type": "text", "text": "two" }));
         let message = json!({ "role": "user", "content": [{ "type": "text", "text": "one" }, second] });
         let messages = vec![serde_json::from_value(message)?];
-        let request = CreateMessageRequestParams { messages, max_tokens: 10, ..Default::default() };
-        cx.sample("thought", request).await.map(|a| a.model)
+        let request = CreateMessageRequestParams::new(messages, 10);
+        Ok(cx.sample("thought", request).await?.model)
     }
 
     async fn form_of_all(&self, cx: &Cx, q: Topic) -> Result<String> {
@@ -113,7 +109,7 @@ impl Desk {
         if q.topic.is_some() {
             schema["properties"]["sizes"] = sizes;
         }
-        let answer = cx.form_raw("all", "Everything?", schema).await?;
+        let answer = cx.elicit_raw("all", "Everything?", schema).await?;
         Ok(serde_json::to_string(&answer.content)?)
     }
 
@@ -122,7 +118,7 @@ impl Desk {
     }
 
     async fn page(&self, cx: &Cx, _: NoArgs) -> Result<String> {
-        Ok(cx.ask::<Who>("who", "Who reads?").await?.name)
+        Ok(cx.elicit::<Who>("who", "Who reads?").await?.name)
     }
 }
 
@@ -242,7 +238,7 @@ async fn declining_and_dismissing_are_told_to_the_model() {
 #[tokio::test]
 async fn urls_sampling_and_roots_are_asked_in_both_eras() {
     let rows = [
-        ("login", "elicitation/create", json!({ "action": "accept" }), "Yes(())"),
+        ("login", "elicitation/create", json!({ "action": "accept" }), "Accepted(())"),
         (
             "think",
             "sampling/createMessage",
@@ -333,7 +329,7 @@ async fn answers_are_kept_from_round_to_round() {
     let asked =
         peer.ask("tools/call", retry("two", &asked, json!({ "first": accept(json!({ "name": "Ada" })) }))).await;
     assert_eq!(wanted(&asked), ["second"], "the first is known by now");
-    // Responses nobody asked for are ignored.
+    // Unsolicited responses are ignored.
     let responses = json!({ "second": accept(json!({ "name": "Alan" })), "unknown": { "x": 1 } });
     let answer = peer.ask("tools/call", retry("two", &asked, responses)).await;
     assert_eq!(text(&answer), "Ada and Alan");
@@ -381,7 +377,7 @@ async fn an_effect_runs_once_however_many_rounds_follow() {
     let again = peer.ask("tools/call", retry("once", &asked, json!({}))).await;
     let answer = peer.ask("tools/call", retry("once", &again, json!({ "sure": accept(json!({ "yes": true })) }))).await;
     assert_eq!(text(&answer), "ticket 1, true");
-    // A call of its own is a new effect.
+    // A new call repeats the effect.
     let asked = peer.call("once", json!({})).await;
     let answer =
         peer.ask("tools/call", retry("once", &asked, json!({ "sure": accept(json!({ "yes": false })) }))).await;
@@ -448,7 +444,7 @@ async fn replicas_with_the_same_key_carry_on_for_each_other_and_others_do_not() 
     assert_eq!(code(&stranger.ask("tools/call", params).await), -32602);
 }
 
-/// One call as `principal`, whose answer is there at once.
+/// One call as `principal`, which responds at once.
 async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
@@ -458,7 +454,7 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
     let message = frame::message(Bytes::from(line), service.limits()).expect("a message");
     let mut request = engine::open(&message, None).ok();
-    let door = Door { principal: principal.map(Into::into), ..Door::default() };
+    let door = RequestContext { principal: principal.map(Into::into), ..RequestContext::default() };
     let mut door = Some(door);
     let started = std::future::poll_fn(|cx| {
         let started = service.start(request.take().expect("polled once"), door.take().expect("polled once"), cx);
@@ -466,8 +462,8 @@ async fn as_principal(service: &Arc<dyn Service>, principal: Option<&str>, param
     })
     .await;
     match started {
-        Started::Done(reply) => serde_json::from_slice(&reply.frame()).expect("JSON"),
-        Started::Running(_) => panic!("it waits for nothing"),
+        CallStart::Done(reply) => serde_json::from_slice(&reply.frame()).expect("JSON"),
+        CallStart::Running(_) => panic!("it waits for nothing"),
     }
 }
 
@@ -484,7 +480,7 @@ async fn state_is_bound_to_who_asked() {
 
 #[tokio::test]
 async fn rounds_are_bounded() {
-    let mut peer = peer(server().limits(|l| l.rounds_max = 3), MODERN).await;
+    let mut peer = peer(server().limits(|l| l.round_trips_max = 3), MODERN).await;
     let mut asked = peer.call("for_ever", json!({})).await;
     for round in 0..2 {
         let responses = json!({ (format!("q{round}")): accept(json!({ "yes": true })) });
@@ -493,7 +489,7 @@ async fn rounds_are_bounded() {
     }
     let end = peer.ask("tools/call", retry("for_ever", &asked, json!({ "q2": accept(json!({ "yes": true })) }))).await;
     assert_eq!(code(&end), -32603);
-    assert!(end["error"]["message"].as_str().unwrap().contains("3 rounds"), "{end}");
+    assert!(end["error"]["message"].as_str().unwrap().contains("3 round trips"), "{end}");
 }
 
 #[tokio::test]
@@ -519,14 +515,14 @@ async fn resources_and_prompts_ask_too() {
 
 #[tokio::test]
 async fn a_session_that_does_not_answer_gets_its_question_withdrawn() {
-    let mut peer = peer(server().limits(|l| l.ask_ms_max = 40), "2025-11-25").await;
+    let mut peer = peer(server().limits(|l| l.server_request_ms_max = 40), "2025-11-25").await;
     let id = peer.start("greet", json!({})).await;
     let question = peer.said("elicitation/create").await;
     let answer = peer.answer(id).await;
     assert!(failed(&answer).contains("did not answer"), "{answer}");
     let withdrawn = peer.said("notifications/cancelled").await;
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
-    // The answer that comes too late changes nothing.
+    // A late response changes nothing.
     peer.reply(&question, accept(json!({ "name": "Ada" }))).await;
     peer.quiet().await;
 }

@@ -1,4 +1,4 @@
-//! A server that changes while it runs, and who hears of it; pages and caching of what it lists.
+//! Changes while a server runs, and their notifications; pagination and caching of lists.
 
 use crate::common;
 
@@ -33,7 +33,7 @@ async fn names(peer: &mut Peer, method: &str, member: &str, by: &str) -> Vec<Str
         .collect()
 }
 
-/// Opens a listen stream and takes its acknowledgement; its id and what was granted.
+/// Opens a listen stream and reads its acknowledgement. Returns its id and the granted filter.
 async fn listen(peer: &mut Peer, filter: Value) -> (u64, Value) {
     let id = peer.request("subscriptions/listen", json!({ "notifications": filter })).await;
     let ack = peer.said("notifications/subscriptions/acknowledged").await;
@@ -338,7 +338,7 @@ async fn a_listen_stream_hears_what_it_asked_for_and_nothing_else() {
     handle.resource_updated("notes://one");
     let updated = peer.said("notifications/resources/updated").await;
     assert_eq!((of(&updated), &updated["params"]["uri"]), (json!(first), &json!("notes://one")));
-    // Cancelled, a stream is silent: no change, no answer.
+    // A cancelled stream sends no notifications and no response.
     peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": first } })).await;
     peer.alive().await;
     tokio::time::sleep(Duration::from_millis(60)).await;
@@ -440,7 +440,7 @@ async fn listen_streams_leave_calls_their_places() {
         peer.alive().await;
         assert_eq!(text(&peer.call("wait", json!({})).await), "waited");
     }
-    // A stream that is cancelled gives its place back.
+    // A cancelled stream frees its slot.
     one.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
     one.alive().await;
     listen(&mut one, filter.clone()).await;
@@ -544,7 +544,7 @@ async fn pages_follow_opaque_cursors_that_stay_good_when_the_list_changes() {
     assert_eq!(page(&first), ["t0", "t1", "t2", "t3"]);
     let null = peer.ask("tools/list", json!({ "cursor": null })).await["result"].clone();
     assert_eq!(page(&null), page(&first));
-    // What goes and comes meanwhile neither repeats nor skips what stays.
+    // Concurrent changes neither repeat nor skip the items that stay.
     tools.remove("t1").unwrap();
     tools.remove("t4").unwrap();
     tools.insert("late", |_: NoArgs| async { "x" }).unwrap();

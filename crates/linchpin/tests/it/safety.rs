@@ -1,8 +1,8 @@
-//! What holds before anybody configures anything, and what the knobs change: the rows of `docs/LIMITS.md` for one pipe.
+//! The defaults, and the effect of changing limits: the rows of `docs/LIMITS.md` for one pipe.
 
 use crate::common;
 
-use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text, until};
+use common::{ALL, LEGACY, Logged, MODERN, Peer, code, failed, service, text, until};
 use linchpin::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Sleep {
     ms: u64,
 }
 
-/// Counts the calls that run now.
+/// Counts the running calls.
 #[derive(Clone, Default)]
 struct Gauge(Arc<AtomicUsize>);
 impl Gauge {
@@ -128,7 +128,7 @@ async fn calls_in_flight_are_bounded_for_each_peer_and_in_all() {
     let counted = two.call("count", json!({})).await;
     assert_eq!((code(&counted), ran.now()), (-32603, 0), "refused before it runs, so that it can be tried again");
     two.alive().await;
-    // A place that is free again can be taken.
+    // A freed slot can be used again.
     one.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } })).await;
     until("one was dropped", || gauge.now() == 2).await;
     assert_eq!(text(&two.call("sleep", json!({ "ms": 1 })).await), "slept");
@@ -174,7 +174,7 @@ async fn messages_of_the_wrong_shape_are_answered_with_their_own_id() {
         (br#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, seven, -32600),
         (br#"{"id":7,"method":"ping"}"#, seven, -32600),
         (br#"{"jsonrpc":"2.0","id":7}"#, seven, -32600),
-        // Names are case-sensitive: these are other members than the ones that count.
+        // Names are case-sensitive: these members are not the ones of the protocol.
         (br#"{"jsonrpc":"2.0","id":7,"Method":"ping"}"#, seven, -32600),
         (br#"{"JSONRPC":"2.0","id":7,"method":"ping"}"#, seven, -32600),
         (br#"{"jsonrpc":"2.0","id":7,"method":"PING"}"#, seven, -32601),
@@ -198,7 +198,7 @@ async fn messages_of_the_wrong_shape_are_answered_with_their_own_id() {
         (br#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, None, -32600),
         (br#"{"jsonrpc":"2.0","id":99999999999999999999999,"method":"ping"}"#, None, -32600),
         (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
-        // Without a version or a name it is no notification, so it is answered as JSON-RPC has it.
+        // Without a version or a name it is not a notification, so it gets a response as JSON-RPC requires.
         (br#"{"method":"notifications/cancelled","params":[]}"#, None, -32600),
         (br#"{"jsonrpc":"2.0","method":42,"params":[]}"#, None, -32600),
         (b"42", None, -32600),
@@ -256,7 +256,7 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
         assert_eq!(answer["error"]["message"], wanted);
         peer.alive().await;
     }
-    // Blank lines are nothing, and a carriage return before the break is no part of the message.
+    // Blank lines are ignored, and a carriage return before the line feed is not part of the message.
     peer.send_line(b"").await;
     peer.send_line(b"  \r").await;
     peer.send_line(b"{\"jsonrpc\":\"2.0\",\"id\":70,\"method\":\"ping\"}\r").await;
@@ -275,7 +275,7 @@ async fn blank_lines_after_a_message_do_not_delay_its_answer() {
             peer.send_line(line.as_bytes()).await;
             let answer = peer.message().await;
             assert_eq!(text(&answer), "3", "{revision}, {blanks:?}: {answer}");
-            // A line that is too long is answered at its end, too.
+            // A line that is too long is also answered at the end of input.
             peer.send_line(format!("{{\"x\":\"{}\"}}\n{blanks}", "x".repeat(5_000)).as_bytes()).await;
             assert_eq!(code(&peer.message().await), -32600, "{revision}, {blanks:?}");
         }
@@ -296,7 +296,7 @@ async fn a_request_that_is_too_long_is_answered_under_its_own_id() {
         // As the TypeScript SDK writes it.
         (format!(r#"{{{call}{x}"}}}},"jsonrpc":"2.0","id":8}}"#), json!(8)),
         (format!("{{{call}{x}\"}}}},\"jsonrpc\":\"2.0\",\"id\": \"eight\" }}\r"), json!("eight")),
-        // Its id is in between, where nothing is kept, or it has none.
+        // Its id is in the part that is not kept, or it has none.
         (format!(r#"{{"a":"{x}","id":7,{call}{x}"}}}}}}"#), Value::Null),
         (format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"a":"{x}"}}}}"#), Value::Null),
     ] {
@@ -309,7 +309,7 @@ async fn a_request_that_is_too_long_is_answered_under_its_own_id() {
     }
 }
 
-/// The answer of a client may be too long as well: the call that waits for it ends.
+/// The response of a client may be too long as well: the call that waits for it ends.
 #[tokio::test]
 async fn an_answer_that_is_too_long_ends_the_call_that_waits_for_it() {
     let asking = || {
@@ -414,7 +414,7 @@ async fn what_a_client_declares_for_its_session_is_bounded() {
         .await;
     assert_eq!(code(&refused), -32602);
     assert_eq!(refused["error"]["message"], "`capabilities` are longer than 8192 bytes; declare less");
-    // An icon may be long, and is no reason to send a client away.
+    // A long icon is valid, and no reason to reject a client.
     let info =
         json!({ "name": "t".repeat(100), "version": "0", "title": "T", "icons": [{ "src": format!("data:{long}") }] });
     let answer = peer.ask("initialize", hello(json!({}), info)).await;
@@ -453,7 +453,7 @@ async fn batches_are_answered_as_one_array_in_the_one_revision_that_has_them() {
         peer.send(many.into()).await;
         assert_eq!(code(&peer.message().await), -32600, "65 are one more than the limit");
     }
-    // A batch before the session, so also one with `initialize` in it, is refused.
+    // A batch before the session is rejected, also with `initialize` in it.
     let mut peer = Peer::silent(service(server(&Gauge::default())));
     peer.send(json!([{ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } }]))
@@ -501,36 +501,6 @@ async fn a_busy_server_answers_every_id_exactly_once() {
     peer.quiet().await;
 }
 
-/// Collects everything that is logged on this thread.
-#[derive(Clone, Default)]
-struct Logged(Arc<std::sync::Mutex<String>>);
-
-impl tracing::field::Visit for Logged {
-    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        use std::fmt::Write;
-        let _ = write!(self.0.lock().unwrap(), "{field}={value:?} ");
-    }
-}
-
-impl tracing::Subscriber for Logged {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        span.record(&mut self.clone());
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
-        values.record(&mut self.clone());
-    }
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut self.clone());
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[tokio::test]
 async fn what_clients_send_is_never_logged() {
     let logged = Logged::default();
@@ -550,7 +520,7 @@ async fn what_clients_send_is_never_logged() {
             .await;
         peer.alive().await;
     }
-    let logged = logged.0.lock().unwrap();
+    let logged = logged.text();
     assert!(logged.contains("a handler panicked") && logged.contains("panic_later"), "the log works: {logged}");
     assert!(!logged.contains(secret), "{logged}");
 }
@@ -567,7 +537,7 @@ async fn an_http_server_says_where_it_listens_and_warns_where_nobody_will_get_in
         let serving = tokio::spawn(server(&Gauge::default()).serve(place));
         let addr = addr.await.unwrap();
         serving.abort();
-        let logged = logged.0.lock().unwrap();
+        let logged = logged.text();
         assert!(logged.contains(&format!("listening on http://{addr}/mcp")), "{logged}");
         let hint = logged.contains(".allow_host(") && logged.contains("--accept-host");
         assert_eq!(hint, warns, "{ip}: {logged}");

@@ -31,7 +31,7 @@ impl Process {
         self.input.as_mut().expect("open").write_all(format!("{message}\n").as_bytes()).await.expect("it reads");
     }
 
-    /// The next line of standard output, which must be a message; `None` at its end.
+    /// The next line of standard output, which must be a message; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("in time").expect("a line")?;
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("not a message, {e}: {line}"));
@@ -39,7 +39,7 @@ impl Process {
         Some(message)
     }
 
-    /// Everything left on standard output, then how the process ended and what it said on standard error.
+    /// The rest of standard output, the exit status, and standard error.
     async fn end(mut self) -> (Vec<Value>, bool, String) {
         let mut left = Vec::new();
         while let Some(message) = self.next().await {
@@ -109,7 +109,7 @@ async fn sigterm_ends_a_process_whose_output_nobody_reads() {
     let mut process = Process::start();
     let name = "x".repeat(100_000);
     let mut input = process.input.take().expect("open");
-    // More answers than a pipe holds, and none is read.
+    // More responses than a pipe can hold, none of which is read.
     let flood = tokio::spawn(async move {
         for id in 0..100 {
             let line = format!("{}\n", call(id, "greet", json!({ "name": name })));
@@ -178,7 +178,7 @@ async fn a_unix_socket_serves_many_clients_and_lets_in_only_its_user() {
     }
     serving.abort();
     let _ = serving.await;
-    // What a server that was killed left behind is replaced; a file that is no socket is not touched.
+    // The socket of a killed server is replaced; a file that is not a socket is left alone.
     let file = folder.join("file");
     std::fs::write(&file, "precious").expect("a file");
     let refused = server().serve(unix(&file)).await.expect_err("no socket").to_string();

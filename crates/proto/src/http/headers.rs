@@ -218,9 +218,7 @@ fn mirrored(
         let Some(first) = here.first() else { return s.value().map(drop) };
         // Readers differ in which of two equal members counts, so none does.
         if seen.contains(first) {
-            return s
-                .value()
-                .and_then(|span| Err(ScanError { at: span.start as usize, what: "the same member twice" }));
+            return s.value().and_then(|span| Err(ScanError { at: span.start as usize, what: "duplicate key" }));
         }
         seen.push(*first);
         match here.iter().find(|&&p| params[p].path.len() == depth + 1) {
@@ -238,7 +236,7 @@ fn check_param(param: &HeaderParam, value: &str, headers: &HeaderMap) -> Result<
     let said = match (value, single(headers, header)?) {
         ("null", None) => return Ok(()),
         ("null", Some(_)) => {
-            return Err(format!("{header} is there, but the argument `{}` is not", param.path.join(".")));
+            return Err(format!("unexpected header {header}: the argument `{}` is missing", param.path.join(".")));
         }
         (_, None) => {
             return Err(format!("{header} is missing; it must repeat the argument `{}`", param.path.join(".")));
@@ -482,10 +480,10 @@ mod tests {
             (r#"{"s":"Hello"}"#, &[], "mcp-param-s is missing"),
             (r#"{"s":"Hello"}"#, &[("s", "Hello"), ("s", "Hello")], "more than once"),
             (r#"{"s":"é"}"#, &[("s", "é")], "characters"),
-            (r#"{}"#, &[("s", "Hello")], "but the argument `s` is not"),
-            (r#"{"s":null}"#, &[("s", "null")], "but the argument `s` is not"),
-            (r#"{"s":"Hello","s":"Bye"}"#, &[("s", "Hello")], "twice"),
-            (r#"{"o":{"b":true},"o":{}}"#, &[("b", "true")], "twice"),
+            (r#"{}"#, &[("s", "Hello")], "the argument `s` is missing"),
+            (r#"{"s":null}"#, &[("s", "null")], "the argument `s` is missing"),
+            (r#"{"s":"Hello","s":"Bye"}"#, &[("s", "Hello")], "duplicate key"),
+            (r#"{"o":{"b":true},"o":{}}"#, &[("b", "true")], "duplicate key"),
             (r#"{"x":1,"x":2,"o":{"y":1,"y":2}}"#, &[], ""),
             (r#"{"s":"Hello"}"#, &[("s", "Hello"), ("other", "x")], ""),
             (r#"{"i":42}"#, &[("i", "42")], ""),

@@ -1,11 +1,11 @@
 //! Which POST of Streamable HTTP is answered how, decided from the message and its headers alone.
 //!
-//! One endpoint serves both eras. A POST stands alone when anything about it says so: its body claims a version in
+//! One endpoint serves both eras. A POST is stateless when anything about it says so: its body claims a version in
 //! `_meta`, its `MCP-Protocol-Version` names a revision without sessions, or names an unknown one while there is no
 //! session and the method is not `initialize`. Everything else belongs to a session, and its headers are not compared
 //! with its body.
 //!
-//! Checks of a request that stands alone, in this order, so that each mistake gets its own code:
+//! Checks of a stateless request, in this order, so that each mistake gets its own code:
 //!
 //! | what is wrong | code | status |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 
 use super::headers;
 use crate::engine::{claimed_version, header_means_stateless, open};
-use crate::era::{self, HeaderVersion, Wire};
+use crate::era::{self, Features, HeaderVersion};
 use crate::frame::{Kind, Message, Name, Request};
 use crate::id::Id;
 use crate::method::Method;
@@ -31,16 +31,16 @@ use std::sync::Arc;
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session a message belongs to.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// Repeats the method of a request that stands alone.
+/// Repeats the method of a stateless request.
 pub const METHOD: &str = "mcp-method";
-/// Repeats the name or URI a request that stands alone is about.
+/// Repeats the name or URI a stateless request is about.
 pub const NAME: &str = "mcp-name";
 
 /// Where a message that came by POST belongs.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once; a box would cost every request an allocation")]
-pub enum Admit {
-    /// It stands alone, and its headers agree with it: run it.
+pub enum PostKind {
+    /// A stateless request whose headers agree with it: run it.
     Request(Request),
     /// It opens a session.
     Initialize,
@@ -50,29 +50,29 @@ pub enum Admit {
     Notification,
 }
 
-/// Decides where a message belongs and, when it stands alone, whether it may run. `lookup` gives the mirrored arguments
+/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored arguments
 /// of a tool by the tool's name.
 ///
 /// # Errors
 /// The error to answer with; its status is `status(reply.kind(), None)`.
-pub fn admit(
+pub fn classify(
     message: &Message,
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
-) -> Result<Admit, Reply> {
-    let alone = stands_alone(message, headers);
+) -> Result<PostKind, Reply> {
+    let alone = is_stateless(message, headers);
     match &message.kind {
-        Kind::Request { id, method } if alone => stand_alone(message, id, method, headers, lookup),
-        Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(Admit::Initialize),
-        Kind::Notification { .. } if alone => Ok(Admit::Notification),
+        Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup),
+        Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
+        Kind::Notification { .. } if alone => Ok(PostKind::Notification),
         Kind::Response { .. } if alone => {
             Err(Reply::error(None, code::INVALID_REQUEST, "no request was sent that this could answer", None))
         }
-        _ => Ok(Admit::Session),
+        _ => Ok(PostKind::Session),
     }
 }
 
-fn stands_alone(message: &Message, headers: &HeaderMap) -> bool {
+fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
     let version = headers.get(PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
     let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
     let (request, initialize) = match &message.kind {
@@ -90,13 +90,13 @@ fn stands_alone(message: &Message, headers: &HeaderMap) -> bool {
     unknown || matches!(request, Some(Name::Known(method)) if era::only_stateless(*method))
 }
 
-fn stand_alone(
+fn check_stateless(
     message: &Message,
     id: &Id,
     method: &Name,
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
-) -> Result<Admit, Reply> {
+) -> Result<PostKind, Reply> {
     let mismatch =
         |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
     let request = match open(message, None) {
@@ -114,17 +114,17 @@ fn stand_alone(
                 .map_or(reply, mismatch));
         }
     };
-    plainly(headers, PROTOCOL_VERSION, request.caller.wire().revision.as_str()).map_err(mismatch)?;
+    plainly(headers, PROTOCOL_VERSION, request.caller.features().revision.as_str()).map_err(mismatch)?;
     plainly(headers, METHOD, method.as_str()).map_err(mismatch)?;
     let about = match request.method {
         Method::ToolsCall | Method::PromptsGet => request.string(request.params.name),
         Method::ResourcesRead => request.string(request.params.uri),
-        _ => return Ok(Admit::Request(request)),
+        _ => return Ok(PostKind::Request(request)),
     };
     let Some(about) = about else {
         // The body does not say what it is about, which the service will answer; then no header may say it either.
         return match headers.contains_key(NAME) {
-            false => Ok(Admit::Request(request)),
+            false => Ok(PostKind::Request(request)),
             true => Err(mismatch(format!("{NAME} is there, but the body has nothing to compare it with"))),
         };
     };
@@ -136,7 +136,7 @@ fn stand_alone(
         headers::check_params(&params, arguments, headers).map_err(mismatch)?;
     }
     drop(about);
-    Ok(Admit::Request(request))
+    Ok(PostKind::Request(request))
 }
 
 /// Like [`headers::says`], for headers that know no sentinel.
@@ -150,9 +150,9 @@ fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> 
 
 /// The HTTP status of an answer.
 ///
-/// `wire` is that of the caller; `None` for an error raised before there was one, by reading the frame or by [`admit`].
+/// `features` is that of the caller; `None` for an error raised before there was one, by reading the frame or by [`classify`].
 ///
-/// | answer | at the door | stands alone | session |
+/// | answer | at the door | is stateless | session |
 /// |---|---|---|---|
 /// | result, of whatever kind | – | 200 | 200 |
 /// | -32700 parse error | 400 | 400 | 400 |
@@ -163,7 +163,7 @@ fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> 
 ///
 /// Invalid parameters at the door are a missing or malformed `_meta`, for which the specification demands 400; those
 /// that a method finds are an ordinary answer.
-pub fn status(kind: ReplyKind, wire: Option<&Wire>) -> u16 {
+pub fn status(kind: ReplyKind, features: Option<&Features>) -> u16 {
     let ReplyKind::Error(error) = kind else { return 200 };
     let malformed = matches!(
         error,
@@ -172,9 +172,9 @@ pub fn status(kind: ReplyKind, wire: Option<&Wire>) -> u16 {
             | code::MISSING_REQUIRED_CLIENT_CAPABILITY
             | code::UNSUPPORTED_PROTOCOL_VERSION
     );
-    match (error, wire) {
+    match (error, features) {
         (code::PARSE_ERROR, _) => 400,
-        (_, Some(wire)) if !wire.stateless => 200,
+        (_, Some(features)) if !features.stateless => 200,
         (code::METHOD_NOT_FOUND, _) => 404,
         (_, None) => 400,
         _ if malformed => 400,
@@ -214,14 +214,14 @@ mod tests {
             let schema = r#"{"properties":{"word":{"type":"string","x-mcp-header":"Word"}}}"#;
             (tool == "mirrored").then(|| headers::header_params(schema).unwrap().into())
         };
-        match admit(&message, &map, &lookup) {
-            Ok(Admit::Request(request)) => {
-                assert!(request.caller.wire().stateless);
+        match classify(&message, &map, &lookup) {
+            Ok(PostKind::Request(request)) => {
+                assert!(request.caller.features().stateless);
                 format!("run {}", request.method)
             }
-            Ok(Admit::Initialize) => "initialize".into(),
-            Ok(Admit::Session) => "session".into(),
-            Ok(Admit::Notification) => "notification".into(),
+            Ok(PostKind::Initialize) => "initialize".into(),
+            Ok(PostKind::Session) => "session".into(),
+            Ok(PostKind::Notification) => "notification".into(),
             Err(reply) => {
                 let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
                 format!("{} {} {}", status(reply.kind(), None), frame["error"]["code"], frame["id"])
@@ -233,7 +233,7 @@ mod tests {
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{params}}}}}"#)
     }
 
-    /// A request of revision 2026-07-28 in good order, but for the headers.
+    /// A request of revision 2026-07-28 gracefully, but for the headers.
     fn modern(method: &str, params: &str) -> String {
         let comma = if params.is_empty() { "" } else { "," };
         request(method, &format!("{params}{comma}{}", meta(MODERN)))
@@ -296,7 +296,7 @@ mod tests {
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
-        let reply = admit(&message, &headers, &|_| None).unwrap_err();
+        let reply = classify(&message, &headers, &|_| None).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn the_status_follows_the_table() {
         use linchpin_types::version::Revision;
-        let (session, alone) = (Wire::of(Revision::V2025_11_25), Wire::of(Revision::V2026_07_28));
+        let (session, alone) = (Features::of(Revision::V2025_11_25), Features::of(Revision::V2026_07_28));
         let rows = [
             (code::PARSE_ERROR, [400, 400, 400]),
             (code::METHOD_NOT_FOUND, [404, 404, 200]),

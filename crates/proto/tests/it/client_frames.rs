@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use linchpin_proto::frame::{self, Kind};
-use linchpin_proto::outgoing::{Extras, Writer};
+use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::{ClientLimits, era};
 use linchpin_types::capability::ClientCapabilities;
 use linchpin_types::lifecycle::Implementation;

@@ -19,7 +19,7 @@ fn op() -> impl Strategy<Value = Op> {
             r#"\{"jsonrpc":"2.0","id":[1-9],("method":"(x|ping)"|"result":1|"error":1)[,}]{0,2}"#.prop_map(String::into_bytes),
         ].prop_map(Op::Garbage),
         5 => byte().prop_map(Op::Finish),
-        5 => byte().prop_map(Op::Ask),
+        5 => byte().prop_map(Op::ServerRequest),
         2 => byte().prop_map(Op::Late),
         1 => Just(Op::Close),
     ]

@@ -1,7 +1,7 @@
 //! Openings as data: what is accepted, what a server says to each attempt, and where that leads.
 
 use linchpin_proto::era;
-use linchpin_proto::opening::{Attempt, Opening, Outcome, Verdict};
+use linchpin_proto::negotiation::{Attempt, Negotiation, Outcome, Verdict};
 
 const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"resultType":"complete",
     "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
@@ -24,13 +24,13 @@ const ODD: &str = r#"{"code":"x"}"#;
 /// Plays the answers in order and tells the way: attempts, and how it ended.
 fn way(accepted: &[&str], known: Option<&str>, answers: &[Outcome<'_>]) -> String {
     let accepted =
-        era::all().filter(|wire| accepted.is_empty() || accepted.contains(&wire.revision.as_str())).collect();
-    let mut opening = Opening::new(accepted, known.and_then(era::named));
+        era::all().filter(|features| accepted.is_empty() || accepted.contains(&features.revision.as_str())).collect();
+    let mut opening = Negotiation::new(accepted, known.and_then(era::named));
     let mut told = vec![attempt(opening.first())];
     for answer in answers {
         match opening.took(*answer) {
             Verdict::Agreed(agreed) => {
-                told.push(format!("agreed {}", agreed.wire.revision.as_str()));
+                told.push(format!("agreed {}", agreed.features.revision.as_str()));
                 break;
             }
             Verdict::Again(next) => told.push(attempt(next)),
@@ -47,8 +47,8 @@ fn way(accepted: &[&str], known: Option<&str>, answers: &[Outcome<'_>]) -> Strin
 
 fn attempt(attempt: Attempt) -> String {
     match attempt {
-        Attempt::Discover(wire) => format!("discover {}", wire.revision.as_str()),
-        Attempt::Initialize(wire) => format!("initialize {}", wire.revision.as_str()),
+        Attempt::Discover(features) => format!("discover {}", features.revision.as_str()),
+        Attempt::Initialize(features) => format!("initialize {}", features.revision.as_str()),
     }
 }
 

@@ -3,7 +3,7 @@
 //! gives back exactly the same text. Errors are shown by code, id and data, so that their wording is free to improve.
 
 use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{Ask, AskError};
+use linchpin_proto::service::{ServerRequest, ServerRequestError};
 use linchpin_proto::{Engine, Event, Limits, Reply, ReplyKind, Request, ResultWriter, Stamps};
 use std::sync::{Arc, Mutex};
 
@@ -68,10 +68,10 @@ impl Replay {
             Event::Call(request) => {
                 let token =
                     request.progress_token.map(|span| format!(" token={}", request.text(span))).unwrap_or_default();
-                let (wire, caps) = (request.caller.wire(), request.caller.caps());
+                let (features, caps) = (request.caller.features(), request.caller.caps());
                 self.line(format!(
                     "call {} {} {} elicit={}{token}",
-                    request.id, request.method, wire.revision, caps.elicitation_form
+                    request.id, request.method, features.revision, caps.elicitation_form
                 ));
                 self.requests.push(*request);
             }
@@ -103,14 +103,14 @@ impl Replay {
             "ask" => {
                 let request = find(rest);
                 let answers = self.answers.clone();
-                let answer = move |answer: Result<String, AskError>| {
+                let answer = move |answer: Result<String, ServerRequestError>| {
                     answers.lock().unwrap().push(match answer {
                         Ok(json) => format!("answer {json}"),
-                        Err(AskError::Refused(code, why)) => format!("refused {code} {why}"),
-                        Err(AskError::Gone) => "gone".into(),
+                        Err(ServerRequestError::Rpc(code, why)) => format!("refused {code} {why}"),
+                        Err(ServerRequestError::Disconnected) => "gone".into(),
                     });
                 };
-                let ask = Ask {
+                let ask = ServerRequest {
                     method: "elicitation/create",
                     params: r#"{"message":"sure?"}"#.into(),
                     answer: Box::new(answer),
@@ -136,7 +136,7 @@ impl Replay {
 
 fn answer(request: &Request) -> Reply {
     let stamps = Arc::new(Stamps { server_info: r#"{"name":"s","version":"1"}"#.into() });
-    ResultWriter::new(&request.id, request.caller.wire(), &stamps, 4096).finish(ReplyKind::Complete)
+    ResultWriter::new(&request.id, request.caller.features(), &stamps, 4096).finish(ReplyKind::Complete)
 }
 
 fn check(transcript: &str) {
@@ -150,7 +150,7 @@ fn check(transcript: &str) {
     });
     let engine = Engine::new(limits.clone());
     let mut replay = Replay { engine, limits, requests: Vec::new(), out: String::new(), answers: Arc::default() };
-    // `META` stands for the claims of a request that stands alone.
+    // `META` stands for the claims of a stateless request.
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
     let lines: Vec<String> =
         transcript.lines().map(|line| line.trim().replace("META", meta)).filter(|line| !line.is_empty()).collect();

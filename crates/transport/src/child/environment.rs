@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 /// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address of a
 /// proxy may hold some.
 pub const PASSED: &[&str] = &[
-    // The person and the terminal.
+    // The user and the terminal.
     "HOME",
     "LOGNAME",
     "USER",

@@ -1,27 +1,27 @@
-//! A server as a child process: one message a line on its standard input and output.
+//! A server as a child process: one message per line on its standard input and output.
 //!
-//! **Children cannot leak.** A child dies with the link: in good order by [`Link::close`], at once when the link is dropped,
-//! also by a panic, and when this whole process ends in whatever way, for which a `sh` waits that does nothing else. Its
-//! descendants die with it, and when it ends by itself:
+//! **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately when the
+//! connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh` waits for that.
+//! Its descendants end with it, and also when it exits by itself:
 //!
-//! | system | the child | descendants in its process group | those that have left it: `setsid`, daemons |
+//! | system | the child | descendants in its process group | descendants outside it: `setsid`, daemons |
 //! |---|---|---|---|
 //! | Linux | yes | yes | yes |
 //! | macOS and other Unix systems | yes | yes | no |
 //! | others | by close and drop only | no | no |
 //!
-//! Those that have left the group are known by a mark that they have inherited, in their environment (`LINCHPIN_CHILD`) and
-//! as their limit on file locks (see the module `group`). What escapes everywhere: what runs
-//! elsewhere on a child's behalf, such as a container or a service, and processes of other users. Where there is no
-//! `/bin/sh`, and for those that have left the group no `grep`, they may outlive this process when that is killed.
+//! Descendants outside the group are identified by an inherited mark, in their environment (`LINCHPIN_CHILD`) and
+//! as their limit on file locks (see the module `group`). Not covered on any system: processes that run
+//! elsewhere on a child's behalf, such as a container or a service, and processes of other users. Without `/bin/sh` (and, for
+//! descendants outside the group, `grep`) they may outlive this process if it is killed.
 //!
-//! **Environment.** A server does not get this program's whole environment, which may hold credentials for everything else:
-//! only the variables that programs need in order to start ([`PASSED`]), and those named in [`Child::env`] and
+//! **Environment.** A server does not inherit this program's whole environment, which may contain unrelated credentials:
+//! only the variables that programs need to start ([`PASSED`]), and those set with [`Child::env`] and
 //! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
 //!
-//! **Secrets.** Environment variables are never shown. The command line is shown in errors, but what looks like a secret or
-//! was called one ([`Child::secret`]) is masked there; and in lines of standard error, and in those of standard output that
-//! are no messages.
+//! **Secrets.** Environment variables are never shown. Errors show the command line, with everything masked that looks like a
+//! secret or was passed to [`Child::secret`]; the same applies to lines of standard error, and to lines of standard output that
+//! are not messages.
 
 mod environment;
 mod find;
@@ -33,10 +33,10 @@ mod stderr;
 pub use environment::PASSED;
 pub use mask::is_secret_name;
 
-use crate::link::PipeLink;
+use crate::link::PipeTransport;
 use environment::Environment;
 use linchpin_proto::service::BoxFuture;
-use linchpin_proto::{Dial, Dialing, Link, LinkError};
+use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
 use mask::Secrets;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -45,8 +45,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A server that is started by this command line, split into words as a POSIX shell does. No shell is run: variables,
-/// pipes and the like mean nothing.
+/// Returns a connector that starts a server with this command line.
+///
+/// The line is split into words as a POSIX shell does. No shell is run: variables, pipes and the like have no effect.
 ///
 /// ```
 /// let server = linchpin_transport::child::child("npx -y @scope/some-server '/a path with blanks'")?;
@@ -54,7 +55,9 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// When the line is empty or a quote is not closed.
+/// If the line is empty or a quote is not closed.
+#[doc(alias = "TokioChildProcess")]
+#[doc(alias = "StdioClientTransport")]
 pub fn child(line: &str) -> io::Result<Child> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     let words = shell_words::split(line)
@@ -65,7 +68,13 @@ pub fn child(line: &str) -> io::Result<Child> {
     Ok(Child::new(program).args(words))
 }
 
-/// A server that is started as a child process. Each dial starts it anew.
+/// A server that runs as a child process. Each connection starts a new process.
+///
+/// ```
+/// use linchpin_transport::child::Child;
+///
+/// let server = Child::new("weather-server").arg("--metric").env("RUST_LOG", "info").pass_env("WEATHER_API_KEY").cwd("/srv");
+/// ```
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
@@ -76,7 +85,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// The program to start: a path, or a name that is looked for on `PATH`. See [`child`] for a whole command line.
+    /// Starts this program: a path, or a name that is looked up on `PATH`. For a whole command line use [`child`].
     pub fn new(program: impl Into<OsString>) -> Child {
         Child {
             program: program.into(),
@@ -110,46 +119,47 @@ impl Child {
         all.into_iter().fold(self, |child, (name, value)| child.env(name, value))
     }
 
-    /// Passes on a variable of this program's environment that is not among [`PASSED`], if it is set.
+    /// Passes a variable of this program's environment that is not in [`PASSED`], if it is set.
     pub fn pass_env(mut self, name: impl Into<OsString>) -> Child {
         self.environment.pass(name.into());
         self
     }
 
-    /// Passes on this program's whole environment, credentials included.
+    /// Passes this program's whole environment, credentials included.
     pub fn inherit_env(mut self) -> Child {
         self.environment.inherit();
         self
     }
 
-    /// Passes on nothing of this program's environment, and forgets what was set before.
+    /// Passes nothing of this program's environment, and clears the variables set so far.
     pub fn clear_env(mut self) -> Child {
         self.environment.clear();
         self
     }
 
-    /// Starts it in this folder. Default: the current one.
+    /// Sets the working directory. Default: the current one.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Child {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// Masks this value wherever the command or what the child writes is shown, as is done without being told with what
-    /// looks like a secret. Values of less than six bytes are not masked: they would be found everywhere.
+    /// Masks this value wherever the command line or the child's output is shown.
+    ///
+    /// Values that look like secrets are always masked. Values of less than six bytes are not: they would match everywhere.
     pub fn secret(mut self, value: impl Into<String>) -> Child {
         self.secrets.push(value.into());
         self
     }
 
-    /// The command line as it is shown, and what is shown nowhere.
+    /// Returns the command line as it is shown, and the secrets to mask.
     fn masked(&self) -> (String, Secrets) {
         let known = self.environment.secrets().chain(self.secrets.iter().cloned());
         mask::command(&self.program, &self.args, known.collect())
     }
 }
 
-impl Dial for Child {
-    /// The command line, with what looks like a secret masked.
+impl Connector for Child {
+    /// The command line, with secrets masked.
     fn name(&self) -> String {
         self.masked().0
     }
@@ -162,11 +172,11 @@ impl Dial for Child {
     }
 
     /// Starts the program.
-    fn dial(&self, dialing: Dialing) -> BoxFuture<'_, Result<Arc<dyn Link>, LinkError>> {
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
-            let started = process::start(self, &dialing).map_err(|why| LinkError::Unreachable(why.into()))?;
+            let started = process::start(self, &options).map_err(|why| TransportError::Unreachable(why.into()))?;
             let process::Running { process, stdin, stdout } = started;
-            Ok(Arc::new(PipeLink::open(dialing, stdout, stdin, Arc::new(process))) as Arc<dyn Link>)
+            Ok(Arc::new(PipeTransport::open(options, stdout, stdin, Arc::new(process))) as Arc<dyn ClientTransport>)
         })
     }
 }

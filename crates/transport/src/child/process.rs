@@ -6,7 +6,7 @@ use super::stderr::Stderr;
 use super::{Child, find};
 use crate::link::Peer;
 use linchpin_proto::service::BoxFuture;
-use linchpin_proto::{ClientLimits, Dialing, Traffic};
+use linchpin_proto::{ClientLimits, ConnectOptions, Traffic};
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) struct Process {
 type Exit = Result<ExitStatus, Arc<io::Error>>;
 
 /// Starts a child; an error says which program could not be started, why, and what to do.
-pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String> {
+pub(super) fn start(child: &Child, options: &ConnectOptions) -> Result<Running, String> {
     let (name, secrets) = child.masked();
     let failed = |why: String| secrets.hide(format!("`{name}` could not be started: {why}"));
     let environment = child.environment.of(std::env::vars_os());
@@ -65,7 +65,7 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
     if let Err(e) = &keeper
         && cfg!(unix)
     {
-        dialing.show(|| {
+        options.show(|| {
             Traffic::Note("no keeper could be started: the server may outlive this program when it is killed")
         });
         tracing::warn!(error = %e, "no keeper could be started");
@@ -87,11 +87,11 @@ pub(super) fn start(child: &Child, dialing: &Dialing) -> Result<Running, String>
     };
     let secrets = Arc::new(secrets);
     let stderr = Arc::new(Stderr::new(secrets.clone()));
-    let (drained, seen) = (stderr.clone(), dialing.clone());
+    let (drained, seen) = (stderr.clone(), options.clone());
     tokio::spawn(async move { drained.drain(errors, &seen).await });
     let (sender, exit) = watch::channel(None);
     tokio::spawn(reap(process, keeper, group.clone(), sender));
-    Ok(Running { process: Process { group, exit, stderr, secrets, limits: dialing.limits.clone() }, stdin, stdout })
+    Ok(Running { process: Process { group, exit, stderr, secrets, limits: options.limits.clone() }, stdin, stdout })
 }
 
 /// Waits for the end of the child, ends what it has left behind, and reaps all.

@@ -1,7 +1,7 @@
 //! The standard error of a child: always read, the last lines kept for errors.
 
 use super::mask::Secrets;
-use linchpin_proto::{Dialing, Traffic};
+use linchpin_proto::{ConnectOptions, Traffic};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -39,23 +39,23 @@ impl Stderr {
     }
 
     /// Reads until the end.
-    pub(super) async fn drain(&self, mut source: impl AsyncRead + Unpin, dialing: &Dialing) {
+    pub(super) async fn drain(&self, mut source: impl AsyncRead + Unpin, options: &ConnectOptions) {
         let mut chunk = vec![0; READ_BYTES];
         let (mut line, mut cut) = (Vec::new(), false);
         while let Ok(n @ 1..) = source.read(&mut chunk).await {
             let mut rest = &chunk[..n];
             while let Some(at) = memchr::memchr(b'\n', rest) {
                 cut |= append(&mut line, &rest[..at]);
-                self.line(&mut line, std::mem::take(&mut cut), dialing);
+                self.line(&mut line, std::mem::take(&mut cut), options);
                 rest = &rest[at + 1..];
             }
             cut |= append(&mut line, rest);
         }
-        self.line(&mut line, cut, dialing);
+        self.line(&mut line, cut, options);
         self.ended.send_replace(true);
     }
 
-    fn line(&self, line: &mut Vec<u8>, cut: bool, dialing: &Dialing) {
+    fn line(&self, line: &mut Vec<u8>, cut: bool, options: &ConnectOptions) {
         let text = String::from_utf8_lossy(line);
         let mut text = self.secrets.hide(text.trim_end().to_owned());
         line.clear();
@@ -65,11 +65,11 @@ impl Stderr {
         if cut {
             text.push('…');
         }
-        dialing.show(|| Traffic::Stderr(&text));
+        options.show(|| Traffic::Stderr(&text));
         let mut kept = self.kept();
         kept.bytes += text.len() + 1;
         kept.lines.push_back(text);
-        while kept.bytes > dialing.limits.stderr_bytes_max {
+        while kept.bytes > options.limits.stderr_bytes_max {
             let Some(first) = kept.lines.pop_front() else { break };
             kept.bytes -= first.len() + 1;
             kept.more = true;

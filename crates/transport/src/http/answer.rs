@@ -1,4 +1,4 @@
-//! Whole responses. Every refusal carries a JSON-RPC error that says what to do instead.
+//! Complete responses. Every rejection has a JSON-RPC error that says what to do instead.
 
 use super::body::{HttpBody, event};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ fn document(status: StatusCode, body: HttpBody) -> Response<HttpBody> {
     response
 }
 
-/// A finished answer with its status.
+/// A finished response with its status.
 pub(crate) fn reply(status: u16, reply: Reply) -> Response<HttpBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     document(status, HttpBody::reply(reply))

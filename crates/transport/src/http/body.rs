@@ -1,4 +1,4 @@
-//! Response bodies: either one chunk, or a stream of events with keep-alive comments in quiet times.
+//! Response bodies: either one chunk, or a stream of events with keep-alive comments.
 
 use super::intake::{SMALL_BYTES_MAX, STREAM_BYTES};
 use super::pace::{PIECE_BYTES_MAX, Pace};
@@ -14,10 +14,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The body of every response: concrete, so that a service in front pays for no box.
+/// The body of every response, a concrete type so that a service in front needs no boxing.
 ///
-/// Dropping it before its end is what a closed connection means: a request that stands alone is cancelled, one inside a
-/// session goes on and can be resumed.
+/// Dropping it before its end has the effect of a closed connection: a stateless request is cancelled, one in a
+/// session continues and can be resumed.
 pub struct HttpBody {
     kind: Kind,
     paced: Option<Box<Paced>>,
@@ -52,7 +52,7 @@ impl HttpBody {
         HttpBody::new(Kind::Full(Some(bytes.into()).filter(|b: &Bytes| !b.is_empty())))
     }
 
-    /// A whole answer. What it shares with others is not copied.
+    /// A whole response. Shared chunks are not copied.
     pub(crate) fn reply(reply: Reply) -> HttpBody {
         match reply.into_parts() {
             (frame, None) => HttpBody::full(frame),
@@ -150,7 +150,7 @@ impl HttpBody {
     }
 }
 
-/// Where the events of a response come from.
+/// The source of a response's events.
 pub(crate) trait Source: Send {
     /// The next bytes of the stream, already encoded; `None` at its end, after which it is not polled again.
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;

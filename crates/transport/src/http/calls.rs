@@ -1,6 +1,6 @@
-//! The running calls of one service, whatever they belong to: counted, so that a shutdown can wait for them, and ended by it.
+//! The running calls of one service: counted, so that a shutdown can wait for them and cancel them.
 //!
-//! A call that is ready at its first poll is never seen here.
+//! Calls that complete on their first poll are not counted.
 
 use linchpin_proto::Cancel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ impl Calls {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call until what is returned is dropped.
+    /// Counts a call until the returned guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, cancel: Arc<dyn Cancel>) -> Entered {
         let mut slots = self.lock();
         if slots.over {
@@ -54,7 +54,7 @@ impl Calls {
         }
     }
 
-    /// Ends all, and those that come later.
+    /// Cancels all calls, including later ones.
     pub(crate) fn cancel(&self) {
         let running: Vec<_> = {
             let mut slots = self.lock();

@@ -1,7 +1,7 @@
 //! One TCP connection: which version of HTTP it speaks, and what is known about it from outside.
 //!
-//! Deadlines for headers, idle connections and readers that take nothing are not timers of each connection: whatever
-//! happens leaves a mark on its [`Pulse`], and one task looks at all of them now and then.
+//! Deadlines for headers, idle connections and stalled readers are not timers of each connection: activity is recorded
+//! in its [`ConnectionStats`], and one task checks all of them periodically.
 
 use super::body::HttpBody;
 use super::pace::{Pace, Streams};
@@ -28,7 +28,7 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
     let deadline = Duration::from_millis(limits.header_read_ms_max);
     let Ok(Ok(speaks_h2)) = tokio::time::timeout(deadline, is_h2(&tcp)).await else { return };
-    let pulse = Arc::new(Pulse { h2: speaks_h2, ..Pulse::default() });
+    let pulse = Arc::new(ConnectionStats { h2: speaks_h2, ..ConnectionStats::default() });
     let io = TokioIo::new(Watched { tcp, pulse: pulse.clone() });
     let service = Counted { app, pulse: pulse.clone() };
     let ended = if speaks_h2 {
@@ -38,13 +38,13 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
         builder.max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
         drop(limits);
         // In a box of its own, so that the many connections of the other kind need no room for it.
-        Box::pin(Driven::new(builder.serve_connection(io, service), pulse, all)).await
+        Box::pin(ConnectionTask::new(builder.serve_connection(io, service), pulse, all)).await
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.header_read_timeout(None);
         builder.max_header_size(limits.header_bytes_max);
         drop(limits);
-        Driven::new(builder.serve_connection(io, service), pulse, all).await
+        ConnectionTask::new(builder.serve_connection(io, service), pulse, all).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
@@ -73,30 +73,30 @@ async fn is_h2(tcp: &TcpStream) -> io::Result<bool> {
 pin_project_lite::pin_project! {
     /// Polls a connection until it ends, or is told to. Written by hand because an `async fn` would hold the connection
     /// twice, once as an argument and once pinned, and there are many of them.
-    struct Driven<C> {
+    struct ConnectionTask<C> {
         #[pin]
         connection: C,
-        pulse: Arc<Pulse>,
+        pulse: Arc<ConnectionStats>,
         all: Arc<Connections>,
         entered: Option<Entered>,
         draining: bool,
     }
 }
 
-impl<C> Driven<C> {
-    fn new(connection: C, pulse: Arc<Pulse>, all: Arc<Connections>) -> Driven<C> {
-        Driven { connection, pulse, all, entered: None, draining: false }
+impl<C> ConnectionTask<C> {
+    fn new(connection: C, pulse: Arc<ConnectionStats>, all: Arc<Connections>) -> ConnectionTask<C> {
+        ConnectionTask { connection, pulse, all, entered: None, draining: false }
     }
 }
 
-impl<C: Connection> Future for Driven<C> {
+impl<C: Connection> Future for ConnectionTask<C> {
     type Output = hyper::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         let mut this = self.project();
         this.entered.get_or_insert_with(|| this.all.enter(cx.waker().clone(), this.pulse.clone()));
         let phase = this.all.phase();
-        if this.pulse.doomed.load(Ordering::Relaxed) || phase == Phase::Over {
+        if this.pulse.must_close.load(Ordering::Relaxed) || phase == Phase::Over {
             return Poll::Ready(Ok(()));
         }
         if phase == Phase::Draining && !std::mem::replace(this.draining, true) {
@@ -124,7 +124,7 @@ impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Cou
 
 /// What a connection shows of itself.
 #[derive(Default)]
-pub(crate) struct Pulse {
+pub(crate) struct ConnectionStats {
     h2: bool,
     /// Requests whose response is not over.
     busy: AtomicU32,
@@ -135,14 +135,14 @@ pub(crate) struct Pulse {
     /// The socket takes no more bytes.
     stalled: AtomicBool,
     /// It must end at its next poll.
-    doomed: AtomicBool,
+    must_close: AtomicBool,
 }
 
 /// Counts a request until its response is over.
-struct Busy(Arc<Pulse>);
+struct Busy(Arc<ConnectionStats>);
 
 impl Busy {
-    fn new(pulse: &Arc<Pulse>) -> Busy {
+    fn new(pulse: &Arc<ConnectionStats>) -> Busy {
         pulse.busy.fetch_add(1, Ordering::Relaxed);
         pulse.requests.fetch_add(1, Ordering::Relaxed);
         Busy(pulse.clone())
@@ -159,7 +159,7 @@ impl Drop for Busy {
 /// The service of one connection.
 struct Counted {
     app: HttpService,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionStats>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Counted {
@@ -200,7 +200,7 @@ impl Future for CountedFuture {
 /// A socket that leaves marks on a pulse.
 struct Watched {
     tcp: TcpStream,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionStats>,
 }
 
 impl Watched {
@@ -273,7 +273,7 @@ struct Entries {
 
 struct Entry {
     waker: Waker,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionStats>,
     requests: u32,
     writes: u32,
     /// How long it has been waiting for the end of a head, idle, and stalled.
@@ -317,7 +317,7 @@ impl Connections {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(self: &Arc<Self>, waker: Waker, pulse: Arc<Pulse>) -> Entered {
+    fn enter(self: &Arc<Self>, waker: Waker, pulse: Arc<ConnectionStats>) -> Entered {
         let mut entries = self.lock();
         let key = entries.next;
         entries.next += 1;
@@ -355,7 +355,7 @@ impl Connections {
         for entry in self.lock().all.values_mut() {
             if let Some(why) = entry.look(&self.deadlines, tick) {
                 tracing::debug!(why, "closed a connection");
-                entry.pulse.doomed.store(true, Ordering::Relaxed);
+                entry.pulse.must_close.store(true, Ordering::Relaxed);
                 entry.waker.wake_by_ref();
             }
         }
@@ -373,7 +373,7 @@ impl Entry {
         let partial = pulse.partial.load(Ordering::Relaxed) && !pulse.h2;
         let more = |so_far: u64, counts: bool| if counts { so_far + tick } else { 0 };
         let stalled = pulse.stalled.load(Ordering::Relaxed);
-        // Answers to PING frames are writes, too, and no use of the connection.
+        // Responses to PING frames are writes too, but do not count as use of the connection.
         let draining = wrote && (stalled || !pulse.h2);
         self.stalled_ms = more(self.stalled_ms, !wrote && stalled);
         self.head_ms = more(self.head_ms, !active && partial);

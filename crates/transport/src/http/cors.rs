@@ -1,6 +1,6 @@
-//! What browsers need before a page of another origin may call and read the answers: the CORS protocol of the Fetch
-//! standard. Only origins that were named in the options get these headers: a page that was not, another server's on this
-//! machine for example, cannot call though its requests are not refused.
+//! CORS headers (Fetch standard), which browsers require before a page of another origin may send requests and read
+//! responses. Only origins named in the options get them: other pages, for example of another server on this
+//! machine, fail in the browser although their requests are not rejected.
 
 use super::answer;
 use super::body::HttpBody;
@@ -11,7 +11,7 @@ use http::header::{
 };
 use http::{HeaderValue, Method, Response, StatusCode, request};
 
-/// Seconds a browser may remember the answer to a preflight.
+/// How long a browser may cache the response to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
 /// The answer to a preflight, the question a browser asks before a page's own request. `None` for other requests.
@@ -30,7 +30,7 @@ pub(crate) fn preflight(request: &request::Parts) -> Option<Response<HttpBody>> 
     Some(response)
 }
 
-/// Lets pages of `origin` read a response.
+/// Allows pages of `origin` to read a response.
 pub(crate) fn allow(origin: HeaderValue, response: &mut Response<HttpBody>) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

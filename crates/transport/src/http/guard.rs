@@ -1,7 +1,7 @@
-//! Who may talk to this server at all: the `Host` and `Origin` checks that stop DNS rebinding.
+//! The `Host` and `Origin` checks, which prevent DNS rebinding.
 //!
-//! A page in a browser can be made to reach a loopback address under the attacker's own name. It cannot choose what its
-//! browser writes into `Host` and `Origin`, so both are compared with a list before anything else is looked at.
+//! A web page can be made to reach a loopback address under the attacker's own name. It cannot choose the `Host` and
+//! `Origin` that its browser sends, so both are compared with an allowlist before anything else is read.
 
 use super::answer::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::intake::Refusal;
@@ -88,7 +88,7 @@ fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Re
     if both { Ok(host) } else { Err(FOREIGN) }
 }
 
-/// Refuses headers that say who or what is meant, when they are there twice: a proxy in front may read the other one.
+/// Rejects duplicates of headers that identify host, session, revision or event: a proxy in front may read the other one.
 fn check_single(headers: &HeaderMap) -> Result<(), Refusal> {
     const SINGLE: [(HeaderName, &str); 4] = [
         (HOST, "more than one Host header; send one"),

@@ -1,4 +1,4 @@
-//! What comes in: the checks on a request's head, and its body under limits of size and time.
+//! Request intake: checks of the headers, and the body under limits of size and time.
 
 use super::pace::Pace;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Why a request is refused before its message is read.
+/// Why a request is rejected before its message is read.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
 const UNSUPPORTED: StatusCode = StatusCode::UNSUPPORTED_MEDIA_TYPE;

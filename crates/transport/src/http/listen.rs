@@ -1,4 +1,4 @@
-//! An address to serve at: the accept loop, and its end.
+//! The HTTP listener: the accept loop and graceful shutdown.
 
 use super::HttpOptions;
 use super::connection::{self, Connections, Deadlines, Phase};
@@ -14,30 +14,32 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Serves Streamable HTTP at `addr`, for example `"127.0.0.1:8931"`; port 0 takes any free one.
+/// Serves Streamable HTTP at `addr`, for example `"127.0.0.1:8931"`; port 0 selects a free port.
 ///
-/// HTTP/1.1 and HTTP/2 (with prior knowledge) are told apart by a connection's first bytes. It serves until
-/// [`Http::with_graceful_shutdown`] says otherwise, or its future is dropped. No signal is listened to: SIGTERM and SIGINT
-/// end the process at once, unless the program asks for more:
+/// HTTP/1.1 and HTTP/2 (with prior knowledge) are detected by a connection's first bytes. The server runs until the signal of
+/// [`Http::with_graceful_shutdown`] completes or its future is dropped. No signals are handled: SIGTERM and SIGINT
+/// end the process immediately, unless a shutdown signal is set:
 ///
 /// ```no_run
 /// use linchpin_transport::{http::http, shutdown_signal};
 ///
-/// let place = http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal());
+/// let transport = http("127.0.0.1:8931").with_graceful_shutdown(shutdown_signal());
 /// ```
 ///
-/// Only clients on the same machine are let in, by their `Host` and `Origin`, until [`Http::allow_host`] and
-/// [`Http::allow_origin`] say otherwise.
+/// By default only local clients are accepted, which is decided by `Host` and `Origin`. Allow others with
+/// [`Http::allow_host`] and [`Http::allow_origin`].
+#[doc(alias = "StreamableHttp")]
+#[doc(alias = "serve_http")]
 pub fn http(addr: impl Into<Address>) -> Http {
     Http { addr: addr.into(), options: HttpOptions::default(), on_ready: None, shutdown: None }
 }
 
-/// Where to listen: an address as text (names are resolved), a socket address, or a listener that already listens.
+/// The address to listen on: text (host names are resolved), a socket address, or a bound listener.
 #[derive(Debug)]
-pub struct Address(Place);
+pub struct Address(ListenAddr);
 
 #[derive(Debug)]
-enum Place {
+enum ListenAddr {
     Name(String),
     Socket(SocketAddr),
     Listener(std::net::TcpListener),
@@ -45,29 +47,39 @@ enum Place {
 
 impl From<&str> for Address {
     fn from(addr: &str) -> Address {
-        Address(Place::Name(addr.to_owned()))
+        Address(ListenAddr::Name(addr.to_owned()))
     }
 }
 
 impl From<String> for Address {
     fn from(addr: String) -> Address {
-        Address(Place::Name(addr))
+        Address(ListenAddr::Name(addr))
     }
 }
 
 impl From<SocketAddr> for Address {
     fn from(addr: SocketAddr) -> Address {
-        Address(Place::Socket(addr))
+        Address(ListenAddr::Socket(addr))
     }
 }
 
 impl From<std::net::TcpListener> for Address {
     fn from(listener: std::net::TcpListener) -> Address {
-        Address(Place::Listener(listener))
+        Address(ListenAddr::Listener(listener))
     }
 }
 
-/// A place to serve at. See [`http()`].
+/// The HTTP transport of a server, created by [`http()`].
+///
+/// ```
+/// use linchpin_transport::http::http;
+///
+/// let transport = http("0.0.0.0:8931")
+///     .path("/tools")
+///     .allow_host("mcp.example")
+///     .allow_origin("https://app.example")
+///     .on_ready(|addr| eprintln!("listening on {addr}"));
+/// ```
 pub struct Http {
     addr: Address,
     options: HttpOptions,
@@ -76,30 +88,33 @@ pub struct Http {
 }
 
 impl Http {
-    /// The endpoint's path. Default `/mcp`.
+    /// Sets the endpoint's path. Default `/mcp`.
     pub fn path(mut self, path: impl Into<String>) -> Http {
         self.options.path = Some(path.into());
         self
     }
 
-    /// Also answers to this name in `Host`, with a port (`mcp.example:8443`) or on any (`mcp.example`). The loopback
-    /// names and the bound address are always among the allowed ones.
+    /// Also accepts this `Host`, with a port (`mcp.example:8443`) or for any port (`mcp.example`).
+    ///
+    /// The loopback names and the bound address are always allowed.
     pub fn allow_host(mut self, host: impl Into<String>) -> Http {
         let loopback = || ["localhost", "127.0.0.1", "[::1]"].map(String::from).to_vec();
         self.options.allowed_hosts.get_or_insert_with(loopback).push(host.into());
         self
     }
 
-    /// Answers to any `Host`. Only behind a proxy that checks it: otherwise any web page can reach the server through
-    /// DNS rebinding.
+    /// Accepts any `Host`.
+    ///
+    /// Use this only behind a proxy that checks the header: otherwise any web page can reach the server through DNS
+    /// rebinding.
     pub fn allow_any_host(mut self) -> Http {
         self.options.any_host = true;
         self
     }
 
-    /// Lets pages of this origin in, for example `https://app.example`, and gives them the CORS headers that their browser
-    /// wants. The default rule (pages of this machine) ends
-    /// with the first call; name those origins too if they are still wanted.
+    /// Accepts requests from pages of this origin, for example `https://app.example`, and sends them CORS headers.
+    ///
+    /// The first call replaces the default rule (loopback pages); name those origins too if you still need them.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Http {
         self.options.allowed_origins.get_or_insert_default().push(origin.into());
         self
@@ -124,7 +139,7 @@ impl Http {
         self
     }
 
-    /// Ends when `signal` does: no new connections, then running requests are waited for up to the limit `drain_ms_max`.
+    /// Stops when `signal` completes: no new connections, and running requests may finish within `drain_ms_max`.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Http {
         self.shutdown = Some(Box::pin(signal));
         self
@@ -138,7 +153,7 @@ impl fmt::Debug for Http {
 }
 
 impl Bind for Http {
-    /// Listens and serves until the end. An error is one of the address.
+    /// Listens and serves until shutdown. Returns an error if the address cannot be bound.
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(self.run(service))
     }
@@ -147,9 +162,9 @@ impl Bind for Http {
 impl Http {
     async fn run(self, service: Arc<dyn Service>) -> io::Result<()> {
         let listener = match self.addr.0 {
-            Place::Name(name) => TcpListener::bind(&name).await.map_err(|e| unusable(&name, e))?,
-            Place::Socket(addr) => TcpListener::bind(addr).await.map_err(|e| unusable(&addr.to_string(), e))?,
-            Place::Listener(listener) => {
+            ListenAddr::Name(name) => TcpListener::bind(&name).await.map_err(|e| unusable(&name, e))?,
+            ListenAddr::Socket(addr) => TcpListener::bind(addr).await.map_err(|e| unusable(&addr.to_string(), e))?,
+            ListenAddr::Listener(listener) => {
                 listener.set_nonblocking(true)?;
                 TcpListener::from_std(listener)?
             }
@@ -181,7 +196,7 @@ impl Http {
     }
 }
 
-/// Ends what is still there, also when serving is given up by dropping it.
+/// Ends remaining connections and sessions, also when the serving future is dropped.
 struct End {
     app: HttpService,
     all: Arc<Connections>,
@@ -224,19 +239,19 @@ async fn accept(
     }
 }
 
-/// The next connection that there is a place for.
+/// Accepts the next connection once there is a free slot.
 async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
     loop {
         let Ok(place) = gate.clone().acquire_owned().await else { std::future::pending().await };
         match listener.accept().await {
             Ok((tcp, _)) => {
-                // Answers are written whole, so waiting for more to send only costs time.
+                // Responses are written whole, so Nagle's algorithm would only add latency.
                 let _ = tcp.set_nodelay(true);
                 return (tcp, place);
             }
             Err(error) => {
                 tracing::debug!(%error, "could not accept a connection");
-                // Out of file descriptors, say: without a pause this would spin until some are free.
+                // For example, out of file descriptors: without a pause this would spin until some are free.
                 let transient =
                     [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset].contains(&error.kind());
                 tokio::time::sleep(Duration::from_millis(if transient { 0 } else { 100 })).await;
@@ -245,7 +260,7 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
     }
 }
 
-/// Says where it listens, and that nobody else will get in where that was hardly meant.
+/// Logs the address, and a warning if the server is reachable but no remote host is allowed.
 fn announce(addr: SocketAddr, options: &HttpOptions) {
     tracing::info!("listening on http://{addr}{}", options.path.as_deref().unwrap_or_default());
     if addr.ip().is_unspecified() && options.allowed_hosts.is_none() && !options.any_host {
@@ -256,7 +271,7 @@ fn announce(addr: SocketAddr, options: &HttpOptions) {
     }
 }
 
-/// The name under which the bound address is reached, when it is one address.
+/// Returns the `Host` of the bound address, unless that is unspecified.
 fn own_hosts(addr: SocketAddr) -> Vec<String> {
     match addr {
         _ if addr.ip().is_unspecified() => Vec::new(),

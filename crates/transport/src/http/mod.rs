@@ -1,22 +1,23 @@
 //! Streamable HTTP: one endpoint for clients of every revision.
 //!
-//! | request | answer |
+//! | request | response |
 //! |---|---|
-//! | POST of a request that stands alone | JSON, or a stream of events from its first notification on |
+//! | POST of a stateless request | JSON, or an SSE stream from its first notification on |
 //! | POST of `initialize` | JSON, and `Mcp-Session-Id` |
-//! | POST inside a session | the same, resumable; 202 when no answer is due |
-//! | GET inside a session | the session's stream, or with `Last-Event-ID` another one again |
-//! | DELETE inside a session | 204; the session has ended |
+//! | POST in a session | the same, resumable; 202 for messages without a response |
+//! | GET in a session | the session's stream, or another one resumed with `Last-Event-ID` |
+//! | DELETE in a session | 204; the session has ended |
 //! | OPTIONS from a page of an allowed origin (a CORS preflight) | 204 |
 //!
-//! A sender whose `Accept` names `text/event-stream` before `application/json` gets a finished answer as a stream of one
-//! event; refusals stay JSON.
+//! If `Accept` lists `text/event-stream` before `application/json`, a complete response is sent as a stream of one
+//! event; errors remain JSON.
 //!
-//! This module owns bytes, statuses, connections, sessions and replay. It names no MCP method and no era: which message
-//! belongs where is decided by `linchpin_proto`, and this module acts on the outcome.
+//! This module owns bytes, statuses, connections, sessions and replay. It names no MCP method and no era:
+//! `linchpin_proto` decides which message is allowed where, and this module acts on the result.
 //!
-//! Two ways in: [`http()`] listens itself, and [`HttpExt::into_service`] gives a [`tower_service::Service`] that mounts
-//! beside other routes. Request bodies with a `Content-Encoding` are refused; answers are not compressed.
+//! There are two entry points: [`http()`] listens on an address, and [`HttpExt::into_service`] returns a
+//! [`tower_service::Service`] that can be mounted beside other routes. Request bodies with a `Content-Encoding` are rejected;
+//! responses are not compressed.
 
 mod answer;
 mod body;
@@ -45,36 +46,42 @@ pub(crate) use {
     calls::Calls,
     post::Head,
     service::Shared,
-    sessions::{Place, id_of, key_of},
+    sessions::{SessionSlot, id_of, key_of},
 };
 
-use linchpin_proto::service::IntoService;
-use std::io;
+use linchpin_proto::service::{ConfigError, IntoService};
 
-/// How the endpoint is reached, and by whom. What bounds it is in [`linchpin_proto::Limits`].
+/// Options of the HTTP endpoint: its path, and who may reach it. Limits are in [`linchpin_proto::Limits`].
+///
+/// ```
+/// use linchpin_transport::http::{HttpOptions, http};
+///
+/// let options = HttpOptions { path: Some("/tools".into()), retry_ms: 5_000, ..HttpOptions::default() };
+/// let transport = http("127.0.0.1:8931").options(options);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOptions {
-    /// The endpoint's path. `None` takes every path, for a router in front that has decided already. Default `/mcp`.
+    /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`.
     pub path: Option<String>,
-    /// Names allowed in `Host`, with or without a port. Default `None`: `localhost`, `127.0.0.1`, `[::1]`, and the bound
-    /// address when it is a single one.
+    /// Hosts allowed in the `Host` header, with or without a port. Default `None`: `localhost`, `127.0.0.1`, `[::1]`, and
+    /// the bound address unless it is unspecified (such as `0.0.0.0`).
     pub allowed_hosts: Option<Vec<String>>,
-    /// Allows any `Host`. Default `false`. Only for servers behind a proxy that checks it.
+    /// Allows any `Host`. Default `false`. Only for servers behind a proxy that checks the header.
     pub any_host: bool,
-    /// Origins of pages that may call, for example `https://app.example`; they get the CORS headers they need. Default `None`: pages of the same host, which
-    /// includes any loopback page when the request came to a loopback name. Requests without `Origin` do not come from
-    /// pages and are always allowed.
+    /// Origins whose pages may send requests, for example `https://app.example`; they get the CORS headers they need.
+    /// Default `None`: pages of the same host, including any loopback page if the request was sent to a loopback name.
+    /// Requests without `Origin` do not come from web pages and are always allowed.
     pub allowed_origins: Option<Vec<String>>,
     /// Also serves the HTTP+SSE transport of revision 2024-11-05 at `/sse` and `/message`. Default `false`.
     #[cfg(feature = "sse")]
     pub sse_2024: bool,
-    /// After how many milliseconds a client should come back to a stream that broke. Default 1,000.
+    /// How long clients should wait before they reconnect to a broken stream, in milliseconds. Default 1,000.
     pub retry_ms: u64,
-    /// How long a connection without a request stays open, in milliseconds. Default 75,000. PING frames of HTTP/2 are no
-    /// requests. Only for [`http()`].
+    /// How long a connection without a request stays open, in milliseconds. Default 75,000. HTTP/2 PING frames do not count
+    /// as requests. Only for [`http()`].
     pub idle_ms_max: u64,
-    /// How long a client may take nothing of an answer that waits, in milliseconds. Default 30,000. Then its connection
-    /// is closed; on HTTP/2, where a stream is given 16 KiB at a time, the stream alone is reset. Only for [`http()`].
+    /// How long a client may read nothing of a pending response, in milliseconds. Default 30,000. Then its connection
+    /// is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only for [`http()`].
     pub write_ms_max: u64,
 }
 
@@ -94,21 +101,31 @@ impl Default for HttpOptions {
     }
 }
 
-/// Turns anything that can be served into a service for a router.
+/// Turns a server into a [`tower_service::Service`] that can be mounted in a router.
+///
+/// ```
+/// # use linchpin_proto::service::{ConfigError, IntoService};
+/// use linchpin_transport::http::{HttpExt, HttpOptions, HttpService};
+///
+/// fn mount(server: impl IntoService) -> Result<HttpService, ConfigError> {
+///     let hosts = Some(vec!["mcp.example".to_owned()]);
+///     server.into_service_with(HttpOptions { path: None, allowed_hosts: hosts, ..HttpOptions::default() })
+/// }
+/// ```
 pub trait HttpExt: IntoService + Sized {
-    /// A service for every path it is mounted at, with the default options otherwise.
+    /// Returns a service that accepts every path, with default options otherwise.
     ///
     /// # Errors
-    /// What is wrong with the configuration of the server.
-    fn into_service(self) -> io::Result<HttpService> {
+    /// If the server's configuration is invalid.
+    fn into_service(self) -> Result<HttpService, ConfigError> {
         self.into_service_with(HttpOptions { path: None, ..HttpOptions::default() })
     }
 
-    /// The same with options.
+    /// Returns a service with these options.
     ///
     /// # Errors
-    /// What is wrong with the configuration of the server.
-    fn into_service_with(self, options: HttpOptions) -> io::Result<HttpService> {
+    /// If the server's configuration is invalid.
+    fn into_service_with(self, options: HttpOptions) -> Result<HttpService, ConfigError> {
         Ok(HttpService::new(self.into_shared()?, options))
     }
 }

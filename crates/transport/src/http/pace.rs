@@ -1,8 +1,8 @@
-//! How fast the reader of an HTTP/2 stream takes its answer.
+//! Detection of stalled readers of HTTP/2 streams.
 //!
-//! On HTTP/1.1 a reader that takes nothing stalls the socket, which the connection sees. On HTTP/2 each stream has a window
-//! of its own, and one that stays shut says nothing about the socket. So bodies are given out in pieces, and a stream
-//! whose next piece is not wanted for too long is reset. The connection and its other streams go on.
+//! On HTTP/1.1 a stalled reader stalls the socket, which the connection detects. On HTTP/2 each stream has its own flow-control
+//! window, and one that stays closed says nothing about the socket. So bodies are written in pieces, and a stream
+//! whose next piece is not requested for too long is reset. The connection and its other streams continue.
 
 use hyper::rt::Executor;
 use std::pin::Pin;

@@ -1,22 +1,23 @@
-//! What happens to a POST once its body is here: which of the three kinds it is, and how its answer is given.
+//! Handling of a POST once its body has been read: its kind, one of three, and its response.
 //!
-//! An answer is `application/json` when nothing was said before it, and a stream of events from the first notification
-//! or question on. A call that is ready at once passes through here without a task, a channel or a box of this crate.
+//! A response is `application/json` if no message precedes it, and an SSE stream from the first notification
+//! or server request on. A call that completes on its first poll needs no task, channel or box of this crate.
 
 use super::answer;
 use super::body::{HttpBody, Source, event};
 use super::calls::{Calls, Entered};
 use super::service::{Principal, Shared};
 use super::session::HttpSession;
-use super::sessions::{Place, id_of};
+use super::sessions::{SessionSlot, id_of};
 use super::work::{Out, Work, run_unheard};
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
 use linchpin_proto::budget::{Budget, EXHAUSTED};
 use linchpin_proto::frame::{self, Frame, Kind};
-use linchpin_proto::http::rules::{self, Admit};
+use linchpin_proto::http::rules::{self, PostKind};
 use linchpin_proto::{
-    AskError, Door, Engine, Event, Exchange, Id, Message, Reply, ReplyKind, Request, Started, Step, Wire,
+    CallEvent, CallStart, Engine, Event, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall,
+    ServerRequestError,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,9 +38,9 @@ impl Head {
         Head { headers: self.headers.clone(), extensions: self.extensions.clone() }
     }
 
-    pub(crate) fn door(self) -> Door {
+    pub(crate) fn door(self) -> RequestContext {
         let principal = self.principal().cloned();
-        Door { headers: self.headers, extensions: self.extensions, principal, connection: None }
+        RequestContext { headers: self.headers, extensions: self.extensions, principal, connection: None }
     }
 }
 
@@ -51,8 +52,8 @@ pub(crate) enum Next {
 
 /// A POST that has no response yet.
 pub(crate) enum Running {
-    /// Stands alone.
-    Alone(Option<Call>, &'static Wire),
+    /// A stateless request.
+    Stateless(Option<Call>, &'static Features),
     /// Opens a session.
     Opening(Box<Opening>),
     /// Belongs to a session.
@@ -62,7 +63,7 @@ pub(crate) enum Running {
 impl Running {
     pub(crate) fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         match self {
-            Running::Alone(call, wire) => poll_alone(shared, call, wire, cx),
+            Running::Stateless(call, features) => poll_stateless(shared, call, features, cx),
             Running::Opening(opening) => opening.poll(shared, cx),
             Running::InSession(calls) => calls.poll(shared, cx),
         }
@@ -74,15 +75,17 @@ pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Co
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
-        Ok(Frame::One(message)) => match rules::admit(&message, &head.headers, &|tool| {
-            shared.service.header_params(tool)
-        }) {
-            Err(reply) => Next::Answer(refused(reply)),
-            Ok(Admit::Request(request)) => alone(shared, head, request, cx),
-            Ok(Admit::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => open(shared, head, message, cx),
-            Ok(Admit::Initialize | Admit::Session) => in_session(shared, head, message, cx),
-            Ok(Admit::Notification) => Next::Answer(answer::accepted()),
-        },
+        Ok(Frame::One(message)) => {
+            match rules::classify(&message, &head.headers, &|tool| shared.service.header_params(tool)) {
+                Err(reply) => Next::Answer(refused(reply)),
+                Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
+                Ok(PostKind::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => {
+                    open(shared, head, message, cx)
+                }
+                Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, message, cx),
+                Ok(PostKind::Notification) => Next::Answer(answer::accepted()),
+            }
+        }
     }
 }
 
@@ -91,8 +94,8 @@ fn refused(reply: Reply) -> Response<HttpBody> {
     answer::reply(rules::status(reply.kind(), None), reply)
 }
 
-fn answered(reply: Reply, wire: &Wire) -> Response<HttpBody> {
-    answer::reply(rules::status(reply.kind(), Some(wire)), reply)
+fn answered(reply: Reply, features: &Features) -> Response<HttpBody> {
+    answer::reply(rules::status(reply.kind(), Some(features)), reply)
 }
 
 /// The response to a call that was cancelled: it says nothing, as it must.
@@ -100,55 +103,62 @@ fn withheld() -> Response<HttpBody> {
     answer::events(HttpBody::empty())
 }
 
-// --- requests that stand alone -------------------------------------------------------------------------------------
+// --- stateless requests -------------------------------------------------------------------------------------
 
 fn alone(shared: &Arc<Shared>, head: Head, request: Request, cx: &mut Context<'_>) -> Next {
-    let wire = request.caller.wire();
+    let features = request.caller.features();
     match shared.service.start(request, head.door(), cx) {
-        Started::Done(reply) => Next::Answer(answered(reply, wire)),
-        Started::Running(exchange) => Next::Wait(Running::Alone(Some(Call::new(exchange, &shared.calls)), wire)),
+        CallStart::Done(reply) => Next::Answer(answered(reply, features)),
+        CallStart::Running(exchange) => {
+            Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features))
+        }
     }
 }
 
 /// A running call that belongs to no session.
 pub(crate) struct Call {
-    exchange: Box<dyn Exchange>,
+    exchange: Box<dyn RunningCall>,
     // After the exchange: once it is no longer counted, it is gone.
     _entered: Entered,
 }
 
 impl Call {
-    fn new(exchange: Box<dyn Exchange>, calls: &Arc<Calls>) -> Call {
+    fn new(exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) -> Call {
         let _entered = calls.enter(exchange.canceller());
         Call { exchange, _entered }
     }
 }
 
-fn poll_alone(shared: &Shared, call: &mut Option<Call>, wire: &Wire, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
+fn poll_stateless(
+    shared: &Shared,
+    call: &mut Option<Call>,
+    features: &Features,
+    cx: &mut Context<'_>,
+) -> Poll<Response<HttpBody>> {
     loop {
         let Some(running) = call else { return Poll::Ready(withheld()) };
-        match std::task::ready!(running.exchange.poll_step(cx)) {
-            Step::Notify(frame) => {
+        match std::task::ready!(running.exchange.poll_event(cx)) {
+            CallEvent::Notify(frame) => {
                 let budget = shared.service.budget().clone();
-                let source = Alone { first: Some(frame), call: call.take(), budget };
+                let source = StatelessStream { first: Some(frame), call: call.take(), budget };
                 return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.keep_alive_ms)));
             }
-            Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
-            Step::Pause(_) => {}
-            Step::Done(reply) => return Poll::Ready(answered(reply, wire)),
-            Step::Cancelled => return Poll::Ready(withheld()),
+            CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
+            CallEvent::Pause(_) => {}
+            CallEvent::Done(reply) => return Poll::Ready(answered(reply, features)),
+            CallEvent::Cancelled => return Poll::Ready(withheld()),
         }
     }
 }
 
-/// The stream of a request that stands alone. Dropping it cancels the request.
-struct Alone {
+/// The stream of a stateless request. Dropping it cancels the request.
+struct StatelessStream {
     first: Option<Bytes>,
     call: Option<Call>,
     budget: Arc<Budget>,
 }
 
-impl Alone {
+impl StatelessStream {
     /// The message as an event. Without room for it the stream ends, and the request with it.
     fn event(&mut self, frame: &[u8]) -> Option<Bytes> {
         let event = self.budget.own(event(frame));
@@ -160,22 +170,22 @@ impl Alone {
     }
 }
 
-impl Source for Alone {
+impl Source for StatelessStream {
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(self.event(&first));
         }
         loop {
             let Some(call) = &mut self.call else { return Poll::Ready(None) };
-            match std::task::ready!(call.exchange.poll_step(cx)) {
-                Step::Notify(frame) => return Poll::Ready(self.event(&frame)),
-                Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
-                Step::Pause(_) => {}
-                Step::Done(reply) => {
+            match std::task::ready!(call.exchange.poll_event(cx)) {
+                CallEvent::Notify(frame) => return Poll::Ready(self.event(&frame)),
+                CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
+                CallEvent::Pause(_) => {}
+                CallEvent::Done(reply) => {
                     self.call = None;
                     return Poll::Ready(self.event(&reply.frame()));
                 }
-                Step::Cancelled => self.call = None,
+                CallEvent::Cancelled => self.call = None,
             }
         }
     }
@@ -186,7 +196,7 @@ impl Source for Alone {
 /// A request that opens a session and is not answered yet.
 pub(crate) struct Opening {
     engine: Option<Engine>,
-    place: Option<Place>,
+    place: Option<SessionSlot>,
     principal: Option<Arc<str>>,
     id: Id,
     call: Call,
@@ -211,8 +221,8 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
     }
     let (id, principal) = (request.id.clone(), head.principal().cloned());
     match shared.service.start(*request, head.door(), cx) {
-        Started::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
-        Started::Running(exchange) => {
+        CallStart::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
+        CallStart::Running(exchange) => {
             let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
             Next::Wait(Running::Opening(Box::new(Opening { engine, place, principal, id, call })))
         }
@@ -222,12 +232,12 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
 impl Opening {
     fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
-            match std::task::ready!(self.call.exchange.poll_step(cx)) {
+            match std::task::ready!(self.call.exchange.poll_event(cx)) {
                 // Nobody could answer: the client does not know its session yet.
-                Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
-                Step::Notify(_) | Step::Pause(_) => {}
-                Step::Cancelled => return Poll::Ready(withheld()),
-                Step::Done(reply) => {
+                CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
+                CallEvent::Notify(_) | CallEvent::Pause(_) => {}
+                CallEvent::Cancelled => return Poll::Ready(withheld()),
+                CallEvent::Done(reply) => {
                     let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else {
                         return Poll::Ready(withheld());
                     };
@@ -241,15 +251,15 @@ impl Opening {
 fn opened(
     shared: &Shared,
     mut engine: Engine,
-    place: Place,
+    place: SessionSlot,
     principal: Option<Arc<str>>,
     id: &Id,
     reply: Reply,
 ) -> Response<HttpBody> {
     engine.finish(id);
-    let wire = engine.session().map(|s| s.wire());
+    let features = engine.session().map(|s| s.features());
     if matches!(reply.kind(), ReplyKind::Error(_)) {
-        return answer::reply(rules::status(reply.kind(), wire), reply);
+        return answer::reply(rules::status(reply.kind(), features), reply);
     }
     let session = shared.sessions.open(place, principal, engine);
     let header = session.and_then(|s| HeaderValue::from_str(&id_of(s.key())).ok());
@@ -277,10 +287,10 @@ fn in_session(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Conte
         Err(response) => return Next::Answer(*response),
     };
     match take(shared, &session, message, || head.door(), cx) {
-        Took::Nothing => Next::Answer(answer::accepted()),
-        Took::Reply(reply) => Next::Answer(answered(reply, session.wire())),
-        Took::Withheld => Next::Answer(withheld()),
-        Took::Running(id, exchange) => {
+        Outcome::Nothing => Next::Answer(answer::accepted()),
+        Outcome::Reply(reply) => Next::Answer(answered(reply, session.features())),
+        Outcome::Withheld => Next::Answer(withheld()),
+        Outcome::Running(id, exchange) => {
             let mut work = Work::new(session);
             work.add(id, exchange, &shared.calls);
             Next::Wait(Running::InSession(InSession { work: Some(work), replies: None }))
@@ -289,42 +299,42 @@ fn in_session(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Conte
 }
 
 /// What became of one message inside a session.
-enum Took {
+enum Outcome {
     /// It wants no answer.
     Nothing,
     Reply(Reply),
     /// It was cancelled meanwhile.
     Withheld,
-    Running(Id, Box<dyn Exchange>),
+    Running(Id, Box<dyn RunningCall>),
 }
 
 fn take(
     shared: &Shared,
     session: &Arc<HttpSession>,
     message: Message,
-    door: impl FnOnce() -> Door,
+    door: impl FnOnce() -> RequestContext,
     cx: &mut Context<'_>,
-) -> Took {
+) -> Outcome {
     let event = session.engine().receive(message);
     match event {
         Event::Call(request) => {
             let id = request.id.clone();
             match shared.service.start(*request, door(), cx) {
                 // Nothing was asked, so nothing is withdrawn.
-                Started::Done(reply) => match session.engine().finish(&id) {
-                    (true, _) => return Took::Reply(reply),
-                    (false, _) => return Took::Withheld,
+                CallStart::Done(reply) => match session.engine().finish(&id) {
+                    (true, _) => return Outcome::Reply(reply),
+                    (false, _) => return Outcome::Withheld,
                 },
-                Started::Running(exchange) => return Took::Running(id, exchange),
+                CallStart::Running(exchange) => return Outcome::Running(id, exchange),
             }
         }
-        Event::Reply(reply) => return Took::Reply(reply),
+        Event::Reply(reply) => return Outcome::Reply(reply),
         Event::Cancel(Some(cancel), withdrawals) => session.cancel(&cancel, &withdrawals),
         Event::Cancel(None, _) | Event::Nothing => {}
         Event::Answer(ask, answer) => (ask.answer)(answer),
         Event::Notified(caller, name, params) => shared.service.notified(&caller, &name, &params),
     }
-    Took::Nothing
+    Outcome::Nothing
 }
 
 fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
@@ -333,7 +343,7 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
     }
     let session = match shared.session_of(&head.headers, head.principal(), None) {
-        Ok(session) if session.wire().batches => session,
+        Ok(session) if session.features().batches => session,
         Ok(_) => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES)),
         Err(response) => return Next::Answer(*response),
     };
@@ -348,16 +358,16 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
             }
         };
         // Headers that a request alone must have cannot speak for several messages.
-        if let Ok(Admit::Request(_)) | Err(_) = rules::admit(&message, &head.headers, &|_| None) {
-            let why = "a request that stands alone cannot be part of a batch";
+        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_| None) {
+            let why = "a stateless request cannot be part of a batch";
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;
         }
         let door = || head.copy().door();
         match take(shared, &session, message, door, cx) {
-            Took::Nothing | Took::Withheld => {}
-            Took::Reply(reply) => replies.push(reply),
-            Took::Running(id, exchange) => work.add(id, exchange, &shared.calls),
+            Outcome::Nothing | Outcome::Withheld => {}
+            Outcome::Reply(reply) => replies.push(reply),
+            Outcome::Running(id, exchange) => work.add(id, exchange, &shared.calls),
         }
     }
     if work.is_empty() {
@@ -397,10 +407,10 @@ impl InSession {
                     replies.push(reply);
                     continue;
                 }
-                (Some(Out::Answer(reply)), None) => answered(reply, work.session().wire()),
+                (Some(Out::Answer(reply)), None) => answered(reply, work.session().features()),
                 (Some(Out::Notice(frame)), _) => self.stream(shared, Some((frame, true)), None),
                 (Some(Out::Question(frame)), _) => self.stream(shared, Some((frame, false)), None),
-                (Some(Out::Pause(ms)), _) if work.session().wire().priming => self.stream(shared, None, Some(ms)),
+                (Some(Out::Pause(ms)), _) if work.session().features().priming => self.stream(shared, None, Some(ms)),
                 (Some(Out::Pause(_)), _) => continue,
                 (None, Some(replies)) if !replies.is_empty() => answer::json(StatusCode::OK, array(replies)),
                 (None, _) => withheld(),
@@ -417,7 +427,7 @@ impl InSession {
         let session = work.session().clone();
         let stream = session.open_stream(work.cancellers());
         let Some(reader) = stream.attach(&session, 0, None) else { return withheld() };
-        if session.wire().priming {
+        if session.features().priming {
             stream.prime(&session, pause.unwrap_or(shared.retry_ms));
         }
         for reply in self.replies.take().unwrap_or_default() {
@@ -428,7 +438,7 @@ impl InSession {
         }
         stream.feed_from(work);
         if pause.is_some() {
-            stream.hang_up();
+            stream.close_after_flush();
         }
         answer::events(HttpBody::stream(reader, shared.limits.keep_alive_ms))
     }

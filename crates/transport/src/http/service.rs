@@ -1,6 +1,6 @@
 //! The endpoint as a `tower_service::Service`: routes a request, reads its body, and waits for its response.
 //!
-//! The future is written by hand, so that the way of a simple call has no box and every state is small.
+//! The future is written by hand, so that a simple call needs no allocation for it and every state is small.
 
 use super::HttpOptions;
 use super::answer;
@@ -29,15 +29,38 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// Who sent a request, as verified by an authentication layer in front. Put one into the request's extensions: handlers
-/// see it, and a session can then be used by nobody else.
+/// The authenticated sender of a request, as verified by an authentication layer in front.
+///
+/// The layer inserts it into the request's extensions. Handlers can read it, and sessions are bound to it.
+///
+/// ```
+/// use linchpin_transport::http::Principal;
+///
+/// fn authenticated(mut request: http::Request<()>, user: &str) -> http::Request<()> {
+///     request.extensions_mut().insert(Principal(user.into()));
+///     request
+/// }
+/// # assert!(authenticated(http::Request::new(()), "ada").extensions().get::<Principal>().is_some());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal(pub Arc<str>);
 
 /// A server as an HTTP service, for mounting beside other routes. Clones share sessions.
 ///
-/// `Error` is [`Infallible`]: whatever goes wrong is a response.
+/// [`HttpExt::into_service`](super::HttpExt::into_service) creates one. `Error` is [`Infallible`]: failures become responses.
+///
+/// ```
+/// # use linchpin_proto::service::IntoService;
+/// use linchpin_transport::http::HttpExt;
+///
+/// # fn example(server: impl IntoService) -> Result<(), Box<dyn std::error::Error>> {
+/// let mcp = server.into_service()?;
+/// // axum::Router::new().nest_service("/mcp", mcp)
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
+#[doc(alias = "StreamableHttpService")]
+#[doc(alias = "axum")]
 pub struct HttpService {
     shared: Arc<Shared>,
 }
@@ -47,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) calls: Arc<Calls>,
-    /// Nothing new is begun.
+    /// Set on shutdown: new requests are rejected.
     closing: AtomicBool,
     closed: OnceCell<()>,
     pub(crate) retry_ms: u64,
@@ -67,12 +90,12 @@ enum Route {
 }
 
 impl HttpService {
-    /// Puts `service` behind HTTP.
+    /// Creates an HTTP service from `service`.
     pub fn new(service: Arc<dyn Service>, options: HttpOptions) -> HttpService {
         HttpService::bound(service, &options, &[])
     }
 
-    /// The same, reached under the `bound` addresses too.
+    /// Creates a service that also accepts the `bound` hosts.
     pub(crate) fn bound(service: Arc<dyn Service>, options: &HttpOptions, bound: &[String]) -> HttpService {
         let limits = service.limits().clone();
         let sessions = Arc::new(Sessions::new(service.clone()));
@@ -103,7 +126,7 @@ impl HttpService {
         &self.shared.limits
     }
 
-    /// Ends the streams that would never end by themselves. Running calls go on.
+    /// Ends streams without an end of their own. Running calls continue.
     pub(crate) fn end_listening(&self) {
         self.shared.sessions.end_listening();
         #[cfg(feature = "sse")]
@@ -112,13 +135,13 @@ impl HttpService {
         }
     }
 
-    /// Shuts the service down, for one that is mounted in a server of its own: [`http()`](super::http()) does this by itself.
+    /// Shuts the service down gracefully, for a service mounted in another server.
     ///
-    /// New requests are refused with status 503, subscriptions and streams of sessions end, and running calls are waited for
-    /// up to the limit `drain_ms_max`; then they are cancelled, every session ends, and what the server does at its end is
-    /// run (`Server::at_end`). Once this returns, no response is held open by the service, so that the server around it
-    /// can end, too. Call it as soon as the signal comes, not after: a server that shuts down gracefully waits for open
-    /// streams, and they would stay.
+    /// [`http()`](super::http()) does this by itself. New requests get status 503, subscriptions and session streams end, and
+    /// running calls may finish within `drain_ms_max`; then they are cancelled, every session ends, and the callbacks of
+    /// `Server::on_shutdown` run. Once this returns, the service holds no response open, so the surrounding server
+    /// can end too. Call it as part of the shutdown signal, not afterwards: a server that shuts down gracefully waits for open
+    /// streams, which would otherwise never end.
     ///
     /// ```no_run
     /// # use linchpin_transport::{http::HttpService, shutdown_signal};
@@ -131,7 +154,7 @@ impl HttpService {
     /// # }
     /// ```
     ///
-    /// All clones are shut down. Called again, it waits for the same end. Cancel safe: the next call goes on.
+    /// All clones are shut down. Further calls wait for the same shutdown. Cancel safe: the next call resumes it.
     pub async fn shutdown(&self) {
         self.shared.closed.get_or_init(|| self.close()).await;
     }
@@ -145,7 +168,7 @@ impl HttpService {
         if tokio::time::timeout(limit, shared.calls.idle()).await.is_err() {
             tracing::debug!("calls that still run are cancelled");
         }
-        // Also those that were let in a moment ago.
+        // Includes calls that started after the drain.
         shared.calls.cancel();
         let _ = tokio::time::timeout(CANCEL_TIME, shared.calls.idle()).await;
         self.close_sessions();
@@ -183,7 +206,7 @@ impl<B: Body<Data = Bytes>> tower_service::Service<Request<B>> for HttpService {
 }
 
 impl HttpService {
-    /// Answers one request.
+    /// Handles one request.
     pub fn handle<B: Body<Data = Bytes>>(&self, request: Request<B>) -> HttpFuture<B> {
         let (parts, body) = request.into_parts();
         let streams = intake::prefers_stream(&parts.headers);
@@ -204,16 +227,18 @@ impl HttpService {
 }
 
 pin_project_lite::pin_project! {
-    /// A response on its way. Dropping it before it is ready is a closed connection: a request that stands alone is
-    /// cancelled, one inside a session runs on.
+    /// The future of a response.
+    ///
+    /// Dropping it before it is ready has the effect of a closed connection: a stateless request is cancelled, one in a
+    /// session continues.
     pub struct HttpFuture<B> {
         #[pin]
         body: B,
         shared: Arc<Shared>,
         state: State,
-        // The sender names the stream before the document: a finished answer is given as a stream of one event.
+        // `Accept` prefers SSE to JSON: a complete response is sent as a stream of one event.
         streams: bool,
-        // The page that asks, which may read the answer.
+        // The allowed origin of the page that sent the request; it gets CORS headers.
         origin: Option<Box<HeaderValue>>,
     }
 }
@@ -225,7 +250,7 @@ enum State {
     Over,
 }
 
-/// What a body is for.
+/// The endpoint that a body was sent to.
 enum Purpose {
     Mcp,
     #[cfg(feature = "sse")]
@@ -274,7 +299,7 @@ impl<B> fmt::Debug for HttpFuture<B> {
 }
 
 impl Shared {
-    /// Decides from the head alone as much as can be.
+    /// Decides as much as possible from the request's headers alone.
     fn begin(&self, parts: request::Parts) -> State {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
@@ -306,7 +331,7 @@ impl Shared {
         }
     }
 
-    /// Whether the service shuts down and this would begin something. A session's client may still answer a question.
+    /// Whether to reject a request because of the shutdown. Clients of sessions may still answer server requests.
     fn refuses(&self, headers: &HeaderMap) -> bool {
         self.closing.load(Ordering::Relaxed) && !headers.contains_key(answer::SESSION_ID)
     }
@@ -314,7 +339,7 @@ impl Shared {
     fn route(&self, path: &str) -> Route {
         #[cfg(feature = "sse")]
         if self.sse.is_some() {
-            // Mounted under any path, the older endpoints are told apart by how the path ends.
+            // Without a fixed path, the suffix identifies the HTTP+SSE endpoints.
             if path == "/sse" || self.path.is_none() && path.ends_with("/sse") {
                 return Route::Sse;
             }
@@ -349,7 +374,7 @@ impl Shared {
         }
     }
 
-    /// The session a request belongs to, if it may use it. `id` is that of the request to refuse.
+    /// Returns the session of a request if the principal may use it. `id` is the request's, for an error response.
     pub(crate) fn session_of(
         &self,
         headers: &HeaderMap,
@@ -361,7 +386,7 @@ impl Shared {
             return refuse(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing; `initialize` gives one");
         };
         let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
-        // Somebody else's session looks as if it did not exist.
+        // A session of another principal looks as if it did not exist.
         let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
             return refuse(
                 StatusCode::NOT_FOUND,
@@ -369,12 +394,12 @@ impl Shared {
             );
         };
         let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
-            // Revisions before the header do without it, and later ones are known from `initialize`.
+            // Older revisions lack the header, and the revision of others is known from `initialize`.
             return Ok(session);
         };
         let version = version.to_str().unwrap_or_default().trim();
-        let wire = session.wire();
-        if version == wire.revision.as_str() {
+        let features = session.features();
+        if version == features.revision.as_str() {
             return Ok(session);
         }
         if header_version(version) == HeaderVersion::Unknown {
@@ -383,14 +408,14 @@ impl Shared {
                 "the MCP-Protocol-Version header names no version that this server speaks",
             );
         }
-        if wire.version_header {
-            let why = format!("MCP-Protocol-Version differs from the session's; send {}", wire.revision.as_str());
+        if features.version_header {
+            let why = format!("MCP-Protocol-Version differs from the session's; send {}", features.revision.as_str());
             return refuse(StatusCode::BAD_REQUEST, &why);
         }
         Ok(session)
     }
 
-    /// GET: the stream of a session, or one of its streams again.
+    /// GET: opens a session's stream, or resumes one of its streams.
     fn listen(&self, head: &Head) -> Response<HttpBody> {
         if has_no_sessions(&head.headers) {
             return answer::method_not_allowed("POST");
@@ -417,7 +442,7 @@ impl Shared {
         }
     }
 
-    /// DELETE: the end of a session.
+    /// DELETE: ends a session.
     fn end(&self, head: &Head) -> Response<HttpBody> {
         if has_no_sessions(&head.headers) {
             return answer::method_not_allowed("POST");
@@ -455,11 +480,11 @@ impl Shared {
 }
 
 const CLOSING: &str = "the server is shutting down; try again later";
-/// How long cancelled calls may take to end before the rest of a shutdown goes on.
+/// How long cancelled calls may take to end before the shutdown continues.
 const CANCEL_TIME: Duration = Duration::from_millis(100);
 const NO_SUCH_EVENT: &str = "Last-Event-ID names no event that is still kept for this session; send the request again";
 
-/// Whether a request names a revision without sessions, and no session: it can only be a POST.
+/// Whether a request names a revision without sessions and has no session id: it can only be a POST.
 fn has_no_sessions(headers: &HeaderMap) -> bool {
     let version = headers.get(answer::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
     !headers.contains_key(answer::SESSION_ID) && header_means_stateless(version.map(str::trim))

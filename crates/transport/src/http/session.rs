@@ -1,17 +1,17 @@
-//! One session of a client: its engine, its streams, and what is kept for replay.
+//! One session of a client: its engine, its streams, and the events kept for replay.
 
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
-use linchpin_proto::{Budget, Cancel, Engine, Limits, Service, Wire};
+use linchpin_proto::{Budget, Cancel, Engine, Features, Limits, Service};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// See the module's documentation. An idle one allocates nothing beyond itself and what the client declared.
+/// A session. An idle one allocates nothing beyond itself and the client's capabilities.
 pub(crate) struct HttpSession {
     key: u128,
     principal: Option<Arc<str>>,
-    wire: &'static Wire,
+    features: &'static Features,
     service: Arc<dyn Service>,
     engine: Mutex<Engine>,
     streams: Mutex<Streams>,
@@ -43,11 +43,11 @@ impl HttpSession {
         service: Arc<dyn Service>,
         epoch: Instant,
     ) -> Option<HttpSession> {
-        let wire = engine.session()?.wire();
+        let features = engine.session()?.features();
         let session = HttpSession {
             key,
             principal,
-            wire,
+            features,
             service,
             engine: Mutex::new(engine),
             streams: Mutex::default(),
@@ -72,8 +72,8 @@ impl HttpSession {
     }
 
     /// What its revision has.
-    pub(crate) fn wire(&self) -> &'static Wire {
-        self.wire
+    pub(crate) fn features(&self) -> &'static Features {
+        self.features
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -97,7 +97,7 @@ impl HttpSession {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    /// The client was heard of.
+    /// Records activity of the client.
     pub(crate) fn touch(&self) {
         self.seen.store(self.now(), Ordering::Relaxed);
         self.used.store(true, Ordering::Relaxed);
@@ -201,7 +201,7 @@ impl HttpSession {
         // An event that is no longer known was on this stream all the same: its reader misses nothing but repeats.
         let after = after.unwrap_or_else(|| stream.last());
         let reader = stream.attach(self, after, feed.clone()).or_else(|| stream.attach(self, stream.last(), feed))?;
-        if self.wire.priming {
+        if self.features.priming {
             stream.prime(self, retry_ms);
         }
         Some(reader)

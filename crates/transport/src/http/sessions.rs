@@ -33,17 +33,17 @@ type Shard = HashMap<u128, Entry>;
 
 struct Entry {
     session: Arc<HttpSession>,
-    _place: Place,
+    _place: SessionSlot,
 }
 
-/// The right to open one session; gives its place back when dropped.
-pub(crate) struct Place {
+/// The right to open one session; dropping it frees the slot.
+pub(crate) struct SessionSlot {
     count: Arc<AtomicUsize>,
     /// For what the client declared.
     _declared: Reservation,
 }
 
-impl Drop for Place {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -73,8 +73,8 @@ impl Sessions {
     /// A place for a new session that declared this much. When there are too many, another one gives way: the oldest whose
     /// client never came back, or else the one that was idle for longest, for a minute at least. `None` when there is none
     /// of those.
-    pub(crate) fn place(&self, declared: Reservation) -> Option<Place> {
-        let place = Place { count: self.count.clone(), _declared: declared };
+    pub(crate) fn place(&self, declared: Reservation) -> Option<SessionSlot> {
+        let place = SessionSlot { count: self.count.clone(), _declared: declared };
         let before = self.count.fetch_add(1, Ordering::Relaxed);
         (before < self.limits().sessions_max || self.end_one()).then_some(place)
     }
@@ -111,7 +111,7 @@ impl Sessions {
     /// Opens a session. `None` when there is no randomness, or the engine has no session.
     pub(crate) fn open(
         self: &Arc<Self>,
-        place: Place,
+        place: SessionSlot,
         principal: Option<Arc<str>>,
         engine: Engine,
     ) -> Option<Arc<HttpSession>> {
@@ -145,7 +145,7 @@ impl Sessions {
         entry.is_some()
     }
 
-    /// Ends the streams that would never end by themselves.
+    /// Ends streams without an end of their own.
     pub(crate) fn end_listening(&self) {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +223,7 @@ async fn sweep(sessions: Weak<Sessions>, tick: Duration) {
     }
 }
 
-/// Gives memory back once most sessions of a shard have ended.
+/// Releases memory once most sessions of a shard have ended.
 fn shrink(shard: &mut Shard) {
     if shard.capacity() > 64 && shard.len() < shard.capacity() / 4 {
         shard.shrink_to(shard.len() * 2);

@@ -1,8 +1,8 @@
-//! One SSE stream of a session: its events, kept for as long as they may be asked for again, and the calls that feed it.
+//! One SSE stream of a session: its events, kept as long as they can be replayed, and the calls that feed it.
 //!
-//! A stream has at most one reader. Whoever reads also polls the calls, in place: there is no task and no channel while
-//! a client listens. When the reader goes away, a task takes over and keeps what happens; a client that comes back with
-//! `Last-Event-ID` takes over from the task. A slow reader holds up its own stream only.
+//! A stream has at most one reader. The reader also polls the calls, in place: there is no task and no channel while
+//! a client is connected. When the reader disconnects, a task takes over and keeps the events; a client that reconnects with
+//! `Last-Event-ID` takes over from the task. A slow reader delays only its own stream.
 //!
 //! ```text
 //!   POST's body ──drop──▶ task ──GET with Last-Event-ID──▶ GET's body ──drop──▶ task …
@@ -14,7 +14,7 @@ use super::work::{Out, Work};
 use bytes::Bytes;
 use linchpin_proto::budget::EXHAUSTED;
 use linchpin_proto::http::sse;
-use linchpin_proto::{Cancel, Feed};
+use linchpin_proto::{Cancel, Subscription};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -41,7 +41,7 @@ struct Inner {
     holder: u32,
     attached: bool,
     /// The reader must end after the events that wait, and come back later.
-    hang_up: bool,
+    close_after_flush: bool,
     waker: Option<Waker>,
     /// Absent while it is being polled, and once it ended.
     work: Option<Work>,
@@ -184,7 +184,7 @@ impl EventStream {
         self: &Arc<Self>,
         session: &Arc<HttpSession>,
         after: u32,
-        feed: Option<Arc<Feed>>,
+        feed: Option<Arc<Subscription>>,
     ) -> Option<Reader> {
         let mut inner = self.lock();
         let gone = inner.ended.is_some() && inner.events.is_empty() && after < inner.lost;
@@ -193,7 +193,7 @@ impl EventStream {
         }
         inner.holder += 1;
         inner.attached = true;
-        inner.hang_up = false;
+        inner.close_after_flush = false;
         inner.sent = after;
         let holder = inner.holder;
         let waker = inner.waker.take();
@@ -241,7 +241,7 @@ impl EventStream {
     }
 
     /// Polls the changes of the session once. Pending as [`EventStream::step`] is.
-    fn step_feed(&self, session: &HttpSession, feed: &Feed, holder: u32, cx: &mut Context<'_>) -> Poll<()> {
+    fn step_feed(&self, session: &HttpSession, feed: &Subscription, holder: u32, cx: &mut Context<'_>) -> Poll<()> {
         match feed.poll_next(cx) {
             Poll::Ready(Some(change)) => self.push(session, &change.frame(None), true),
             Poll::Ready(None) => self.end(session.now()),
@@ -257,15 +257,15 @@ impl EventStream {
     }
 
     fn pause(&self, session: &HttpSession, ms: u64) {
-        if session.wire().priming && self.is_attached() {
+        if session.features().priming && self.is_attached() {
             self.prime(session, ms);
-            self.lock().hang_up = true;
+            self.lock().close_after_flush = true;
         }
     }
 
     /// Sends the reader away after the events that wait.
-    pub(crate) fn hang_up(&self) {
-        self.lock().hang_up = true;
+    pub(crate) fn close_after_flush(&self) {
+        self.lock().close_after_flush = true;
     }
 }
 
@@ -290,7 +290,7 @@ impl Inner {
 
     /// Whether a reader has something to do.
     fn has_news(&self) -> bool {
-        self.hang_up || self.events.back().is_some_and(|e| e.seq > self.sent)
+        self.close_after_flush || self.events.back().is_some_and(|e| e.seq > self.sent)
     }
 
     fn next_unsent(&mut self) -> Option<Bytes> {
@@ -310,7 +310,7 @@ pub(crate) struct Reader {
     session: Arc<HttpSession>,
     stream: Arc<EventStream>,
     /// Where changes wait, on the stream of a plain GET.
-    feed: Option<Arc<Feed>>,
+    feed: Option<Arc<Subscription>>,
     holder: u32,
 }
 
@@ -326,7 +326,7 @@ impl Source for Reader {
             if let Some(bytes) = inner.next_unsent() {
                 return Poll::Ready(Some(bytes));
             }
-            if inner.ended.is_some() || inner.hang_up {
+            if inner.ended.is_some() || inner.close_after_flush {
                 return Poll::Ready(None);
             }
             let progress = match (inner.work.take(), &self.feed) {

@@ -3,7 +3,7 @@
 use super::calls::{Calls, Entered};
 use super::session::HttpSession;
 use bytes::Bytes;
-use linchpin_proto::{AskError, Cancel, Exchange, Id, Reply, Step};
+use linchpin_proto::{CallEvent, Cancel, Id, Reply, RunningCall, ServerRequestError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,7 +19,7 @@ pub(crate) struct Work {
 struct Call {
     id: Id,
     cancel: Arc<dyn Cancel>,
-    exchange: Box<dyn Exchange>,
+    exchange: Box<dyn RunningCall>,
     _entered: Entered,
 }
 
@@ -42,7 +42,7 @@ impl Work {
     }
 
     /// Adds a call that is still running.
-    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn Exchange>, calls: &Arc<Calls>) {
+    pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) {
         let cancel = exchange.canceller();
         let mut engine = self.session.engine();
         engine.attach(&id, cancel.clone());
@@ -79,7 +79,7 @@ impl Work {
             if self.calls.is_empty() {
                 return Poll::Ready(None);
             }
-            let ready = self.calls.iter_mut().enumerate().find_map(|(at, call)| match call.exchange.poll_step(cx) {
+            let ready = self.calls.iter_mut().enumerate().find_map(|(at, call)| match call.exchange.poll_event(cx) {
                 Poll::Ready(step) => Some((at, step)),
                 Poll::Pending => None,
             });
@@ -88,21 +88,21 @@ impl Work {
         }
     }
 
-    fn take(&mut self, at: usize, step: Step, heard: bool) {
+    fn take(&mut self, at: usize, step: CallEvent, heard: bool) {
         match step {
-            Step::Notify(frame) => {
+            CallEvent::Notify(frame) => {
                 if self.session.engine().may_send(&self.calls[at].id) {
                     self.queued.push_back(Out::Notice(frame));
                 }
             }
-            Step::Ask(ask) if heard => {
+            CallEvent::ServerRequest(ask) if heard => {
                 let frame = self.session.engine().ask(&self.calls[at].id, ask);
                 self.queued.extend(frame.map(Out::Question));
             }
-            Step::Ask(ask) => (ask.answer)(Err(AskError::Gone)),
-            Step::Pause(ms) => self.queued.push_back(Out::Pause(ms)),
-            Step::Done(reply) => self.ended(at, Some(reply)),
-            Step::Cancelled => self.ended(at, None),
+            CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
+            CallEvent::Pause(ms) => self.queued.push_back(Out::Pause(ms)),
+            CallEvent::Done(reply) => self.ended(at, Some(reply)),
+            CallEvent::Cancelled => self.ended(at, None),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The requests that wait for their answers, by number.
 
-use linchpin_proto::LinkError;
+use linchpin_proto::TransportError;
 use linchpin_proto::frame::Message;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,7 +23,7 @@ struct Slots {
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each answer")]
 enum Slot {
     Waiting(Option<Waker>),
-    Settled(Result<Message, LinkError>),
+    Settled(Result<Message, TransportError>),
 }
 
 impl InFlight {
@@ -32,20 +32,20 @@ impl InFlight {
     }
 
     /// Makes room for the answer to request `id`. Dropping what is returned forgets the request.
-    pub(super) fn open(&self, id: u64) -> Result<Waiting<'_>, LinkError> {
+    pub(super) fn open(&self, id: u64) -> Result<Waiting<'_>, TransportError> {
         let mut slots = self.lock();
         if let Some(why) = &slots.over {
-            return Err(LinkError::Closed(why.clone()));
+            return Err(TransportError::Closed(why.clone()));
         }
         if slots.waiting.contains_key(&id) {
-            return Err(LinkError::CutOff(format!("request id {id} is in use already").into()));
+            return Err(TransportError::CutOff(format!("request id {id} is in use already").into()));
         }
         slots.waiting.insert(id, Slot::Waiting(None));
         Ok(Waiting { all: self, id })
     }
 
     /// Gives request `id` its answer; `false` when nobody waits for it.
-    pub(super) fn settle(&self, id: u64, answer: Result<Message, LinkError>) -> bool {
+    pub(super) fn settle(&self, id: u64, answer: Result<Message, TransportError>) -> bool {
         let mut slots = self.lock();
         let Some(slot @ Slot::Waiting(_)) = slots.waiting.get_mut(&id) else { return false };
         let before = std::mem::replace(slot, Slot::Settled(answer));
@@ -82,7 +82,7 @@ impl InFlight {
         }
         let mut failed = Vec::new();
         for slot in slots.waiting.values_mut().filter(|slot| matches!(slot, Slot::Waiting(_))) {
-            failed.push(std::mem::replace(slot, Slot::Settled(Err(LinkError::Closed(why.clone())))));
+            failed.push(std::mem::replace(slot, Slot::Settled(Err(TransportError::Closed(why.clone())))));
         }
         slots.over = Some(why);
         drop(slots);
@@ -104,7 +104,7 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Future for Waiting<'_> {
-    type Output = Result<Message, LinkError>;
+    type Output = Result<Message, TransportError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut slots = self.all.lock();
@@ -119,7 +119,7 @@ impl Future for Waiting<'_> {
             }
             _ => match slots.waiting.remove(&self.id) {
                 Some(Slot::Settled(answer)) => Poll::Ready(answer),
-                _ => Poll::Ready(Err(LinkError::CutOff("the answer was taken already".into()))),
+                _ => Poll::Ready(Err(TransportError::CutOff("the answer was taken already".into()))),
             },
         }
     }

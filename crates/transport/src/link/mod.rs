@@ -1,20 +1,20 @@
 //! One message a line, the client's side: the link behind child processes, pipes, unix sockets and memory.
 //!
 //! A request is written by the task that makes it ([`outbox`]); one task reads, gives answers to those who wait
-//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are no messages are skipped,
-//! counted and told of in errors; where they can be told to be a broken answer, the request fails at once ([`salvage`]).
+//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are not messages are skipped,
+//! counted and told of in errors; where they can be told to be a broken answer, the request fails at once ([`partial_parse`]).
 
 mod in_flight;
 mod outbox;
 
 use crate::lines::{Line, Lines};
-use crate::salvage;
+use crate::partial_parse;
 use bytes::Bytes;
 use in_flight::InFlight;
-use linchpin_proto::era::Wire;
+use linchpin_proto::era::Features;
 use linchpin_proto::frame::{self, Kind, Message};
 use linchpin_proto::service::BoxFuture;
-use linchpin_proto::{Answer, Dialing, Link, LinkError, Outgoing, Traffic};
+use linchpin_proto::{Answer, ClientTransport, ConnectOptions, Outgoing, Traffic, TransportError};
 use outbox::{End, Outbox};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub(crate) trait Peer: Send + Sync + 'static {
     /// `asked` says whether somebody waits for an answer.
     fn ended(&self, error: Option<io::Error>, asked: bool) -> BoxFuture<'_, String>;
 
-    /// Ends what is behind the streams, in good order. The stream to it has been closed.
+    /// Ends what is behind the streams, gracefully. The stream to it has been closed.
     fn close(&self) -> BoxFuture<'_, ()>;
 
     /// Ends it at once, without waiting.
@@ -42,41 +42,41 @@ pub(crate) trait Peer: Send + Sync + 'static {
 }
 
 /// A link over a pair of streams. Dropping it closes them.
-pub(crate) struct PipeLink {
+pub(crate) struct PipeTransport {
     shared: Arc<Shared>,
     reader: AbortHandle,
     writer: AbortHandle,
 }
 
 struct Shared {
-    dialing: Dialing,
+    options: ConnectOptions,
     in_flight: InFlight,
     outbox: Outbox,
     peer: Arc<dyn Peer>,
-    noise: Mutex<Noise>,
-    /// The end is being dealt with: [`Link::close`] was called, or a stream has ended.
+    noise: Mutex<UnparsedLines>,
+    /// The end is being dealt with: [`ClientTransport::close`] was called, or a stream has ended.
     ending: AtomicBool,
 }
 
 /// What was heard that is no message.
 #[derive(Default)]
-struct Noise {
+struct UnparsedLines {
     lines: u64,
     /// How the last one begins.
     last: String,
 }
 
-impl PipeLink {
+impl PipeTransport {
     /// A link over these streams. Must be called within a tokio runtime.
     pub(crate) fn open(
-        dialing: Dialing,
+        options: ConnectOptions,
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
         peer: Arc<dyn Peer>,
-    ) -> PipeLink {
-        let lines = Lines::new(input, dialing.limits.frame_bytes_max, ROOM_BYTES);
+    ) -> PipeTransport {
+        let lines = Lines::new(input, options.limits.frame_bytes_max, ROOM_BYTES);
         let shared = Arc::new(Shared {
-            dialing,
+            options,
             in_flight: InFlight::default(),
             outbox: Outbox::new(Box::new(output)),
             peer,
@@ -85,15 +85,15 @@ impl PipeLink {
         });
         let reader = tokio::spawn(read(shared.clone(), lines)).abort_handle();
         let writer = tokio::spawn(write(shared.clone())).abort_handle();
-        PipeLink { shared, reader, writer }
+        PipeTransport { shared, reader, writer }
     }
 }
 
-impl Link for PipeLink {
-    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+impl ClientTransport for PipeTransport {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
         Box::pin(async move {
             let Some(id) = out.id else {
-                return Err(LinkError::CutOff("a message without an id gets no answer".into()));
+                return Err(TransportError::CutOff("a message without an id gets no answer".into()));
             };
             // Before the message is out, so that no answer can come too early.
             let answer = self.shared.in_flight.open(id)?;
@@ -105,11 +105,11 @@ impl Link for PipeLink {
         })
     }
 
-    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
+    fn notify(&self, out: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
         Box::pin(async move { self.shared.send(&out.frame).await.map_err(|_| self.shared.gone()) })
     }
 
-    fn tell_later(&self, out: Outgoing) {
+    fn notify_detached(&self, out: Outgoing) {
         self.shared.outbox.send_now(&out.frame, &|| self.shared.sent(&out.frame));
     }
 
@@ -117,13 +117,13 @@ impl Link for PipeLink {
         false
     }
 
-    fn settled(&self, _: &'static Wire) {}
+    fn settled(&self, _: &'static Features) {}
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.shared.ending.store(true, Ordering::SeqCst);
             self.shared.in_flight.end("the connection was closed by this client".into());
-            self.shared.outbox.finish(Duration::from_millis(self.shared.dialing.limits.exit_ms_max)).await;
+            self.shared.outbox.finish(Duration::from_millis(self.shared.options.limits.exit_ms_max)).await;
             self.writer.abort();
             self.shared.outbox.end(End::Finished);
             // The reader goes on meanwhile: a program whose output nobody takes might never come to its end.
@@ -133,7 +133,7 @@ impl Link for PipeLink {
     }
 }
 
-impl Drop for PipeLink {
+impl Drop for PipeTransport {
     fn drop(&mut self) {
         self.reader.abort();
         self.writer.abort();
@@ -148,13 +148,13 @@ impl Shared {
     }
 
     fn sent(&self, frame: &Bytes) {
-        self.dialing.show(|| Traffic::Sent(std::str::from_utf8(frame).unwrap_or_default()));
+        self.options.show(|| Traffic::Sent(std::str::from_utf8(frame).unwrap_or_default()));
     }
 
     /// Why nothing can be sent any more.
-    fn gone(&self) -> LinkError {
+    fn gone(&self) -> TransportError {
         let why = self.in_flight.over();
-        LinkError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
+        TransportError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
     }
 
     /// Takes a line; when it is not `whole`, the stream has ended within it. Returns how many requests it has answered.
@@ -163,9 +163,9 @@ impl Shared {
             return 0;
         }
         let text = line.slice(if line.starts_with(BOM) { BOM.len() } else { 0 }..);
-        let heard = frame::hear(text, &self.dialing.limits, &mut |message| messages.push(message));
+        let heard = frame::hear(text, &self.options.limits, &mut |message| messages.push(message));
         match heard {
-            Ok(()) => self.dialing.show(|| Traffic::Heard(std::str::from_utf8(&line).unwrap_or_default())),
+            Ok(()) => self.options.show(|| Traffic::Heard(std::str::from_utf8(&line).unwrap_or_default())),
             Err(why) => {
                 self.garbage(&line);
                 if whole {
@@ -176,7 +176,7 @@ impl Shared {
         let mut answered = 0;
         for message in messages.drain(..) {
             let Kind::Response { id, outcome } = &message.kind else {
-                self.dialing.inbox.heard(message);
+                self.options.inbox.heard(message);
                 continue;
             };
             let id = match outcome {
@@ -194,25 +194,25 @@ impl Shared {
 
     /// Takes a line that is no message.
     fn garbage(&self, line: &[u8]) {
-        if self.dialing.tap.is_some() {
+        if self.options.tap.is_some() {
             let text = self.peer.hide(String::from_utf8_lossy(line).into_owned());
-            self.dialing.show(|| Traffic::Garbage(&text));
+            self.options.show(|| Traffic::Garbage(&text));
         }
         let lines = self.noise(line);
         if lines.is_power_of_two() {
-            tracing::warn!(lines, bytes = line.len(), "the server wrote something that is no message");
+            tracing::warn!(lines, bytes = line.len(), "the server wrote something that is not a message");
         }
     }
 
     /// Fails the request that a line was meant to answer, if that can be seen.
     fn fail_broken(&self, line: &[u8], why: &str) {
-        let head = salvage::by_head(line);
+        let head = partial_parse::by_head(line);
         if head.request || !(head.result || head.message) {
             return;
         }
-        if let Some(id) = head.id.or_else(|| salvage::by_tail(line)).and_then(|id| id.as_number()) {
+        if let Some(id) = head.id.or_else(|| partial_parse::by_tail(line)).and_then(|id| id.as_number()) {
             let what = format!("the answer cannot be read: {why}");
-            self.in_flight.settle(id, Err(LinkError::Unreadable(what.into())));
+            self.in_flight.settle(id, Err(TransportError::Unreadable(what.into())));
         }
     }
 
@@ -228,11 +228,11 @@ impl Shared {
 
     /// Takes the news that a line is too long; returns whether its request is found.
     fn too_long(&self, head: &Bytes) -> bool {
-        let limit = self.dialing.limits.frame_bytes_max;
+        let limit = self.options.limits.frame_bytes_max;
         let note = format!("a message longer than {limit} bytes is skipped");
-        self.dialing.show(|| Traffic::Note(&note));
+        self.options.show(|| Traffic::Note(&note));
         tracing::warn!(limit, "a message of the server is longer than the limit and is skipped");
-        let head = salvage::by_head(head);
+        let head = partial_parse::by_head(head);
         if head.request {
             return true;
         }
@@ -241,9 +241,9 @@ impl Shared {
     }
 
     fn fail_too_long(&self, id: u64) -> bool {
-        let limit = self.dialing.limits.frame_bytes_max;
+        let limit = self.options.limits.frame_bytes_max;
         let why = format!("the answer is longer than the limit of {limit} bytes (ClientLimits::frame_bytes_max)");
-        self.in_flight.settle(id, Err(LinkError::Unreadable(why.into())))
+        self.in_flight.settle(id, Err(TransportError::Unreadable(why.into())))
     }
 
     /// A stream has ended by itself.
@@ -255,16 +255,16 @@ impl Shared {
         let noise = std::mem::take(&mut *self.noise.lock().unwrap_or_else(PoisonError::into_inner));
         if noise.lines > 0 {
             let (are, last) = if noise.lines == 1 {
-                ("line that is no message", "it")
+                ("line that is not a message", "it")
             } else {
-                ("lines that are no messages", "the last")
+                ("lines that are not messages", "the last")
             };
             why.push_str(&format!("\nthe server also wrote {} {are}; {last} begins: {}", noise.lines, noise.last));
         }
         let why: Arc<str> = why.into();
-        self.dialing.show(|| Traffic::Note(&why));
+        self.options.show(|| Traffic::Note(&why));
         if self.in_flight.end(why.clone()) {
-            self.dialing.inbox.closed(LinkError::Closed(why));
+            self.options.inbox.closed(TransportError::Closed(why));
         }
         self.outbox.end(End::Finished);
         let peer = self.peer.clone();
@@ -299,7 +299,7 @@ async fn read(shared: Arc<Shared>, mut lines: Lines<impl AsyncRead + Unpin>) {
             Ok(Line::Last(line)) => answers += shared.take(line, false, &mut messages),
             Ok(Line::TooLong(head)) => named = shared.too_long(&head),
             Ok(Line::LongEnd(tail)) => {
-                if let Some(id) = salvage::by_tail(&tail).and_then(|id| id.as_number()).filter(|_| !named) {
+                if let Some(id) = partial_parse::by_tail(&tail).and_then(|id| id.as_number()).filter(|_| !named) {
                     shared.fail_too_long(id);
                 }
             }

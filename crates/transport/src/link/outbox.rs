@@ -35,9 +35,9 @@ struct Out {
     /// What nobody has begun to write.
     pending: Vec<u8>,
     /// The pen, while nobody writes.
-    idle: Option<Pen>,
+    idle: Option<WriterState>,
     /// The pen, when its last owner could not write on.
-    stalled: Option<Pen>,
+    stalled: Option<WriterState>,
     /// Somebody waits for `room`.
     wanted: bool,
     end: Option<End>,
@@ -57,7 +57,7 @@ pub(super) enum End {
 }
 
 /// The right to write.
-struct Pen {
+struct WriterState {
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     bytes: Vec<u8>,
     written: usize,
@@ -65,7 +65,7 @@ struct Pen {
 
 impl Outbox {
     pub(super) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>) -> Outbox {
-        let idle = Some(Pen { writer, bytes: Vec::new(), written: 0 });
+        let idle = Some(WriterState { writer, bytes: Vec::new(), written: 0 });
         Outbox { out: Mutex::new(Out { idle, ..Out::default() }), room: Notify::new(), work: Notify::new() }
     }
 
@@ -147,7 +147,7 @@ impl Outbox {
     }
 
     /// Everything is written: the pen is free.
-    fn rest(&self, mut out: MutexGuard<'_, Out>, mut pen: Pen) {
+    fn rest(&self, mut out: MutexGuard<'_, Out>, mut pen: WriterState) {
         pen.bytes.shrink_to(IDLE_BYTES);
         out.pending.shrink_to(IDLE_BYTES);
         out.idle = Some(pen).filter(|_| !out.gone);
@@ -192,7 +192,7 @@ impl Outbox {
     }
 
     /// The pen, if something was left to the writing task.
-    fn stalled(&self) -> Result<Option<Pen>, End> {
+    fn stalled(&self) -> Result<Option<WriterState>, End> {
         let mut out = self.lock();
         if out.end == Some(End::Broken) {
             return Err(End::Broken);
@@ -210,7 +210,7 @@ impl Outbox {
     }
 
     /// Decides what follows a write of the writing task; the pen, if there is more.
-    fn written(&self, mut pen: Pen, written: io::Result<()>) -> Option<Pen> {
+    fn written(&self, mut pen: WriterState, written: io::Result<()>) -> Option<WriterState> {
         let mut out = self.lock();
         match written {
             Err(e) => self.broken(out, &e),
@@ -273,7 +273,7 @@ impl Outbox {
     }
 }
 
-impl Pen {
+impl WriterState {
     /// Takes over what is pending.
     fn load(&mut self, out: &mut Out) {
         self.bytes.clear();

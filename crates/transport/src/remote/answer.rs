@@ -1,13 +1,13 @@
 //! Reading what a server answers: one JSON text, or an event stream whose messages go where they belong.
 
-use super::place::Place;
+use super::endpoint::Endpoint;
 use crate::web::{WebBody, WebError, WebErrorKind, WebResponse};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use linchpin_proto::connector::{Answer, Traffic, TransportError};
 use linchpin_proto::frame::{self, Kind, Message};
 use linchpin_proto::http::sse::{SseEvent, SseParser};
-use linchpin_proto::link::{Answer, LinkError, Traffic};
 use std::time::Duration;
 
 /// What a body is.
@@ -83,7 +83,7 @@ impl Stream {
     }
 
     /// Takes a piece. Complete events with data can be taken with [`Stream::next`], even when this fails.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), LinkError> {
+    pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), TransportError> {
         let fed = self.parser.feed(piece, &mut self.events);
         // A body that says nothing about ids leaves the one that is known.
         if self.parser.last_event_id() != self.said {
@@ -94,7 +94,7 @@ impl Stream {
         self.retry_ms = self.parser.retry_ms().or(self.retry_ms);
         // Taken from the end.
         self.events.reverse();
-        fed.map_err(|e| LinkError::Unreadable(e.to_string().into()))
+        fed.map_err(|e| TransportError::Unreadable(e.to_string().into()))
     }
 
     pub(super) fn next(&mut self) -> Option<SseEvent> {
@@ -114,25 +114,25 @@ fn is_message(event: &SseEvent) -> bool {
     !event.data.is_empty() && event.name == "message"
 }
 
-impl Place {
+impl Endpoint {
     /// Reads a message of the server and gives it on: answers to `answers`, everything else to the inbox. A tap sees what
     /// cannot be read as garbage.
     pub(super) fn hear(&self, text: Bytes, answers: &mut dyn FnMut(Message)) -> Result<(), String> {
-        let dialing = &self.dialing;
-        let mut shown = dialing.tap.is_some().then(|| text.clone());
-        let heard = frame::hear(text, &dialing.limits, &mut |message| {
+        let options = &self.options;
+        let mut shown = options.tap.is_some().then(|| text.clone());
+        let heard = frame::hear(text, &options.limits, &mut |message| {
             if let Some(shown) = shown.take() {
                 let shown = String::from_utf8_lossy(&shown);
-                dialing.show(|| Traffic::Heard(&shown));
+                options.show(|| Traffic::Heard(&shown));
             }
             match message.kind {
                 Kind::Response { .. } => answers(message),
-                Kind::Request { .. } | Kind::Notification { .. } => dialing.inbox.heard(message),
+                Kind::Request { .. } | Kind::Notification { .. } => options.inbox.heard(message),
             }
         });
         if let Some(shown) = shown {
             let shown = String::from_utf8_lossy(&shown);
-            dialing.show(|| Traffic::Garbage(&shown));
+            options.show(|| Traffic::Garbage(&shown));
         }
         heard
     }
@@ -146,19 +146,24 @@ impl Place {
     }
 
     /// Reads an answer that is one JSON text.
-    pub(super) async fn read_json(&self, body: &mut WebBody, before: Bytes, id: u64) -> Result<Message, LinkError> {
-        let limit = self.dialing.limits.frame_bytes_max;
+    pub(super) async fn read_json(
+        &self,
+        body: &mut WebBody,
+        before: Bytes,
+        id: u64,
+    ) -> Result<Message, TransportError> {
+        let limit = self.options.limits.frame_bytes_max;
         let mut text = body.read_all(limit.saturating_sub(before.len())).await.map_err(|e| broken(&e))?;
         if !before.is_empty() {
             text = [before, text].concat().into();
         }
         if text.trim_ascii().is_empty() {
-            return Err(LinkError::Unreadable(format!("{} answered nothing", self.name).into()));
+            return Err(TransportError::Unreadable(format!("{} answered nothing", self.name).into()));
         }
         let mut found = None;
         self.hear(text, &mut |message| pick(&mut found, message, id))
-            .map_err(|why| LinkError::Unreadable(format!("the answer of {} is {why}", self.name).into()))?;
-        found.ok_or_else(|| LinkError::Unreadable(format!("{} answered another request", self.name).into()))
+            .map_err(|why| TransportError::Unreadable(format!("the answer of {} is {why}", self.name).into()))?;
+        found.ok_or_else(|| TransportError::Unreadable(format!("{} answered another request", self.name).into()))
     }
 
     /// Reads a stream until the answer, or until its end (`None`), or until it breaks.
@@ -168,7 +173,7 @@ impl Place {
         before: Bytes,
         stream: &mut Stream,
         id: u64,
-    ) -> Result<Option<Message>, LinkError> {
+    ) -> Result<Option<Message>, TransportError> {
         let mut piece = before;
         loop {
             let fed = stream.feed(&piece);
@@ -190,7 +195,7 @@ impl Place {
     }
 
     /// The first piece of a body whose type says nothing, and what it looks like.
-    pub(super) async fn look(&self, answer: &mut WebResponse) -> Result<(Form, Bytes), LinkError> {
+    pub(super) async fn look(&self, answer: &mut WebResponse) -> Result<(Form, Bytes), TransportError> {
         let form = Form::of(answer);
         if form != Form::Unknown {
             return Ok((form, Bytes::new()));
@@ -213,11 +218,11 @@ impl Place {
             Some(form) => format!("{} answered with {form}, which is neither JSON nor an event stream", self.name),
             None => format!("{} answered with something that is neither JSON nor an event stream", self.name),
         };
-        Err(LinkError::Unreadable(why.into()))
+        Err(TransportError::Unreadable(why.into()))
     }
 
     /// What an answer with the status of an error means: a JSON-RPC error in it is the answer.
-    pub(super) async fn refused(&self, mut answer: WebResponse, id: Option<u64>) -> Result<Answer, LinkError> {
+    pub(super) async fn refused(&self, mut answer: WebResponse, id: Option<u64>) -> Result<Answer, TransportError> {
         let status = answer.parts.status;
         let reading = answer.body.beginning(ERROR_BYTES);
         let text = tokio::time::timeout(ERROR_READ, reading).await.unwrap_or_default().freeze();
@@ -236,10 +241,10 @@ impl Place {
 }
 
 /// The error for a status without a message.
-fn status_error(status: StatusCode, text: &[u8]) -> LinkError {
+fn status_error(status: StatusCode, text: &[u8]) -> TransportError {
     let text = String::from_utf8_lossy(&text[..text.len().min(STATUS_TEXT_BYTES)]);
     let text = text.trim_end_matches('\u{fffd}').trim();
-    LinkError::Status { status: status.as_u16(), body: text.into() }
+    TransportError::Status { status: status.as_u16(), body: text.into() }
 }
 
 /// Keeps the answer to `id`. An error whose id is no number answers whatever was asked: nothing else can be meant.
@@ -255,10 +260,10 @@ fn pick(found: &mut Option<Message>, message: Message, id: u64) {
 }
 
 /// What a body that ends badly means.
-pub(super) fn broken(error: &WebError) -> LinkError {
+pub(super) fn broken(error: &WebError) -> TransportError {
     match error.kind() {
-        WebErrorKind::TooLong => LinkError::Unreadable(error.text()),
-        _ => LinkError::CutOff(error.text()),
+        WebErrorKind::TooLong => TransportError::Unreadable(error.text()),
+        _ => TransportError::CutOff(error.text()),
     }
 }
 

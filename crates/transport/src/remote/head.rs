@@ -3,9 +3,9 @@
 use crate::web::{DPOP, SESSION};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use linchpin_proto::era::Wire;
-use linchpin_proto::http::ask;
-use linchpin_proto::link::Outgoing;
+use linchpin_proto::connector::Outgoing;
+use linchpin_proto::era::Features;
+use linchpin_proto::http::request_headers;
 
 /// What every request of a kind carries.
 pub(super) struct Heads {
@@ -31,25 +31,36 @@ impl Heads {
     /// For a message.
     pub(super) fn post(&self, out: &Outgoing, session: Option<HeaderValue>) -> HeaderMap {
         let mut headers = self.post.clone();
-        headers.extend(ask::headers(out));
+        headers.extend(request_headers::headers(out));
         with(headers, session, "")
     }
 
     /// For a stream of the server's messages, begun or resumed.
-    pub(super) fn stream(&self, wire: Option<&'static Wire>, session: Option<HeaderValue>, last: &str) -> HeaderMap {
-        with(versioned(self.stream.clone(), wire), session, last)
+    pub(super) fn stream(
+        &self,
+        features: Option<&'static Features>,
+        session: Option<HeaderValue>,
+        last: &str,
+    ) -> HeaderMap {
+        with(versioned(self.stream.clone(), features), session, last)
     }
 
     /// For the end of a session.
-    pub(super) fn delete(&self, wire: Option<&'static Wire>, session: HeaderValue) -> HeaderMap {
-        with(versioned(self.bare.clone(), wire), Some(session), "")
+    pub(super) fn delete(&self, features: Option<&'static Features>, session: HeaderValue) -> HeaderMap {
+        with(versioned(self.bare.clone(), features), Some(session), "")
     }
 }
 
-fn versioned(mut headers: HeaderMap, wire: Option<&'static Wire>) -> HeaderMap {
-    let nothing =
-        Outgoing { id: None, method: "".into(), about: None, mirrored: Vec::new(), wire, frame: bytes::Bytes::new() };
-    headers.extend(ask::headers(&nothing));
+fn versioned(mut headers: HeaderMap, features: Option<&'static Features>) -> HeaderMap {
+    let nothing = Outgoing {
+        id: None,
+        method: "".into(),
+        about: None,
+        mirrored: Vec::new(),
+        features,
+        frame: bytes::Bytes::new(),
+    };
+    headers.extend(request_headers::headers(&nothing));
     headers
 }
 

@@ -1,14 +1,14 @@
 //! The link of Streamable HTTP.
 
 use super::answer::{Form, Stream};
+use super::endpoint::{Endpoint, closed};
 use super::listen::listen;
-use super::place::{Place, closed};
 use crate::web::{SESSION, WebResponse};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use linchpin_proto::era::Wire;
+use linchpin_proto::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
+use linchpin_proto::era::Features;
 use linchpin_proto::frame::Message;
-use linchpin_proto::link::{Answer, Link, LinkError, Outgoing, Traffic};
 use linchpin_proto::service::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,11 @@ pub(super) struct Streamable {
 
 /// What the link and its tasks share.
 pub(super) struct Shared {
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<Endpoint>,
     /// The id of the session, once the server gave one.
     session: Mutex<Option<HeaderValue>>,
     /// What is spoken, once that is agreed on.
-    wire: Mutex<Option<&'static Wire>>,
+    features: Mutex<Option<&'static Features>>,
     /// The last request stood alone: what dropping one means before the opening is over.
     alone: AtomicBool,
     /// The stream of the server's own messages stands, or there will be none, or it was waited for long enough.
@@ -38,11 +38,11 @@ pub(super) struct Shared {
 }
 
 impl Streamable {
-    pub(super) fn new(place: Arc<Place>) -> Streamable {
+    pub(super) fn new(place: Arc<Endpoint>) -> Streamable {
         let shared = Shared {
             place,
             session: Mutex::new(None),
-            wire: Mutex::new(None),
+            features: Mutex::new(None),
             alone: AtomicBool::new(false),
             listening: watch::Sender::new(true),
             closed: AtomicBool::new(false),
@@ -56,8 +56,8 @@ impl Streamable {
     }
 }
 
-impl Link for Streamable {
-    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+impl ClientTransport for Streamable {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
         Box::pin(async move {
             tokio::select! {
                 biased;
@@ -67,24 +67,24 @@ impl Link for Streamable {
         })
     }
 
-    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
+    fn notify(&self, out: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 () = self.shared.closing() => Err(closed()),
-                told = self.shared.tell(&out) => told,
+                told = self.shared.notify(&out) => told,
             }
         })
     }
 
-    fn tell_later(&self, out: Outgoing) {
+    fn notify_detached(&self, out: Outgoing) {
         let (shared, telling) = (self.shared.clone(), self.telling.clone());
         if telling.fetch_add(1, Ordering::Relaxed) >= TELLING_MAX {
             telling.fetch_sub(1, Ordering::Relaxed);
             return;
         }
         self.shared.place.runtime.spawn(async move {
-            let _ = tokio::time::timeout(TELL_LATER, shared.tell(&out)).await;
+            let _ = tokio::time::timeout(TELL_LATER, shared.notify(&out)).await;
             telling.fetch_sub(1, Ordering::Relaxed);
         });
     }
@@ -98,16 +98,16 @@ impl Link for Streamable {
     }
 
     fn cancels_by_dropping(&self) -> bool {
-        match self.shared.wire() {
-            Some(wire) => wire.cancels_by_close,
+        match self.shared.features() {
+            Some(features) => features.cancels_by_close,
             None => self.shared.alone.load(Ordering::Relaxed),
         }
     }
 
-    fn settled(&self, wire: &'static Wire) {
-        *self.shared.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
+    fn settled(&self, features: &'static Features) {
+        *self.shared.features.lock().unwrap_or_else(PoisonError::into_inner) = Some(features);
         // A session that was opened anew has another stream.
-        let listens = wire.has_sessions && !self.shared.is_closed();
+        let listens = features.has_sessions && !self.shared.is_closed();
         self.shared.listening.send_replace(!listens);
         let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
         let before = std::mem::replace(&mut *self.listening(), task);
@@ -116,9 +116,9 @@ impl Link for Streamable {
         }
     }
 
-    fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn Link>, LinkError>>> {
+    fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn ClientTransport>, TransportError>>> {
         let place = self.shared.place.clone();
-        Box::pin(async move { Some(super::sse::open(place).await.map(|link| link as Arc<dyn Link>)) })
+        Box::pin(async move { Some(super::sse::open(place).await.map(|link| link as Arc<dyn ClientTransport>)) })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -130,8 +130,8 @@ impl Link for Streamable {
             }
             let Some(session) = self.shared.session().take() else { return };
             let place = &self.shared.place;
-            let head = || place.heads.delete(self.shared.wire(), session.clone());
-            let deadline = Duration::from_millis(place.dialing.limits.exit_ms_max);
+            let head = || place.heads.delete(self.shared.features(), session.clone());
+            let deadline = Duration::from_millis(place.options.limits.exit_ms_max);
             // A server that does not let its sessions be ended (405) ends them by itself.
             let _ = tokio::time::timeout(deadline, place.send(Method::DELETE, Bytes::new(), &head)).await;
         })
@@ -151,8 +151,8 @@ impl Shared {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn wire(&self) -> Option<&'static Wire> {
-        *self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn features(&self) -> Option<&'static Features> {
+        *self.features.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_closed(&self) -> bool {
@@ -184,12 +184,12 @@ impl Shared {
         self.listens();
     }
 
-    async fn exchange(&self, out: &Outgoing) -> Result<Answer, LinkError> {
+    async fn exchange(&self, out: &Outgoing) -> Result<Answer, TransportError> {
         let Some(id) = out.id else {
-            return Err(LinkError::Unreadable("a message without an id has no answer".into()));
+            return Err(TransportError::Unreadable("a message without an id has no answer".into()));
         };
-        self.alone.store(out.wire.is_some_and(|wire| wire.cancels_by_close), Ordering::Relaxed);
-        let resumes = out.wire.is_none_or(|wire| wire.has_sessions);
+        self.alone.store(out.features.is_some_and(|features| features.cancels_by_close), Ordering::Relaxed);
+        let resumes = out.features.is_none_or(|features| features.has_sessions);
         if resumes {
             self.until_listening().await;
         }
@@ -203,17 +203,17 @@ impl Shared {
         let message = if form == Form::Json {
             self.place.read_json(&mut answer.body, before, id).await?
         } else {
-            let mut stream = Stream::new(self.place.dialing.limits.frame_bytes_max);
+            let mut stream = Stream::new(self.place.options.limits.frame_bytes_max);
             let read = self.place.read_stream(&mut answer.body, before, &mut stream, id).await;
             match read {
                 Ok(Some(message)) => {
                     self.place.finish(answer.body);
                     message
                 }
-                Err(LinkError::Unreadable(why)) => return Err(LinkError::Unreadable(why)),
+                Err(TransportError::Unreadable(why)) => return Err(TransportError::Unreadable(why)),
                 Err(why) if !resumes || stream.last_id.is_empty() => return Err(why),
                 Ok(None) if !resumes || stream.last_id.is_empty() => {
-                    return Err(LinkError::CutOff("the stream ended before the answer".into()));
+                    return Err(TransportError::CutOff("the stream ended before the answer".into()));
                 }
                 Ok(None) | Err(_) => {
                     drop(answer);
@@ -225,29 +225,29 @@ impl Shared {
     }
 
     /// Sends a message, and learns from the answer's head what concerns the session.
-    async fn post(&self, out: &Outgoing) -> Result<WebResponse, LinkError> {
+    async fn post(&self, out: &Outgoing) -> Result<WebResponse, TransportError> {
         let place = &self.place;
-        if place.dialing.tap.is_some() {
+        if place.options.tap.is_some() {
             let text = String::from_utf8_lossy(&out.frame);
-            place.dialing.show(|| Traffic::Sent(&text));
+            place.options.show(|| Traffic::Sent(&text));
         }
-        // The first request has no session yet, but what answers the server meanwhile has; those that stand alone have none.
-        let has_session = out.wire.map_or(out.id.is_none(), |wire| wire.has_sessions);
+        // The first request has no session yet, but what answers the server meanwhile has; those that are stateless have none.
+        let has_session = out.features.map_or(out.id.is_none(), |features| features.has_sessions);
         let session = if has_session { self.session().clone() } else { None };
         let head = || place.heads.post(out, session.clone());
         let answer = place.send(Method::POST, out.frame.clone(), &head).await?;
         let status = answer.parts.status;
         if status == StatusCode::NOT_FOUND && session.is_some() {
             self.place.finish(answer.body);
-            return Err(LinkError::Forgotten);
+            return Err(TransportError::Forgotten);
         }
-        if out.wire.is_none() && out.id.is_some() && status.is_success() {
+        if out.features.is_none() && out.id.is_some() && status.is_success() {
             *self.session() = session_of(&answer.parts.headers);
         }
         Ok(answer)
     }
 
-    async fn tell(&self, out: &Outgoing) -> Result<(), LinkError> {
+    async fn notify(&self, out: &Outgoing) -> Result<(), TransportError> {
         let answer = self.post(out).await?;
         if !answer.parts.status.is_success() {
             return self.place.refused(answer, None).await.map(drop);
@@ -257,25 +257,25 @@ impl Shared {
     }
 
     /// Goes on with the stream of a request where it ended, until its answer comes.
-    async fn resume(&self, out: &Outgoing, id: u64, mut stream: Stream) -> Result<Message, LinkError> {
-        let limits = &self.place.dialing.limits;
+    async fn resume(&self, out: &Outgoing, id: u64, mut stream: Stream) -> Result<Message, TransportError> {
+        let limits = &self.place.options.limits;
         let mut vain = 0;
         let mut ended = Instant::now();
-        let mut why = LinkError::CutOff("the stream ended before the answer".into());
+        let mut why = TransportError::CutOff("the stream ended before the answer".into());
         loop {
             if vain == limits.resumes_max {
                 return Err(why);
             }
             let wait = stream.wait(vain, limits.resume_ms_max);
             tokio::time::sleep(wait.saturating_sub(ended.elapsed())).await;
-            self.place.dialing.show(|| Traffic::Note("a stream that ended early is resumed"));
+            self.place.options.show(|| Traffic::Note("a stream that ended early is resumed"));
             vain += 1;
             stream.again();
-            let wire = out.wire.or_else(|| self.wire());
-            let answer = self.stream(wire, &stream.last_id).await;
+            let features = out.features.or_else(|| self.features());
+            let answer = self.stream(features, &stream.last_id).await;
             let mut answer = match answer {
                 Ok(answer) => answer,
-                Err(e @ (LinkError::Forgotten | LinkError::Unauthorized(_))) => return Err(e),
+                Err(e @ (TransportError::Forgotten | TransportError::Unauthorized(_))) => return Err(e),
                 Err(e) => {
                     (ended, why) = (Instant::now(), e);
                     continue;
@@ -286,9 +286,9 @@ impl Shared {
                 if !passing(status) {
                     let why =
                         format!("the stream ended before the answer and is not resumed (status {})", status.as_u16());
-                    return Err(LinkError::CutOff(why.into()));
+                    return Err(TransportError::CutOff(why.into()));
                 }
-                (ended, why) = (Instant::now(), LinkError::Status { status: status.as_u16(), body: "".into() });
+                (ended, why) = (Instant::now(), TransportError::Status { status: status.as_u16(), body: "".into() });
                 continue;
             }
             let (form, before) = self.place.look(&mut answer).await?;
@@ -301,7 +301,7 @@ impl Shared {
                     return Ok(message);
                 }
                 Ok(None) => {}
-                Err(LinkError::Unreadable(why)) => return Err(LinkError::Unreadable(why)),
+                Err(TransportError::Unreadable(why)) => return Err(TransportError::Unreadable(why)),
                 Err(e) => why = e,
             }
             ended = Instant::now();
@@ -312,13 +312,17 @@ impl Shared {
     }
 
     /// Asks for a stream of the server's messages, after the event `last` if that is not empty.
-    pub(super) async fn stream(&self, wire: Option<&'static Wire>, last: &str) -> Result<WebResponse, LinkError> {
+    pub(super) async fn stream(
+        &self,
+        features: Option<&'static Features>,
+        last: &str,
+    ) -> Result<WebResponse, TransportError> {
         let session = self.session().clone();
-        let head = || self.place.heads.stream(wire, session.clone(), last);
+        let head = || self.place.heads.stream(features, session.clone(), last);
         let answer = self.place.send(Method::GET, Bytes::new(), &head).await?;
         if answer.parts.status == StatusCode::NOT_FOUND && session.is_some() && !last.is_empty() {
             self.place.finish(answer.body);
-            return Err(LinkError::Forgotten);
+            return Err(TransportError::Forgotten);
         }
         Ok(answer)
     }

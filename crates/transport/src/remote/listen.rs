@@ -2,19 +2,19 @@
 
 use super::answer::{Form, Stream};
 use super::link::{Shared, passing};
-use linchpin_proto::link::{LinkError, Traffic};
+use linchpin_proto::connector::{Traffic, TransportError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Listens until there is no such stream (any more). Having none is a server's right, so that no failure is reported; what
 /// ends or breaks is resumed, after waits that grow as long as nothing is heard.
 pub(super) async fn listen(shared: Arc<Shared>) {
-    let limits = shared.place.dialing.limits.clone();
+    let limits = shared.place.options.limits.clone();
     let mut stream = Stream::new(limits.frame_bytes_max);
     let (mut worked, mut vain) = (false, 0);
     loop {
         let begun = Instant::now();
-        let answer = shared.stream(shared.wire(), &stream.last_id).await;
+        let answer = shared.stream(shared.features(), &stream.last_id).await;
         shared.listens();
         match answer {
             Ok(mut answer) if answer.parts.status.is_success() => {
@@ -22,7 +22,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
                     return;
                 }
                 worked = true;
-                shared.place.dialing.show(|| Traffic::Note("listening to the server"));
+                shared.place.options.show(|| Traffic::Note("listening to the server"));
                 // No answer is expected here, and none is taken.
                 let read = hear(&shared, &mut answer.body, &mut stream).await;
                 if stream.moved || begun.elapsed() > STEADY {
@@ -34,7 +34,10 @@ pub(super) async fn listen(shared: Arc<Shared>) {
             }
             Ok(answer) if worked && passing(answer.parts.status) => {}
             // Refused, or the session is gone, which the next request will find out.
-            Ok(_) | Err(LinkError::Forgotten | LinkError::Unauthorized(_) | LinkError::Unreadable(_)) => return,
+            Ok(_)
+            | Err(TransportError::Forgotten | TransportError::Unauthorized(_) | TransportError::Unreadable(_)) => {
+                return;
+            }
             Err(_) => {}
         }
         tokio::time::sleep(stream.wait(vain, limits.resume_ms_max)).await;
@@ -47,7 +50,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 ///
 /// # Errors
 /// When an event is too long: it would be so again.
-async fn hear(shared: &Shared, body: &mut crate::web::WebBody, stream: &mut Stream) -> Result<(), LinkError> {
+async fn hear(shared: &Shared, body: &mut crate::web::WebBody, stream: &mut Stream) -> Result<(), TransportError> {
     while let Ok(Some(piece)) = body.chunk().await {
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {

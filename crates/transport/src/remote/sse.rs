@@ -3,13 +3,13 @@
 //! Specification: 2024-11-05 "HTTP with SSE", and "Backwards Compatibility" of Streamable HTTP.
 
 use super::answer::{Form, Stream};
-use super::place::{Place, closed};
+use super::endpoint::{Endpoint, closed};
 use crate::web::{WebBody, WebResponse};
 use bytes::Bytes;
 use http::Method;
-use linchpin_proto::era::Wire;
+use linchpin_proto::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
+use linchpin_proto::era::Features;
 use linchpin_proto::frame::{Kind, Message};
-use linchpin_proto::link::{Answer, Link, LinkError, Outgoing, Traffic};
 use linchpin_proto::service::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct Sse {
 }
 
 struct Shared {
-    place: Arc<Place>,
+    place: Arc<Endpoint>,
     /// Where messages are sent.
     endpoint: Url,
     waiting: Mutex<Waiting>,
@@ -36,32 +36,32 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     answers: HashMap<u64, oneshot::Sender<Message>>,
-    ended: Option<LinkError>,
+    ended: Option<TransportError>,
 }
 
 /// Opens the stream and waits for the address that the server names on it.
 ///
 /// # Errors
 /// When there is no such stream, or it names no address of the same origin in time.
-pub(super) async fn open(place: Arc<Place>) -> Result<Arc<Sse>, LinkError> {
+pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportError> {
     let head = || place.heads.stream(None, None, "");
     let mut answer = place.send(Method::GET, Bytes::new(), &head).await?;
     if !answer.parts.status.is_success() {
         return Err(place.refused(answer, None).await.err().unwrap_or_else(closed));
     }
     if Form::of(&answer) != Form::Stream {
-        return Err(LinkError::Unreadable(
-            format!("{} answered GET with something that is no event stream", place.name).into(),
+        return Err(TransportError::Unreadable(
+            format!("{} answered GET with something that is not an event stream", place.name).into(),
         ));
     }
-    let limits = &place.dialing.limits;
+    let limits = &place.options.limits;
     let mut stream = Stream::new(limits.frame_bytes_max);
     let deadline = Duration::from_millis(limits.connect_ms_max);
     let endpoint = match tokio::time::timeout(deadline, endpoint(&place, &mut answer, &mut stream)).await {
         Ok(endpoint) => endpoint?,
         Err(_) => {
             let why = format!("{} did not name an endpoint in time, so that nothing can be sent", place.name);
-            return Err(LinkError::Unreachable(why.into()));
+            return Err(TransportError::Unreachable(why.into()));
         }
     };
     let shared = Arc::new(Shared { place, endpoint, waiting: Mutex::default() });
@@ -69,11 +69,11 @@ pub(super) async fn open(place: Arc<Place>) -> Result<Arc<Sse>, LinkError> {
     Ok(Arc::new(Sse { shared, reading, telling: Arc::default() }))
 }
 
-async fn endpoint(place: &Place, answer: &mut WebResponse, stream: &mut Stream) -> Result<Url, LinkError> {
+async fn endpoint(place: &Endpoint, answer: &mut WebResponse, stream: &mut Stream) -> Result<Url, TransportError> {
     loop {
         let piece = answer.body.chunk().await.map_err(|e| super::answer::broken(&e))?;
         let Some(piece) = piece else {
-            return Err(LinkError::Unreachable(format!("{} ended its stream at once", place.name).into()));
+            return Err(TransportError::Unreachable(format!("{} ended its stream at once", place.name).into()));
         };
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {
@@ -84,7 +84,7 @@ async fn endpoint(place: &Place, answer: &mut WebResponse, stream: &mut Stream) 
             let found = place.url.join(event.data.trim()).ok().filter(|url| url.origin() == place.url.origin());
             return found.ok_or_else(|| {
                 let why = format!("{} names an endpoint of another origin, which is not trusted", place.name);
-                LinkError::Unreachable(why.into())
+                TransportError::Unreachable(why.into())
             });
         }
         fed?;
@@ -108,9 +108,9 @@ async fn read(shared: Arc<Shared>, mut body: WebBody, mut stream: Stream) {
             Err(e) => break e.to_string(),
         }
     };
-    let why = LinkError::Closed(why.into());
+    let why = TransportError::Closed(why.into());
     if shared.end(why.clone()) {
-        shared.place.dialing.inbox.closed(why);
+        shared.place.options.inbox.closed(why);
     }
 }
 
@@ -128,7 +128,7 @@ impl Shared {
     }
 
     /// Everybody who waits waits in vain. `false` when that was so already.
-    fn end(&self, why: LinkError) -> bool {
+    fn end(&self, why: TransportError) -> bool {
         let mut waiting = self.waiting();
         let first = waiting.ended.is_none();
         waiting.ended.get_or_insert(why);
@@ -136,23 +136,23 @@ impl Shared {
         first
     }
 
-    fn why(&self) -> LinkError {
+    fn why(&self) -> TransportError {
         self.waiting().ended.clone().unwrap_or_else(closed)
     }
 
-    async fn post(&self, out: &Outgoing) -> Result<WebResponse, LinkError> {
+    async fn post(&self, out: &Outgoing) -> Result<WebResponse, TransportError> {
         let place = &self.place;
-        if place.dialing.tap.is_some() {
+        if place.options.tap.is_some() {
             let text = String::from_utf8_lossy(&out.frame);
-            place.dialing.show(|| Traffic::Sent(&text));
+            place.options.show(|| Traffic::Sent(&text));
         }
         let head = || place.heads.post(out, None);
         place.send_to(&self.endpoint, Method::POST, out.frame.clone(), &head).await
     }
 
-    async fn exchange(&self, out: &Outgoing) -> Result<Answer, LinkError> {
+    async fn exchange(&self, out: &Outgoing) -> Result<Answer, TransportError> {
         let Some(id) = out.id else {
-            return Err(LinkError::Unreadable("a message without an id has no answer".into()));
+            return Err(TransportError::Unreadable("a message without an id has no answer".into()));
         };
         let (sender, mut receiver) = oneshot::channel();
         {
@@ -191,11 +191,11 @@ impl Shared {
         self.take(message)
     }
 
-    fn take(&self, message: Result<Message, oneshot::error::RecvError>) -> Result<Answer, LinkError> {
+    fn take(&self, message: Result<Message, oneshot::error::RecvError>) -> Result<Answer, TransportError> {
         message.map(|message| Answer { message, status: None }).map_err(|_| self.why())
     }
 
-    async fn tell(&self, out: &Outgoing) -> Result<(), LinkError> {
+    async fn notify(&self, out: &Outgoing) -> Result<(), TransportError> {
         let ended = self.waiting().ended.clone();
         if let Some(why) = ended {
             return Err(why);
@@ -221,23 +221,23 @@ impl Drop for Forget<'_> {
     }
 }
 
-impl Link for Sse {
-    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, LinkError>> {
+impl ClientTransport for Sse {
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
         Box::pin(async move { self.shared.exchange(&out).await })
     }
 
-    fn tell(&self, out: Outgoing) -> BoxFuture<'_, Result<(), LinkError>> {
-        Box::pin(async move { self.shared.tell(&out).await })
+    fn notify(&self, out: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(async move { self.shared.notify(&out).await })
     }
 
-    fn tell_later(&self, out: Outgoing) {
+    fn notify_detached(&self, out: Outgoing) {
         let (shared, telling) = (self.shared.clone(), self.telling.clone());
         if telling.fetch_add(1, Ordering::Relaxed) >= TELLING_MAX {
             telling.fetch_sub(1, Ordering::Relaxed);
             return;
         }
         self.shared.place.runtime.spawn(async move {
-            let _ = tokio::time::timeout(TELL_LATER, shared.tell(&out)).await;
+            let _ = tokio::time::timeout(TELL_LATER, shared.notify(&out)).await;
             telling.fetch_sub(1, Ordering::Relaxed);
         });
     }
@@ -254,7 +254,7 @@ impl Link for Sse {
         false
     }
 
-    fn settled(&self, _wire: &'static Wire) {}
+    fn settled(&self, _wire: &'static Features) {}
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {

@@ -14,7 +14,7 @@ mod peer;
 
 pub(crate) use peer::Peer;
 
-use crate::http::{HttpBody, Place, Shared, events, id_of, key_of, refuse};
+use crate::http::{HttpBody, SessionSlot, Shared, events, id_of, key_of, refuse};
 use http::{Response, StatusCode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,7 +81,7 @@ struct Stream {
     peer: Peer,
     peers: Arc<Peers>,
     key: u128,
-    _place: Place,
+    _place: SessionSlot,
 }
 
 impl crate::http::Source for Stream {

@@ -7,7 +7,8 @@ use linchpin_proto::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::{rules, sse};
 use linchpin_proto::{
-    Change, Door, Engine, Event, Exchange, Feed, Id, Limits, Message, Request, Service, Started, Step,
+    CallEvent, CallStart, Engine, Event, Id, Limits, Message, Request, RequestContext, RunningCall, ServerChange,
+    Service, Subscription,
 };
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -32,7 +33,7 @@ struct Outbox {
     /// Encoded events; `true` for those that may be dropped.
     events: VecDeque<(Bytes, bool)>,
     notices: usize,
-    feed: Option<Arc<Feed>>,
+    feed: Option<Arc<Subscription>>,
     /// For what the client declared.
     declared: Option<Reservation>,
     waker: Option<Waker>,
@@ -151,7 +152,7 @@ impl Inner {
         }
     }
 
-    fn push_change(&self, change: &Change) {
+    fn push_change(&self, change: &ServerChange) {
         self.push(&change.frame(None), true);
     }
 
@@ -182,7 +183,7 @@ impl Inner {
         self.wake();
     }
 
-    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: Door) {
+    fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: RequestContext) {
         let event = {
             let mut engine = self.engine();
             let event = engine.receive(message);
@@ -216,14 +217,14 @@ impl Inner {
         }
     }
 
-    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Request, door: Door) {
+    async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Request, door: RequestContext) {
         let running = Unfinished { inner: self, id: request.id.clone(), told: false };
         let mut input = Some((request, door));
         let started =
             poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
         match started {
-            Some(Started::Done(reply)) => running.finish(Some(&reply.frame())),
-            Some(Started::Running(exchange)) => running.run(exchange, calls).await,
+            Some(CallStart::Done(reply)) => running.finish(Some(&reply.frame())),
+            Some(CallStart::Running(exchange)) => running.run(exchange, calls).await,
             None => {}
         }
     }
@@ -238,7 +239,7 @@ struct Unfinished<'a> {
 }
 
 impl Unfinished<'_> {
-    async fn run(self, mut exchange: Box<dyn Exchange>, calls: &Arc<Calls>) {
+    async fn run(self, mut exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) {
         let cancel = exchange.canceller();
         let _entered = calls.enter(cancel.clone());
         {
@@ -250,20 +251,20 @@ impl Unfinished<'_> {
             }
         }
         loop {
-            match poll_fn(|cx| exchange.poll_step(cx)).await {
-                Step::Notify(frame) => {
+            match poll_fn(|cx| exchange.poll_event(cx)).await {
+                CallEvent::Notify(frame) => {
                     if self.inner.engine().may_send(&self.id) {
                         self.inner.push(&frame, true);
                     }
                 }
-                Step::Ask(ask) => {
+                CallEvent::ServerRequest(ask) => {
                     let frame = self.inner.engine().ask(&self.id, ask);
                     frame.iter().for_each(|frame| self.inner.push(frame, false));
                 }
                 // There is no way to come back to this transport's stream.
-                Step::Pause(_) => {}
-                Step::Done(reply) => return self.finish(Some(&reply.frame())),
-                Step::Cancelled => return self.finish(None),
+                CallEvent::Pause(_) => {}
+                CallEvent::Done(reply) => return self.finish(Some(&reply.frame())),
+                CallEvent::Cancelled => return self.finish(None),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The body of an answer, read piece by piece and never past its limit.
+//! Response bodies, read in chunks and never beyond their limit.
 
 use super::WebError;
 use bytes::{Bytes, BytesMut};
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// The body of an answer. Dropping it before its end closes the stream or connection it comes from.
+/// The body of a response. Dropping it before its end closes the stream or connection.
 pub struct WebBody {
     body: reqwest::Body,
     host: String,
@@ -23,12 +23,12 @@ impl WebBody {
         WebBody { body, host, left, deadline }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     ///
-    /// Cancel-safe: a piece that was not returned is returned by the next call.
+    /// Cancel-safe: a chunk that was not returned is returned by the next call.
     ///
     /// # Errors
-    /// When the connection breaks, the body passes the client's limit, or its deadline has passed.
+    /// If the connection breaks, the body exceeds the client's limit, or its timeout expires.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
         let Some(at) = self.deadline else { return poll_fn(|cx| self.poll_chunk(cx)).await };
         match tokio::time::timeout_at(at.into(), poll_fn(|cx| self.poll_chunk(cx))).await {
@@ -67,10 +67,10 @@ impl WebBody {
         self.body.is_end_stream()
     }
 
-    /// The whole rest, at most `bytes_max` bytes of it. A body of one piece is not copied.
+    /// Reads the rest of the body, at most `bytes_max` bytes. A body of one chunk is not copied.
     ///
     /// # Errors
-    /// As [`WebBody::chunk`], and when it is longer than `bytes_max`, which is noticed while reading.
+    /// As [`WebBody::chunk`], and if the body is longer than `bytes_max`, which is checked while reading.
     pub async fn read_all(&mut self, bytes_max: usize) -> Result<Bytes, WebError> {
         let too_long = |host: &str| {
             WebError::too_long(format!("the answer of {host} is longer than the limit of {bytes_max} bytes"))

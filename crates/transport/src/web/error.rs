@@ -1,4 +1,4 @@
-//! What can go wrong with a request, in short sentences that name the host and hold no credential.
+//! Errors of requests, in short sentences that name the host and contain no credential.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,40 +6,40 @@ use std::io;
 use std::sync::Arc;
 use url::Url;
 
-/// Why a request has no answer, or its body no end.
+/// Why a request or the reading of a response's body failed.
 #[derive(Clone, Debug)]
 pub struct WebError {
     kind: WebErrorKind,
     text: Arc<str>,
 }
 
-/// What kind of failure it was.
+/// The kind of a [`WebError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WebErrorKind {
-    /// The rules forbid the address: nothing was sent.
+    /// The rules forbid the address; nothing was sent.
     Refused,
-    /// The host cannot be reached: its name is not known, nobody listens, the network is away.
+    /// The host cannot be reached: unknown name, connection refused, or no network.
     Unreachable,
-    /// A secure connection could not be made.
+    /// The TLS handshake failed.
     Tls,
-    /// A deadline passed.
+    /// A timeout expired.
     Timeout,
-    /// Headers or body are longer than allowed.
+    /// The headers or the body exceed a limit.
     TooLong,
-    /// The connection broke, or what came was not HTTP.
+    /// The connection broke, or the response was not valid HTTP.
     Broken,
     /// The request itself cannot be sent.
     Invalid,
 }
 
 impl WebError {
-    /// What kind of failure it was.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> WebErrorKind {
         self.kind
     }
 
-    /// The sentence, shared.
+    /// Returns the message.
     pub fn text(&self) -> Arc<str> {
         self.text.clone()
     }
@@ -124,7 +124,7 @@ fn tls_text(host: &str, error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(why) => {
             let why = match why {
-                rustls::CertificateError::UnknownIssuer => "nobody this machine trusts has signed it".to_owned(),
+                rustls::CertificateError::UnknownIssuer => "its issuer is not trusted by this machine".to_owned(),
                 rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
                     "it has expired".to_owned()
                 }
@@ -146,7 +146,7 @@ fn connect_text(host: &str, error: &reqwest::Error) -> String {
         return format!("the name of {host} cannot be found: {}", deepest(error));
     }
     match find::<io::Error>(error).map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => format!("{host} refuses the connection: nobody listens there"),
+        Some(io::ErrorKind::ConnectionRefused) => format!("{host} refused the connection"),
         Some(io::ErrorKind::TimedOut) => format!("connecting to {host} took too long"),
         _ => format!("cannot connect to {host}: {}", deepest(error)),
     }
@@ -175,7 +175,7 @@ fn deepest(error: &(dyn StdError + 'static)) -> String {
     without_farewell(last.to_string())
 }
 
-/// What a server of HTTP/2 says when it closes a connection is its own words, and belongs into no sentence of ours: `h2` shows
+/// What a server of HTTP/2 says when it closes a connection is its own words, and belongs in no sentence of ours: `h2` shows
 /// it as bytes in quotes, behind the reason.
 fn without_farewell(mut text: String) -> String {
     if let Some(at) = text.find(" (b\"") {

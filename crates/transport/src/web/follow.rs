@@ -7,12 +7,13 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use url::Url;
 
 impl Web {
-    /// Sends a GET and follows at most `hops_max` redirects. Every hop is checked like the first; one from `https` to
-    /// `http` is refused; headers that carry credentials (the usual ones, and values marked sensitive) stay behind when the
-    /// origin changes.
+    /// Sends a GET and follows at most `hops_max` redirects.
+    ///
+    /// Every hop is checked like the first; one from `https` to `http` is rejected. Headers that carry credentials (the usual
+    /// ones, and values marked sensitive) are dropped when the origin changes.
     ///
     /// # Errors
-    /// As [`Web::send`], and when a redirect may not be followed or leads nowhere.
+    /// As [`Web::send`], and if a redirect is not allowed or has no target.
     pub async fn follow(&self, uri: &http::Uri, headers: HeaderMap, hops_max: u32) -> Result<WebResponse, WebError> {
         let mut url = Url::parse(&uri.to_string()).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
         let mut headers = headers;
@@ -35,18 +36,21 @@ impl Web {
     }
 }
 
-/// Whether a status says that what was asked for is elsewhere.
+/// Whether a status is a redirect.
 pub(super) fn redirects(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where a redirect leads; `None` when it does not say.
+/// Returns the target of a redirect, if it has one.
 pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, WebError> {
     let Some(location) = headers.get(LOCATION) else { return Ok(None) };
     let next = location.to_str().ok().and_then(|location| from.join(location).ok());
     match next.filter(|next| matches!(next.scheme(), "http" | "https") && next.has_host()) {
         Some(next) => Ok(Some(next)),
-        None => Err(WebError::invalid(format!("{} redirects to something that is no web address", error::host(from)))),
+        None => Err(WebError::invalid(format!(
+            "{} redirects to something that is not an http:// or https:// URL",
+            error::host(from)
+        ))),
     }
 }
 

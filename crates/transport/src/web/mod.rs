@@ -1,14 +1,14 @@
-//! The HTTP client of the project, and the only one: it follows rules about where it may connect.
+//! The project's only HTTP client, with rules about where it may connect.
 //!
-//! A [`Web`] sends requests whose bodies are small and known, and reads answers piece by piece. It follows no redirect by
-//! itself, keeps no cookies, and takes no address that its [`Reach`] forbids: the rule holds for addresses written in a URL
-//! and for every address a name resolves to, and the connection goes to the address that was checked, so that a name
-//! cannot change its meaning in between. Rejected: checking the name first and letting the client resolve it again.
+//! A [`Web`] sends requests with small, complete bodies, and reads response bodies in chunks. It does not follow redirects by
+//! itself, keeps no cookies, and connects to no address that its [`Reach`] forbids: the rule applies to addresses in a URL
+//! and to every address that a name resolves to, and the client connects to the address that was checked, so that a name
+//! cannot resolve differently in between. Rejected: checking the name first and letting the client resolve it again.
 //!
-//! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are honoured. **Behind a proxy it is the proxy that resolves
-//! names and connects**, so that checking addresses is its task; addresses written in a URL are still checked here. With
-//! [`WebOptions::proxy_trusts_dns`] off, names are looked up and checked here too before the proxy hears of them. This
-//! machine itself (`localhost`, loopback addresses) is never asked for through a proxy.
+//! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are respected. **Behind a proxy, the proxy resolves
+//! names and connects**, so checking addresses is its task; addresses in a URL are still checked here. With
+//! [`WebOptions::proxy_trusts_dns`] off, names are also resolved and checked here before they are passed to the proxy.
+//! Loopback hosts (`localhost`, loopback addresses) are never requested through a proxy.
 
 mod body;
 mod error;
@@ -38,43 +38,43 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use url::{Host, Url};
 
-/// What a [`Web`] may do.
+/// Options of a [`Web`].
 #[derive(Clone, Debug)]
 pub struct WebOptions {
     /// Where it may connect. Default [`Reach::Any`].
     pub reach: Reach,
     /// How long connecting may take, name lookup and TLS included, in milliseconds. Default 10,000.
     pub connect_ms_max: u64,
-    /// How long a request may take until its answer's body has been read, in milliseconds. Default: without end.
+    /// How long a request may take, including its response's body, in milliseconds. Default: no timeout.
     pub request_ms_max: Option<u64>,
-    /// Longest body of an answer in bytes. Default: without end, for streams; readers give their own limits.
+    /// Longest response body in bytes. Default: no limit, for streams; callers set their own limits when reading.
     pub body_bytes_max: Option<usize>,
-    /// Most bytes of an answer's headers. Default 64 KiB. Over HTTP/1.1 up to about 400 KiB of them are read before it is
-    /// noticed.
+    /// Most bytes of a response's headers. Default 64 KiB. Over HTTP/1.1 up to about 400 KiB are read before the limit
+    /// applies.
     pub header_bytes_max: usize,
-    /// Whether the proxies that the environment names are used. Default `true`.
+    /// Whether to use the proxies named by the environment. Default `true`.
     pub proxies: bool,
-    /// A proxy in place of those of the environment. Default none.
+    /// A proxy instead of those of the environment. Default none.
     pub proxy: Option<Proxy>,
-    /// Whether a proxy may be asked for names whose addresses were not checked here, because only it can look them up.
-    /// Without it, a name that leads to a forbidden address from here, or nowhere, is refused. Default `true`.
+    /// Whether names that could not be checked here may be passed to a proxy, because only it can resolve them.
+    /// Otherwise a name that resolves to a forbidden address, or not at all, is rejected. Default `true`.
     pub proxy_trusts_dns: bool,
-    /// Whether only `https` is spoken. Default `false`.
+    /// Whether only `https` is allowed. Default `false`.
     pub https_only: bool,
-    /// Whether ports of other protocols are refused, as browsers do (22, 25, 6667, …). Default `false`.
+    /// Whether ports of other protocols are rejected, as browsers do (22, 25, 6667, …). Default `false`.
     pub web_ports_only: bool,
-    /// The only hosts that are asked; empty is every host. Default empty.
+    /// The only allowed hosts; empty allows every host. Default empty.
     pub only_hosts: Vec<HostRule>,
-    /// Hosts that are never asked; they beat `only_hosts`. Default empty.
+    /// Hosts that are never allowed; takes precedence over `only_hosts`. Default empty.
     pub deny_hosts: Vec<HostRule>,
-    /// Hosts that may lie where `reach` forbids it, because the operator named them. Default empty.
+    /// Hosts to which `reach` does not apply, because the operator named them. Default empty.
     pub trusted_hosts: Vec<HostRule>,
-    /// Whether compressed answers are asked for and unpacked (feature `decompress`). Limits of length then mean what was
-    /// unpacked. Default `false`.
+    /// Whether to accept and decompress compressed responses (feature `decompress`). Length limits then apply to the
+    /// decompressed body. Default `false`.
     pub decompress: bool,
-    /// How often [`Web::get`] asks again when a server is busy, at most [`RETRIES_MAX`] times. Default 0.
+    /// How often [`Web::get`] retries when a server is busy, at most [`RETRIES_MAX`] times. Default 0.
     pub retries_max: u32,
-    /// Root certificates (DER) that are trusted beside those of the platform. Default none.
+    /// Additional trusted root certificates (DER) beside those of the platform. Default none.
     pub extra_roots: Vec<Vec<u8>>,
 }
 
@@ -101,9 +101,19 @@ impl Default for WebOptions {
     }
 }
 
-/// The HTTP client. Cloning it is cheap; clones share the connections that are kept open.
+/// The HTTP client. Cheap to clone; clones share the connection pool.
 ///
 /// Connections live on the tokio runtime of the request that opened them: use a `Web` in one runtime only.
+///
+/// ```
+/// use linchpin_transport::web::{Reach, Web, WebOptions};
+///
+/// # async fn example() -> Result<(), linchpin_transport::web::WebError> {
+/// let web = Web::new(WebOptions { reach: Reach::Public, request_ms_max: Some(30_000), ..WebOptions::default() });
+/// let mut response = web.get("https://example.com/", http::HeaderMap::new()).await?;
+/// let body = response.body.read_all(1 << 20).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Web {
     inner: Arc<Inner>,
@@ -113,12 +123,12 @@ struct Inner {
     options: WebOptions,
     lookup: Option<Arc<dyn Lookup>>,
     proxy_hosts: Vec<String>,
-    /// Built at the first request: a client that is never used costs nothing. The first is the usual one; the second,
-    /// where there are proxies, for this machine itself, which no proxy reaches; then the same two for trusted hosts.
+    /// Built on the first request: an unused client costs nothing. The first is the usual one; the second,
+    /// if there are proxies, is for loopback hosts, which are never proxied; then the same two for trusted hosts.
     clients: [OnceLock<Result<reqwest::Client, WebError>>; 4],
 }
 
-/// The beginning of an answer, and its body. `Debug` shows the status only: headers may hold credentials.
+/// A response whose body is not yet read. `Debug` shows the status only: headers may contain credentials.
 pub struct WebResponse {
     /// Status and headers.
     pub parts: http::response::Parts,
@@ -128,15 +138,15 @@ pub struct WebResponse {
 }
 
 impl WebResponse {
-    /// What was asked for.
+    /// Returns the URL of the request.
     pub fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Where it redirects to, as a whole URL; `None` when it does not.
+    /// Returns the absolute URL that the response redirects to, if any.
     ///
     /// # Errors
-    /// When that is no web address.
+    /// If that is not an http:// or https:// URL.
     pub fn next(&self) -> Result<Option<String>, WebError> {
         if !follow::redirects(self.parts.status) {
             return Ok(None);
@@ -146,12 +156,12 @@ impl WebResponse {
 }
 
 impl Web {
-    /// A client with these options. Nothing happens yet.
+    /// Creates a client with these options, without connecting.
     pub fn new(options: WebOptions) -> Web {
         Web::build(options, None)
     }
 
-    /// The same with a name lookup of its own. What it finds is checked like everything else.
+    /// Creates a client with a custom name lookup. Its results are checked like all others.
     pub fn with_lookup(options: WebOptions, lookup: impl Lookup) -> Web {
         Web::build(options, Some(Arc::new(lookup)))
     }
@@ -162,19 +172,19 @@ impl Web {
         Web { inner: Arc::new(Inner { options, lookup, proxy_hosts, clients }) }
     }
 
-    /// What it may do.
+    /// Returns the options.
     pub fn options(&self) -> &WebOptions {
         &self.inner.options
     }
 
-    /// Sends a request and waits for the head of its answer, whatever its status; redirects are answers like others.
+    /// Sends a request and waits for the headers of its response, with any status; redirects are not followed.
     ///
-    /// Cancel-safe: dropping the future drops the request. A request that found its kept connection closed before
-    /// anything was written is sent again on a new one.
+    /// Cancel-safe: dropping the future drops the request. If a pooled connection was closed before
+    /// anything was written, the request is sent again on a new one.
     ///
     /// # Errors
-    /// When the address is not allowed, cannot be reached, or answers something that is not HTTP. Errors name the host
-    /// and never hold a credential.
+    /// If the address is not allowed, cannot be reached, or the response is not HTTP. Errors name the host
+    /// and never contain a credential.
     pub async fn send(&self, request: http::Request<Bytes>) -> Result<WebResponse, WebError> {
         let (parts, body) = request.into_parts();
         let url =
@@ -182,7 +192,7 @@ impl Web {
         self.request(parts.method, &url, parts.headers, body).await
     }
 
-    /// The same for a URL that has been read already.
+    /// Sends a request for a parsed URL.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -193,7 +203,7 @@ impl Web {
         self.request_by(method, url, headers, body, self.deadline()).await
     }
 
-    /// When a request that begins now has to be over.
+    /// Returns the deadline of a request that starts now.
     fn deadline(&self) -> Option<Instant> {
         let most = self.inner.options.request_ms_max?;
         Instant::now().checked_add(Duration::from_millis(most))
@@ -238,7 +248,7 @@ impl Web {
         Ok(WebResponse { parts, body, url: url.clone() })
     }
 
-    /// What the URL alone says: nothing is looked up.
+    /// Checks the URL alone, without name lookup.
     fn check(&self, url: &Url) -> Result<(), WebError> {
         let inner = &*self.inner;
         let options = &inner.options;
@@ -256,7 +266,7 @@ impl Web {
             match url.host() {
                 Some(Host::Ipv4(ip)) => reach.check(ip.into()).err(),
                 Some(Host::Ipv6(ip)) => reach.check(ip.into()).err(),
-                // The proxy's own name passes the resolver unchecked, so it must not be asked for here.
+                // The resolver does not check the proxy's own name, so it must not be requested here.
                 Some(Host::Domain(name)) if reach != Reach::Any && inner.is_proxy(name) => Some("is the proxy itself"),
                 Some(Host::Domain(_)) => None,
                 None => return Err(WebError::invalid("the URL names no host".to_owned())),
@@ -265,7 +275,7 @@ impl Web {
         refused.map_or(Ok(()), |why| Err(WebError::refused(&error::host(url), why)))
     }
 
-    /// Looks a name up that a proxy would look up, where the proxy alone is not trusted with that.
+    /// Resolves and checks a name that a proxy would resolve, unless the proxy is trusted with that.
     async fn check_for_proxy(&self, url: &Url, deadline: Option<Instant>) -> Result<(), WebError> {
         let inner = &*self.inner;
         let reach = inner.reach(url);
@@ -304,7 +314,7 @@ impl Inner {
         self.proxy_hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
     }
 
-    /// Where this URL may lead.
+    /// Returns the reach for this URL.
     fn reach(&self, url: &Url) -> Reach {
         if self.is_trusted(url) { Reach::Any } else { self.options.reach }
     }
@@ -346,7 +356,7 @@ impl fmt::Debug for Web {
     }
 }
 
-/// Whether a URL is about this machine, as far as its text says.
+/// Whether a URL names a loopback host, without name lookup.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),

@@ -1,15 +1,17 @@
-//! Proxies: the one an operator names, or those of the environment.
+//! Proxies: the configured one, or those of the environment.
 
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
 
-/// The address of a proxy: `http://`, `https://`, `socks5://` (names are looked up here), `socks5h://` (the proxy looks them
-/// up), and `socks://` for `socks5://`, as desktops write it. `Debug` and errors hide user and password.
+/// The URL of a proxy. `Debug` and errors hide user and password.
+///
+/// Schemes: `http://`, `https://`, `socks5://` (names are resolved locally), `socks5h://` (the proxy resolves them), and
+/// `socks://` for `socks5://`, as desktops write it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 
-/// Why a text is no address of a proxy.
+/// Why a text is not the URL of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoProxy(String);
 

@@ -2,20 +2,20 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a client may connect.
+/// The addresses that a client may connect to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// Anywhere: for addresses that the user wrote.
+    /// Any address: for URLs written by the user.
     Any,
-    /// Public addresses only: for addresses that somebody else wrote. Not this machine, private and shared networks,
+    /// Public addresses only: for URLs written by others. No loopback, private and shared networks,
     /// link-local addresses (cloud metadata at 169.254.169.254 among them), multicast, documentation and reserved ranges, nor
     /// any of those inside an IPv6 address (mapped, compatible, NAT64, 6to4, Teredo).
     Public,
-    /// The same and this machine's own loopback addresses: for development.
+    /// Public and loopback addresses: for development.
     PublicOrLoopback,
     /// Public addresses and those of private and shared networks (10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7,
-    /// fec0::/10), in whatever form they are written: for addresses that a server inside such a network wrote. Neither this
-    /// machine nor link-local addresses.
+    /// fec0::/10), in any notation: for URLs named by a server inside such a network. Neither loopback nor link-local
+    /// addresses.
     PublicOrPrivate,
 }
 
@@ -23,7 +23,7 @@ impl Reach {
     /// Whether an address may be connected to.
     ///
     /// # Errors
-    /// What the address is, as the end of a sentence that begins with it.
+    /// The kind of address, as the end of a sentence that begins with the address.
     pub fn check(self, ip: IpAddr) -> Result<(), &'static str> {
         let special = match self {
             Reach::Any => None,

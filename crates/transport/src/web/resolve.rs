@@ -1,4 +1,4 @@
-//! Looks names up and lets only allowed addresses through, so that what is connected to is what was checked.
+//! Name lookup that returns only allowed addresses, so that the client connects to the address that was checked.
 
 use super::Reach;
 use linchpin_proto::service::BoxFuture;
@@ -8,12 +8,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Finds the addresses of a name. The system's lookup is used unless a client is given its own.
+/// Resolves names. By default a client uses the system's lookup.
 pub trait Lookup: Send + Sync + 'static {
-    /// All addresses of a name, in the order they should be tried.
+    /// Returns all addresses of a name, in the order in which to try them.
     ///
     /// # Errors
-    /// When the name is not known.
+    /// If the name is unknown.
     fn lookup(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn vetted(
     if found.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address").into());
     }
-    // One bad address condemns the name: whoever mixes them is up to something.
+    // One forbidden address rejects the name: mixed results indicate an attack.
     for ip in &found {
         reach.check(*ip).map_err(|why| Vetoed { why })?;
     }

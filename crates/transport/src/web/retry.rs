@@ -1,4 +1,4 @@
-//! Asking again when a server says that it is busy.
+//! Retries when a server is busy.
 
 use super::{Web, WebError, WebResponse};
 use bytes::Bytes;
@@ -9,14 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use url::Url;
 
 impl Web {
-    /// Sends a GET for a URL as people write it, and waits for the head of its answer; redirects are answers like others
-    /// (see [`WebResponse::next`]).
+    /// Sends a GET for a URL as users write it, and waits for the headers of its response.
     ///
-    /// An answer of status 429, 502, 503 or 504 is asked for again, at most [`retries_max`](super::WebOptions::retries_max)
-    /// times, after the time its `Retry-After` names (in seconds or as a date) or a growing one, with chance in it. All of that
-    /// has to be over after [`request_ms_max`](super::WebOptions::request_ms_max), the answer's body included. Where the
-    /// server wants more than half of the time that is left, or without such an end more than five seconds, its answer is
-    /// returned as it is.
+    /// Redirects are not followed (see [`WebResponse::next`]). A request that gets status 429, 502, 503 or 504 is retried, at
+    /// most [`retries_max`](super::WebOptions::retries_max) times, after the delay of `Retry-After` (in seconds or as a date) or
+    /// an increasing one with jitter. All attempts, the response's body included, share the timeout
+    /// [`request_ms_max`](super::WebOptions::request_ms_max). If the server requests more than half of the remaining time, or
+    /// more than five seconds without a timeout, its response is returned as it is.
     ///
     /// Cancel-safe: dropping the future drops the request.
     ///
@@ -26,8 +25,9 @@ impl Web {
         self.get_until(url, headers, self.deadline()).await
     }
 
-    /// The same with an end of the caller's, which counts where it is the earlier one: for several requests that have to be
-    /// over together.
+    /// Sends a GET like [`Web::get`], with a deadline that applies if it is the earlier one.
+    ///
+    /// For several requests with a common deadline.
     ///
     /// # Errors
     /// As [`Web::send`].
@@ -58,10 +58,10 @@ impl Web {
     }
 }
 
-/// How often a server is asked again at most, whatever the options say.
+/// The maximum number of retries, regardless of the options.
 pub const RETRIES_MAX: u32 = 3;
 
-/// How long to wait before asking again; `None` when what the server says makes no sense.
+/// Returns the delay before a retry; `None` if the server's value is invalid.
 fn pause(headers: &HeaderMap, tried: u32, now: SystemTime) -> Option<Duration> {
     let named = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let date = |text: &str| httpdate::parse_http_date(text).ok();

@@ -1,13 +1,22 @@
-//! Which hosts and ports a client may ask for, beside the rule about addresses.
+//! Rules about the hosts and ports of requests, beside the one about addresses.
 
 use std::fmt;
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// A host, or a host and everything below it, as operators write them.
+/// A pattern for hosts, as operators write it.
 ///
-/// `example.com` is this host at every port, `example.com:8443` at one, `*.example.com` every host below it, and
+/// `example.com` matches this host on any port, `example.com:8443` on one port, `*.example.com` every subdomain, and
 /// `.example.com` both. Addresses are written as in URLs: `10.0.0.7`, `[fd00::7]:8080`.
+///
+/// ```
+/// use linchpin_transport::web::HostRule;
+///
+/// let rule: HostRule = "*.example.com".parse()?;
+/// assert!(rule.matches("https://api.example.com/v1"));
+/// assert!(!rule.matches("https://example.com/v1"));
+/// # Ok::<(), linchpin_transport::web::NoHost>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRule {
     /// In the spelling of a parsed URL, without a dot at its end.
@@ -29,7 +38,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// Why a text names no host.
+/// Why a text is not a valid [`HostRule`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoHost(String);
 
@@ -68,7 +77,7 @@ impl FromStr for HostRule {
 }
 
 impl HostRule {
-    /// Whether a URL is about this host.
+    /// Whether the host of a URL matches.
     pub fn matches(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|url| self.covers(&url))
     }

@@ -5,7 +5,7 @@
 use crate::client;
 
 use client::*;
-use linchpin_proto::{Dial, Link};
+use linchpin_proto::{ClientTransport, Connector};
 use linchpin_transport::child::{Child, child};
 use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
@@ -18,8 +18,8 @@ fn sh(script: &str) -> Child {
     Child::new("sh").arg("-c").arg(script)
 }
 
-async fn start(script: &str, side: &Side) -> Arc<dyn Link> {
-    sh(script).dial(side.dialing.clone()).await.unwrap()
+async fn start(script: &str, side: &Side) -> Arc<dyn ClientTransport> {
+    sh(script).connect(side.options.clone()).await.unwrap()
 }
 
 /// Tells its own process id and that of a descendant, which both stay for long.
@@ -98,7 +98,7 @@ async fn every_way_a_child_ends_is_told() {
         (
             "read l; printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"re'; sleep 0.1; exit 1",
             "Closed(\"the server exited with status 1 before answering; it wrote nothing to standard error\\nthe server \
-             also wrote 1 line that is no message; it begins: {",
+             also wrote 1 line that is not a message; it begins: {",
         ),
         ("read l; echo listening on stdio; kill -15 $$", "Closed(\"the server was killed by signal 15 (SIGTERM)"),
         ("read l; exec >&-; sleep 1000", "Closed(\"the server closed its output before answering without exiting"),
@@ -152,7 +152,7 @@ async fn what_cannot_be_started_says_what_to_do() {
         (Child::new(&folder), "is a folder"),
     ];
     for (child, expected) in cases {
-        let error = child.dial(side(|_| {}).dialing).await.err().unwrap_or_else(|| panic!("{expected}: it started"));
+        let error = child.connect(side(|_| {}).options).await.err().unwrap_or_else(|| panic!("{expected}: it started"));
         assert!(error.to_string().contains(expected), "{error}\nexpected: {expected}");
         assert!(error.is_closed());
     }
@@ -179,7 +179,7 @@ async fn a_child_starts_in_its_folder_with_its_environment_and_words() {
     ];
     for (child, expected) in cases {
         let side = side(|_| {});
-        let link = child.dial(side.dialing.clone()).await.unwrap();
+        let link = child.connect(side.options.clone()).await.unwrap();
         assert_eq!(side.inbox.first("heard").await, format!("heard {{\"jsonrpc\":\"2.0\",\"method\":\"{expected}\"}}"));
         link.close().await;
     }
@@ -212,7 +212,7 @@ async fn secrets_are_shown_nowhere() {
         assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{shown}");
     }
     assert!(child.name().ends_with("sh --api-key *** ***"), "{}", child.name());
-    let link = child.dial(side.dialing.clone()).await.unwrap();
+    let link = child.connect(side.options.clone()).await.unwrap();
     let outcome = ask(&link, 1).await;
     assert!(outcome.contains("last lines were:\\n  key *** and *** and *** refused"), "{outcome}");
     assert!(outcome.contains("it begins: key *** and *** and *** refused"), "{outcome}");
@@ -226,7 +226,7 @@ async fn secrets_are_shown_nowhere() {
     assert_eq!(child.key(), child.clone().key());
     for child in [Child::new("/opqrstuv/server"), Child::new("sh").cwd("/opqrstuv"), Child::new("opqrstuv -x")] {
         let child = child.secret("opqrstuv");
-        let error = child.dial(side.dialing.clone()).await.err().unwrap().to_string();
+        let error = child.connect(side.options.clone()).await.err().unwrap().to_string();
         let shown = format!("{error} {child:?} {}", child.key().unwrap());
         assert!(error.contains("could not be started") && !shown.contains("opqrstuv"), "{shown}");
     }
@@ -353,14 +353,14 @@ async fn descendants_that_left_the_group_go_with_it() {
         // One with another environment is known only if it was not started in the first moments of the server.
         let last = if way.starts_with("kill") { way } else { "exit" };
         let link = start(&format!("read l; {}; read l; {last}", clan(&argument)), &side).await;
-        link.tell(note("begin")).await.unwrap();
+        link.notify(note("begin")).await.unwrap();
         let grown = argument.clone();
         tokio::task::spawn_blocking(move || clan_is(&grown, 8)).await.unwrap();
         match way {
             "close" => link.close().await,
             "drop" => drop(link),
             "exit" | "kill -KILL 0" => {
-                link.tell(note("end")).await.unwrap();
+                link.notify(note("end")).await.unwrap();
                 side.inbox.first("closed").await;
             }
             _ => {
@@ -396,7 +396,7 @@ async fn a_child_can_be_dialled_again() {
     let mut all = Vec::new();
     for _ in 0..3 {
         let side = side(|_| {});
-        let link = server.dial(side.dialing.clone()).await.unwrap();
+        let link = server.connect(side.options.clone()).await.unwrap();
         all.extend(family(&side).await);
         assert!(ask(&link, 1).await.starts_with("ok "));
         link.close().await;
@@ -419,7 +419,7 @@ fn parent_for_the_test_below() {
         let script = format!("trap '' TERM HUP PIPE; {FAMILY} read l; {}; sleep 1000", clan(&argument));
         let link = start(&script, &side).await;
         let pids = family(&side).await;
-        link.tell(note("begin")).await.unwrap();
+        link.notify(note("begin")).await.unwrap();
         clan_is(&argument, 8);
         eprintln!("family {pids:?}");
         match how.as_str() {
@@ -482,7 +482,7 @@ async fn a_child_that_does_not_read_blocks_nobody() {
     let link = start("sleep 1000", &side).await;
     let big = || outgoing(None, format!("{{\"pad\":\"{}\"}}", "x".repeat(100_000)));
     let mut told = 0;
-    while tokio::time::timeout(Duration::from_millis(300), link.tell(big())).await.is_ok() {
+    while tokio::time::timeout(Duration::from_millis(300), link.notify(big())).await.is_ok() {
         told += 1;
         assert!(told < 100, "what waits is bounded");
     }

@@ -254,7 +254,7 @@ async fn what_clients_make_the_server_hold_is_one_budget() {
     assert_eq!(conn.head().await.status, 200);
     drop(all);
     assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 200);
-    server.fake.hub().publish(&linchpin_proto::Change::Tools);
+    server.fake.changes().publish(&linchpin_proto::ServerChange::Tools);
     assert!(conn.event().await.unwrap().contains("list_changed"));
 }
 
@@ -329,7 +329,7 @@ async fn an_idle_session_ends_and_one_in_use_does_not() {
     for session in [&listening, &calling, &asking] {
         assert_eq!(status(session).await, 404);
     }
-    assert_eq!(fake.hub().open_feeds(), 0, "nothing is kept");
+    assert_eq!(fake.changes().open_feeds(), 0, "nothing is kept");
     // The sweeper, which ended with the last session, comes back with the next.
     let again = open(&service, None).await.unwrap();
     tokio::time::sleep(Duration::from_millis(13_000)).await;
@@ -350,10 +350,10 @@ async fn a_quiet_stream_is_kept_alive_by_comments() {
     assert_eq!(next().await, ": keep-alive\n\n");
     assert!((1_000..1_010).contains(&passed()), "{}", passed());
     // An event counts as life: the next comment comes a whole pause after it.
-    let hub = fake.hub().clone();
+    let hub = fake.changes().clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(600)).await;
-        hub.publish(&linchpin_proto::Change::Tools);
+        hub.publish(&linchpin_proto::ServerChange::Tools);
     });
     assert!(next().await.contains("list_changed"));
     assert!((1_600..1_610).contains(&passed()), "{}", passed());
@@ -377,13 +377,13 @@ async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
     assert!(std::str::from_utf8(&body).unwrap().contains(r#""id":0,"error":{"code":-32603"#), "{body:?}");
     assert_eq!(ask(&service, Method::DELETE, Some(&first), None, "").await.status(), 204);
     open(&service, None).await.unwrap();
-    assert_eq!(fake.hub().open_feeds(), 2);
+    assert_eq!(fake.changes().open_feeds(), 2);
     service.close_sessions();
-    assert_eq!(fake.hub().open_feeds(), 0);
+    assert_eq!(fake.changes().open_feeds(), 0);
     open(&service, None).await.unwrap();
     drop(service);
     tokio::task::yield_now().await;
-    assert_eq!(fake.hub().open_feeds(), 0, "the sessions end with their service");
+    assert_eq!(fake.changes().open_feeds(), 0, "the sessions end with their service");
 }
 
 #[tokio::test]
@@ -408,7 +408,7 @@ async fn the_oldest_session_that_was_never_used_gives_way_to_a_new_one() {
     for id in &used {
         assert_eq!(ask(&service, Method::POST, Some(id), None, ping).await.status(), 200, "in use");
     }
-    assert_eq!(fake.hub().open_feeds(), 40);
+    assert_eq!(fake.changes().open_feeds(), 40);
     // The newest is in use now; once all are, nobody is thrown out.
     while let Ok(id) = open(&service, None).await {
         assert_eq!(ask(&service, Method::POST, Some(&id), None, ping).await.status(), 200);
@@ -490,7 +490,7 @@ async fn mounted_it_takes_every_path() {
     }
 }
 
-/// A request that stands alone, to a mounted service.
+/// A stateless request, to a mounted service.
 async fn ask_alone(service: &HttpService, method: &str, params: &str) -> Response<HttpBody> {
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{META}}}}}"#);
     let request = Request::builder()
@@ -560,7 +560,7 @@ async fn a_mounted_service_shuts_down_with_listeners_sessions_and_calls_open() {
     again.await.unwrap();
     assert!(fake.happened("ended"));
     text(older).await;
-    assert_eq!(fake.hub().open_feeds(), 0, "every session is over");
+    assert_eq!(fake.changes().open_feeds(), 0, "every session is over");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,7 @@ async fn each_mistake_has_its_status_and_says_what_to_do() {
         ("no content type", echo(&[("content-type", "")]), 415, "application/json"),
         ("another content type", echo(&[("content-type", "text/plain")]), 415, "application/json"),
         ("a charset is fine", echo(&[("content-type", "application/json; charset=utf-8")]), 200, "echo"),
-        ("identity is no compression", echo(&[("content-encoding", "identity")]), 200, "echo"),
+        ("identity is not a compression", echo(&[("content-encoding", "identity")]), 200, "echo"),
         ("compressed", echo(&[("content-encoding", "gzip")]), 415, "Content-Encoding"),
         ("only JSON wanted", echo(&[("accept", "application/json")]), 406, "text/event-stream"),
         ("only events wanted", echo(&[("accept", "text/event-stream")]), 406, "application/json"),
@@ -278,7 +278,7 @@ async fn a_client_that_stands_alone_is_never_asked_and_never_sent_away() {
     let server = Server::start(Fake::new()).await;
     let r = server.ask(&alone("1", "t", "pause:5 ask")).await;
     assert_eq!(r.header("content-type"), Some("application/json"));
-    assert!(r.body.contains(r#""answer":"Gone""#), "{r:?}");
+    assert!(r.body.contains(r#""answer":"Disconnected""#), "{r:?}");
 }
 
 #[tokio::test]
@@ -340,8 +340,8 @@ async fn a_listen_request_hears_of_changes_until_the_server_ends() {
     conn.send(&post(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")], &body)).await;
     assert_eq!(conn.head().await.status, 200);
     conn.event().await.unwrap();
-    use linchpin_proto::{Change, Service};
-    server.fake.hub().publish(&Change::Tools);
+    use linchpin_proto::{ServerChange, Service};
+    server.fake.changes().publish(&ServerChange::Tools);
     let event = conn.event().await.unwrap();
     assert!(event.contains("tools/list_changed") && event.contains(r#"subscriptionId":"s""#), "{event}");
     server.begin_stop();

@@ -153,7 +153,7 @@ async fn whoever_comes_back_first_takes_the_stream_over_from_a_reader_that_is_st
     assert!(back.event().await.unwrap().contains("elicitation/create"));
     let answer = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}"#;
     assert_eq!(server.ask(&post(&[("mcp-session-id", &id)], answer)).await.status, 202);
-    assert!(back.event().await.unwrap().contains("Refused(-1"));
+    assert!(back.event().await.unwrap().contains("Rpc(-1"));
     assert_eq!(back.event().await, None);
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use common::Fake;
 use common::wire::*;
 use http_body_util::{BodyExt, Full};
-use linchpin_proto::{Change, Service};
+use linchpin_proto::{ServerChange, Service};
 use linchpin_transport::http::HttpExt;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn an_initialize_that_is_refused_opens_nothing() {
     let server = Server::start(Fake::new()).await;
     let r = server.ask(&post(&[], &initialize("2025-11-25").replace("\"c\"", "\"refused\""))).await;
     assert!(r.body.contains("as asked"), "{r:?}");
-    assert_eq!((r.header("mcp-session-id"), server.fake.hub().open_feeds()), (None, 0));
+    assert_eq!((r.header("mcp-session-id"), server.fake.changes().open_feeds()), (None, 0));
 }
 
 #[tokio::test]
@@ -230,9 +230,9 @@ async fn batches_are_answered_together_where_the_revision_has_them() {
     assert_eq!(server.ask(&send(&["5"])).await.status, 400);
     let r = server.ask(&send(&[&initialize("2025-03-26")])).await;
     assert!(r.body.contains("-32600"), "{r:?}");
-    let stands_alone = alone("1", "echo", "");
-    let r = server.ask(&send(&[stands_alone.split("\r\n\r\n").nth(1).unwrap()])).await;
-    assert!(r.body.contains("-32600") && r.body.contains("stands alone"), "{r:?}");
+    let stateless = alone("1", "echo", "");
+    let r = server.ask(&send(&[stateless.split("\r\n\r\n").nth(1).unwrap()])).await;
+    assert!(r.body.contains("-32600") && r.body.contains("a stateless request"), "{r:?}");
     // With a notification, as a stream: each answer its own event.
     let mut conn = server.connect().await;
     conn.send(&send(&[&call("3", "three", ""), &call("4", "four", "note gate:c"), &call("5", "five", "gate:d")])).await;
@@ -257,7 +257,7 @@ async fn the_sessions_stream_brings_changes_and_only_one_may_be_open() {
     let id = server.session("2025-11-25").await;
     let get = bare("GET", "/mcp", &[("mcp-session-id", &id), ("accept", "text/event-stream")]);
     // What changed before the stream was opened is not lost.
-    server.fake.hub().publish(&Change::Prompts);
+    server.fake.changes().publish(&ServerChange::Prompts);
     let mut conn = server.connect().await;
     conn.send(&get).await;
     let head = conn.head().await;
@@ -266,7 +266,7 @@ async fn the_sessions_stream_brings_changes_and_only_one_may_be_open() {
     let prompts = r#"data: {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
     assert_eq!(conn.event().await.unwrap(), format!("id: 0-2\n{prompts}"));
     assert_eq!(server.ask(&get).await.status, 409);
-    server.fake.hub().publish(&Change::Tools);
+    server.fake.changes().publish(&ServerChange::Tools);
     assert!(conn.event().await.unwrap().contains("tools/list_changed"));
     // Who names an event of it takes it over, and gets what came after that event.
     let again = bare("GET", "/mcp", &[("mcp-session-id", &id), ("last-event-id", "0-2")]);
@@ -311,5 +311,5 @@ async fn the_end_of_a_session_ends_its_calls() {
     assert_eq!(silent.response().await.body, "");
     while noisy.event().await.is_some() {}
     assert!(!server.fake.happened("finished silent") && !server.fake.happened("finished noisy"));
-    assert_eq!(server.fake.hub().open_feeds(), 0, "nothing is kept");
+    assert_eq!(server.fake.changes().open_feeds(), 0, "nothing is kept");
 }

@@ -5,17 +5,17 @@
 use crate::client;
 
 use client::*;
-use linchpin_proto::{Dial, Link};
+use linchpin_proto::{ClientTransport, Connector};
 use linchpin_transport::stdio::pipes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
 /// A link and its other end.
-async fn open(side: &Side) -> (Arc<dyn Link>, DuplexStream) {
+async fn open(side: &Side) -> (Arc<dyn ClientTransport>, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(ours);
-    (pipes(read, write).dial(side.dialing.clone()).await.unwrap(), theirs)
+    (pipes(read, write).connect(side.options.clone()).await.unwrap(), theirs)
 }
 
 const OK: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
@@ -32,7 +32,7 @@ const CASES: &[(&str, &str, bool, &str)] = &[
     ("no jsonrpc", "{\"id\":1,\"result\":{}}\n", false, "ok {"),
     ("garbage around it", "starting…\nOK\nbye\n", false, "ok OK"),
     ("garbage that is not text", "\u{0}\u{1}{{{\nOK\n", false, "ok OK"),
-    ("JSON that is no message", "{\"level\":\"error\",\"error\":\"x\",\"id\":1}\nOK\n", false, "ok OK"),
+    ("JSON that is not a message", "{\"level\":\"error\",\"error\":\"x\",\"id\":1}\nOK\n", false, "ok OK"),
     ("a log of JSON", "{\"level\":\"error\",\"error\":{\"code\":1}}\nOK\n", false, "ok OK"),
     ("a reply to nothing", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\nOK\n", false, "ok OK"),
     ("an answer twice", "OK\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[]}\n", false, "ok OK"),
@@ -55,14 +55,14 @@ const CASES: &[(&str, &str, bool, &str)] = &[
         "half a line and the end",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"resu",
         true,
-        "Closed(\"the server closed the connection before answering\\nthe server also wrote 1 line that is no message; \
+        "Closed(\"the server closed the connection before answering\\nthe server also wrote 1 line that is not a message; \
          it begins: {\\\"jsonrpc",
     ),
     (
         "garbage and the end",
         "one\ntwo\nthree\n",
         true,
-        "Closed(\"the server closed the connection before answering\\nthe server also wrote 3 lines that are no \
+        "Closed(\"the server closed the connection before answering\\nthe server also wrote 3 lines that are not \
          messages; the last begins: three\")",
     ),
     ("nothing and the end", "", true, "Closed(\"the server closed the connection before answering\")"),
@@ -217,7 +217,7 @@ async fn a_number_in_use_is_refused() {
 async fn line_breaks_between_tokens_do_not_break_the_line() {
     let side = side(|_| {});
     let (link, theirs) = open(&side).await;
-    link.tell(outgoing(None, "{\n  \"a\":\r\n \"b\\n\"\n}".into())).await.unwrap();
+    link.notify(outgoing(None, "{\n  \"a\":\r\n \"b\\n\"\n}".into())).await.unwrap();
     let mut line = String::new();
     BufReader::new(theirs).read_line(&mut line).await.unwrap();
     assert_eq!(line, "{   \"a\":   \"b\\n\" }\n");
@@ -228,14 +228,14 @@ async fn a_server_that_does_not_read_slows_its_senders_and_nobody_else() {
     let side = quiet_side(|_| {});
     let (ours, theirs) = tokio::io::duplex(1_000);
     let (read, write) = tokio::io::split(ours);
-    let link = pipes(read, write).dial(side.dialing.clone()).await.unwrap();
+    let link = pipes(read, write).connect(side.options.clone()).await.unwrap();
     let message = |n: usize| outgoing(None, format!("{{\"n\":{n},\"pad\":\"{}\"}}", "x".repeat(10_000)));
     let told = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let senders: Vec<_> = (0..500)
         .map(|n| {
             let (link, told, message) = (link.clone(), told.clone(), message(n));
             tokio::spawn(async move {
-                link.tell(message).await.unwrap();
+                link.notify(message).await.unwrap();
                 told.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             })
         })
@@ -245,7 +245,7 @@ async fn a_server_that_does_not_read_slows_its_senders_and_nobody_else() {
     let taken = told.load(std::sync::atomic::Ordering::SeqCst);
     assert!((20..=60).contains(&taken), "about half a megabyte is taken, and no more: {taken}");
     for _ in 0..1_000 {
-        link.tell_later(message(0));
+        link.notify_detached(message(0));
     }
     // Now it reads: all that waited comes out, whole and in order.
     let reader = tokio::spawn(async move {
@@ -271,7 +271,7 @@ async fn a_link_whose_server_does_not_read_can_be_closed() {
     let side = side(|_| {});
     let (ours, mut theirs) = tokio::io::duplex(1_000);
     let (read, write) = tokio::io::split(ours);
-    let link = pipes(read, write).dial(side.dialing.clone()).await.unwrap();
+    let link = pipes(read, write).connect(side.options.clone()).await.unwrap();
     let waiting: Vec<_> = (0..100)
         .map(|n| {
             let link = link.clone();
@@ -284,7 +284,7 @@ async fn a_link_whose_server_does_not_read_can_be_closed() {
     for waiting in waiting {
         assert_eq!(waiting.await.unwrap(), "Closed(\"the connection was closed by this client\")");
     }
-    tokio::time::timeout(Duration::from_secs(1), link.close()).await.expect("closing again is no work");
+    tokio::time::timeout(Duration::from_secs(1), link.close()).await.expect("closing again is not a work");
     assert!(ask(&link, 7).await.starts_with("Closed("));
     assert!(side.inbox.all().is_empty(), "whoever closes is not told");
     let mut rest = Vec::new();
@@ -295,7 +295,7 @@ async fn a_link_whose_server_does_not_read_can_be_closed() {
 async fn what_was_said_last_arrives_before_the_end() {
     let side = side(|_| {});
     let (link, mut theirs) = open(&side).await;
-    link.tell_later(note("last-words"));
+    link.notify_detached(note("last-words"));
     link.close().await;
     let mut rest = String::new();
     theirs.read_to_string(&mut rest).await.unwrap();
@@ -317,8 +317,8 @@ async fn pipes_are_dialled_once() {
     let side = side(|_| {});
     let (read, write) = tokio::io::split(tokio::io::duplex(10).0);
     let pipes = pipes(read, write);
-    let _link = pipes.dial(side.dialing.clone()).await.unwrap();
-    let error = pipes.dial(side.dialing.clone()).await.err().unwrap();
+    let _link = pipes.connect(side.options.clone()).await.unwrap();
+    let error = pipes.connect(side.options.clone()).await.err().unwrap();
     assert!(error.to_string().contains("only once"), "{error}");
     assert!(error.is_closed());
 }
@@ -403,6 +403,6 @@ async fn many_senders_that_answer_in_step_never_stall() {
     for task in tasks {
         task.await.unwrap();
     }
-    link.tell_later(note("last-words"));
+    link.notify_detached(note("last-words"));
     tokio::time::timeout(Duration::from_secs(1), link.close()).await.expect("nothing is left to write");
 }

@@ -9,8 +9,8 @@ use client::*;
 use common::Fake;
 #[cfg(unix)]
 use linchpin_proto::service::Bind;
-use linchpin_proto::service::IntoService;
-use linchpin_proto::{Dial, Service};
+use linchpin_proto::service::{ConfigError, IntoService};
+use linchpin_proto::{Connector, Service};
 use linchpin_transport::memory::in_process;
 use std::sync::Arc;
 #[cfg(unix)]
@@ -23,8 +23,8 @@ async fn a_server_in_this_program_serves_several_clients_and_the_end_of_one_is_n
     let fake = Fake::new();
     let server = in_process(fake.clone() as Arc<dyn Service>);
     let (a, b) = (side(|_| {}), side(|_| {}));
-    let one = server.dial(a.dialing.clone()).await.unwrap();
-    let two = server.dial(b.dialing.clone()).await.unwrap();
+    let one = server.connect(a.options.clone()).await.unwrap();
+    let two = server.connect(b.options.clone()).await.unwrap();
     for link in [&one, &two] {
         let answer = outcome(link.exchange(outgoing(Some(1), INIT.into())).await);
         assert!(answer.contains("\"result\""), "{answer}");
@@ -33,7 +33,7 @@ async fn a_server_in_this_program_serves_several_clients_and_the_end_of_one_is_n
     assert!(ask(&one, 2).await.starts_with("Closed("));
     assert!(ask(&two, 2).await.starts_with("ok "), "the other one goes on");
     // What is published is still heard there, and nowhere else.
-    fake.hub().publish(&linchpin_proto::Change::Tools);
+    fake.changes().publish(&linchpin_proto::ServerChange::Tools);
     b.inbox.first("heard {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"").await;
     assert!(!fake.happened("closed"));
     assert_eq!(server.key(), server.clone().key());
@@ -44,11 +44,11 @@ async fn a_server_in_this_program_serves_several_clients_and_the_end_of_one_is_n
 async fn a_server_that_is_configured_wrongly_is_unreachable() {
     struct Wrong;
     impl IntoService for Wrong {
-        fn into_shared(self) -> std::io::Result<Arc<dyn Service>> {
-            Err(std::io::Error::other("two tools are called `a`"))
+        fn into_shared(self) -> Result<Arc<dyn Service>, ConfigError> {
+            Err(ConfigError::new("two tools are called `a`"))
         }
     }
-    let error = in_process(Wrong).dial(side(|_| {}).dialing).await.err().unwrap();
+    let error = in_process(Wrong).connect(side(|_| {}).options).await.err().unwrap();
     assert!(error.is_closed());
     assert_eq!(error.to_string(), "the server cannot start: two tools are called `a`");
 }
@@ -58,12 +58,12 @@ async fn a_server_that_is_configured_wrongly_is_unreachable() {
 async fn a_unix_socket_is_dialled() {
     use linchpin_transport::unix::unix;
     let path = std::env::temp_dir().join(format!("linchpin-dial-{}.sock", std::process::id()));
-    let nobody = unix(&path).dial(side(|_| {}).dialing).await.err().unwrap();
+    let nobody = unix(&path).connect(side(|_| {}).options).await.err().unwrap();
     assert!(nobody.to_string().ends_with("there is no socket; is the server running?"), "{nobody}");
     // A socket that was left behind.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let nobody = unix(&path).dial(side(|_| {}).dialing).await.err().unwrap();
-    assert!(nobody.to_string().contains("nobody listens there any more"), "{nobody}");
+    let nobody = unix(&path).connect(side(|_| {}).options).await.err().unwrap();
+    assert!(nobody.to_string().contains("connection refused"), "{nobody}");
 
     let fake = Fake::new();
     let server = tokio::spawn(unix(&path).serve(fake.clone() as Arc<dyn Service>));
@@ -71,7 +71,7 @@ async fn a_unix_socket_is_dialled() {
     let place = unix(&path);
     let link = tokio::time::timeout(Duration::from_secs(20), async {
         loop {
-            match place.dial(side.dialing.clone()).await {
+            match place.connect(side.options.clone()).await {
                 Ok(link) => return link,
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
@@ -102,7 +102,7 @@ async fn a_unix_socket_is_shut_down_gracefully_and_removed_even_when_serving_is_
         while !path.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let link = unix(&path).dial(side.dialing.clone()).await.unwrap();
+        let link = unix(&path).connect(side.options.clone()).await.unwrap();
         assert!(outcome(link.exchange(outgoing(Some(1), INIT.into())).await).starts_with("ok "));
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"do":"gate:a"}}}"#;

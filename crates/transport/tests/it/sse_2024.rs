@@ -8,7 +8,7 @@ use common::Fake;
 use common::wire::*;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use linchpin_proto::{Change, Service};
+use linchpin_proto::{ServerChange, Service};
 use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ async fn messages_go_by_post_and_answers_come_on_the_stream() {
     assert!(hear(&mut conn).await.contains(r#""id":1,"method":"elicitation/create""#));
     say(&server, &address, r#"{"jsonrpc":"2.0","id":1,"result":{"yes":1}}"#).await;
     assert!(hear(&mut conn).await.contains(r#"{\"yes\":1}"#));
-    server.fake.hub().publish(&Change::Resources);
+    server.fake.changes().publish(&ServerChange::Resources);
     assert!(hear(&mut conn).await.contains("resources/list_changed"));
     // Of two calls the quicker answers first.
     say(&server, &address, &call("2", "slow", "gate:a")).await;

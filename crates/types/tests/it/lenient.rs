@@ -13,6 +13,7 @@ use linchpin_types::lifecycle::InitializeResult;
 use linchpin_types::mrtr::{InputRequest, InputRequiredResult};
 use linchpin_types::page::{CacheableResult, PaginatedResult, ResultType};
 use linchpin_types::prompt::{GetPromptRequestParams, ListPromptsResult};
+use linchpin_types::resource::ReadResourceResult;
 use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult, SamplingMessage};
 use linchpin_types::tool::{CallToolResult, ListToolsResult, Tool};
 use serde::Serialize;
@@ -67,6 +68,17 @@ fn unknown_fields_are_ignored_and_null_is_absent() {
         r#"{"protocolVersion":"v","capabilities":{"logging":{"future":1},"tools":null,"experimental":null,"unheard":{}},"serverInfo":{"name":"s","version":"1","mood":"good"}}"#,
         r#"{"protocolVersion":"v","capabilities":{"logging":{}},"serverInfo":{"name":"s","version":"1"}}"#,
     )]);
+}
+
+#[test]
+fn how_long_a_result_may_be_kept_is_never_negative() {
+    let at = |ms: &str| format!(r#"{{"contents":[],"ttlMs":{ms}}}"#);
+    for (sent, kept) in
+        [("5", Some(5)), ("0", Some(0)), ("-5", Some(0)), ("-0.5", Some(0)), ("7.9", Some(7)), ("null", None)]
+    {
+        assert_eq!(read::<ReadResourceResult>(&at(sent)).ttl_ms, kept, "{sent}");
+    }
+    refuse::<ReadResourceResult>(&[(&at("\"5\""), "invalid type")]);
 }
 
 #[test]

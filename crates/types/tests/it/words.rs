@@ -80,19 +80,19 @@ fn codes_and_keys_are_pinned() {
 
 #[test]
 fn constructors_write_the_wire() {
-    let for_people = Annotations { audience: vec![Role::User], priority: Some(0.5), ..Default::default() };
+    let for_people = Annotations::new().with_audience([Role::User]).with_priority(0.5);
     let cases = [
         (ContentBlock::text("t"), r#"{"type":"text","text":"t"}"#),
         (ContentBlock::from("t"), r#"{"type":"text","text":"t"}"#),
-        (ContentBlock::image("AA==", "image/png"), r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#),
-        (ContentBlock::audio("AA==", "audio/wav"), r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#),
+        (ContentBlock::image_base64("AA==", "image/png"), r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#),
+        (ContentBlock::audio_base64("AA==", "audio/wav"), r#"{"type":"audio","data":"AA==","mimeType":"audio/wav"}"#),
         (ContentBlock::link("a:b", "n"), r#"{"type":"resource_link","uri":"a:b","name":"n"}"#),
         (
             ContentBlock::resource(ResourceContents::text("a:b", "t").with_mime_type("text/plain")),
             r#"{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"t"}}"#,
         ),
         (
-            ContentBlock::resource(ResourceContents::blob("a:b", "AA==")).with_annotations(for_people.clone()),
+            ContentBlock::resource(ResourceContents::blob("a:b", &[0])).with_annotations(for_people.clone()),
             r#"{"type":"resource","resource":{"uri":"a:b","blob":"AA=="},"annotations":{"audience":["user"],"priority":0.5}}"#,
         ),
         (
@@ -107,7 +107,8 @@ fn constructors_write_the_wire() {
         serde_json::to_string(&CallToolResult::error("no")).unwrap(),
         r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#
     );
-    let tool = Tool { name: "n".into(), ..Default::default() };
+    let mut tool = Tool::default();
+    tool.name = "n".into();
     assert_eq!(serde_json::to_string(&tool).unwrap(), r#"{"name":"n","inputSchema":{"type":"object"}}"#);
 }
 
@@ -128,4 +129,65 @@ fn meta_is_a_map_of_raw_json() {
     assert_eq!(meta, meta.clone());
     assert_eq!(meta.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["progressToken", "x.org/raw"]);
     assert!(meta.remove("x.org/raw").is_some() && meta.len() == 1);
+}
+
+#[test]
+fn structs_that_can_grow_are_non_exhaustive() {
+    // The envelopes are those of JSON-RPC 2.0, and these errors have no members to see.
+    const CLOSED: [&str; 7] = [
+        "JSONRPCErrorResponse",
+        "JSONRPCNotification",
+        "JSONRPCRequest",
+        "JSONRPCResultResponse",
+        "MetaError",
+        "UnknownLoggingLevel",
+        "UnknownRevision",
+    ];
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let (mut open, mut closed) = (0, Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut marked = false;
+            for line in text.lines() {
+                if let Some(name) = line.strip_prefix("pub struct ").and_then(|rest| rest.strip_suffix(" {")) {
+                    match marked {
+                        true => open += 1,
+                        false => closed.push(name.to_owned()),
+                    }
+                }
+                marked = line == "#[non_exhaustive]" || (marked && line.starts_with("#["));
+            }
+        }
+    }
+    closed.sort();
+    assert_eq!(closed, CLOSED);
+    assert!(open > 90, "{open}");
+}
+
+#[test]
+fn meta_is_made_of_json_and_of_nothing_but_objects() {
+    use serde_json::json;
+    for wrong in [json!(null), json!(true), json!(1), json!("a"), json!([{}])] {
+        assert!(Meta::try_from(wrong.clone()).is_err(), "{wrong}");
+        let set = std::panic::catch_unwind(|| CallToolResult::text("t").with_meta(wrong.clone()));
+        assert!(set.is_err(), "{wrong}");
+    }
+    let (whole, serde_json::Value::Object(map)) = (json!({ "b": [1], "a": null }), json!({ "b": [1], "a": null }))
+    else {
+        unreachable!()
+    };
+    let want = r#"{"content":[{"type":"text","text":"t"}],"_meta":{"a":null,"b":[1]}}"#;
+    for result in [
+        CallToolResult::text("t").with_meta(whole.clone()),
+        CallToolResult::text("t").with_meta(map),
+        CallToolResult::text("t").with_meta(Meta::try_from(whole).unwrap()),
+    ] {
+        assert_eq!(serde_json::to_string(&result).unwrap(), want);
+    }
 }

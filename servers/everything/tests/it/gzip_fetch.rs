@@ -118,7 +118,7 @@ async fn an_allowed_address_is_fetched_and_its_redirects_are_checked() {
         assert!(error.starts_with("refused: "), "{to}: {error}");
     }
     let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/to?file:///etc/passwd")).await.unwrap_err();
-    assert!(error.contains("no web address"), "{error}");
+    assert!(error.contains("not an http:// or https:// URL"), "{error}");
     assert!(zip(options, &format!("http://127.0.0.1:{port}/404")).await.unwrap_err().contains("status 404"));
     assert_eq!(*inside.lock().unwrap(), Vec::<String>::new(), "no packet");
     assert!(seen.lock().unwrap().contains(&"/y".to_owned()));

@@ -256,7 +256,7 @@ async fn questions(seen: &mut Seen, client: &mut Peer) {
     seen.insert("form", fields.map_or(form.clone(), |word| word.trim_matches('"').into()));
     // Which way questions come is the client's wire; that this one came at all is the server's doing.
     let way = match client.questions().last().map(String::as_str) {
-        Some("elicitation/create") if client.wire().stateless => "rounds",
+        Some("elicitation/create") if client.features().stateless => "rounds",
         Some("elicitation/create") => "request",
         _ => "-",
     };
@@ -308,14 +308,14 @@ async fn changes(seen: &mut Seen, client: &mut Peer) {
 
     client.call("everything_toggle_extra", json!({})).await.unwrap();
     // Whoever is not told by the session must not be told at all; what is listened to below comes later.
-    if !client.wire().stateless {
+    if !client.features().stateless {
         client.expect(CHANGED).await;
         seen.insert("tools-changed", "yes".into());
     }
 
     let wanted = json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": [uri] } });
     let id = client.start("subscriptions/listen", wanted).await;
-    if !client.wire().stateless {
+    if !client.features().stateless {
         assert!(client.finish(id).await.is_err());
         seen.insert("listen", "refused".into());
         seen.insert("tools-changed-listen", "refused".into());

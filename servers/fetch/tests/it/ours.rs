@@ -113,8 +113,8 @@ async fn forms_and_selectors_pick_what_is_wanted() {
         (get(json!({"selector": "p["})), "Not a CSS selector: p["),
         (get(json!({"selector": "video"})), "Nothing on the page fits the selector video"),
         (get(json!({"selector": "a".repeat(2_000)})), "The selector is longer than 1000 bytes"),
-        (json!({"url": site.url("/t"), "selector": "p"}), "is no HTML page but text/plain"),
-        (json!({"url": site.url("/t"), "format": "links"}), "is no HTML page but text/plain"),
+        (json!({"url": site.url("/t"), "selector": "p"}), "is not an HTML page but text/plain"),
+        (json!({"url": site.url("/t"), "format": "links"}), "is not an HTML page but text/plain"),
     ] {
         let error = caller.call(arguments).await.unwrap_err();
         assert!(error.contains(want), "{error}");

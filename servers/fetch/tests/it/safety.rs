@@ -458,7 +458,7 @@ async fn words_of_sites_are_no_part_of_errors() {
     for (caller, path) in [(&bold, "/long"), (&compat, "/long")] {
         let url = format!("http://plain.test:{}{path}", site.port);
         let error = caller.call(json!({"url": url, "format": "links"})).await.unwrap_err();
-        assert!(error.starts_with(&format!("{url} is no HTML page but an odd content type")), "{error}");
+        assert!(error.starts_with(&format!("{url} is not an HTML page but an odd content type")), "{error}");
         silent(&error, &url, path);
     }
     let error = bold.error(&format!("http://plain.test:{}/binary", site.port)).await;

@@ -205,7 +205,7 @@ async fn the_prompt_answers_the_whole_text_or_why_not() {
     let caller = Caller::of(open()).await;
     let text = caller.prompt(&site.url("/private/x")).await;
     assert_eq!(text, format!("{}{}", prefix("text/plain"), "PRIVATE".repeat(2_000)), "no slice, no \"Contents of\"");
-    assert_eq!(site.paths(), "/private/x", "a person need not ask robots.txt");
+    assert_eq!(site.paths(), "/private/x", "a user need not ask robots.txt");
     assert!(site.seen()[0].header("user-agent").contains("User-Specified"));
     assert_eq!(caller.prompt(&site.url("/page")).await, "page");
     let url = site.url("/gone");

@@ -6,7 +6,7 @@ use crate::common;
 
 use common::{World, at};
 use linchpin_filesystem::ResourceBody;
-use linchpin_kit::Fault;
+use linchpin_kit::ToolError;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -399,7 +399,7 @@ async fn resources_are_files_by_uri() {
     w.put("x.png", b"\x89PNG");
     w.put("bin", b"\0\x01");
     let uri = |name: &str| format!("file://{}", w.at(name));
-    let shape = |read: Result<ResourceBody, Fault>| read.map(|body| format!("{} {:?}", body.mime_type, body.data));
+    let shape = |read: Result<ResourceBody, ToolError>| read.map(|body| format!("{} {:?}", body.mime_type, body.data));
     for (uri, expected) in [
         (uri("a%20b.txt"), "text/plain Text(\"text\")"),
         (uri("x.png"), "image/png Blob(\"iVBORw==\")"),

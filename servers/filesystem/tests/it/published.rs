@@ -236,8 +236,10 @@ impl Side {
         let arguments: Value = serde_json::from_str(&arguments.replace("BASE", base)).expect("JSON");
         match self.server.call(tool, &arguments).await {
             Ok(result) => Ok(serde_json::from_str(&result.as_json().replace(base, "BASE")).expect("JSON")),
-            Err(linchpin::client::Error::Refused(error)) => Err(format!("{} {}", error.code, error.message)),
-            Err(error) => panic!("{tool} {arguments}: {error}"),
+            Err(error) => match error.rpc() {
+                Some(rpc) => Err(format!("{} {}", rpc.code, rpc.message)),
+                None => panic!("{tool} {arguments}: {error}"),
+            },
         }
     }
 

@@ -61,7 +61,7 @@ struct Trap {
     name: &'static str,
     /// Configuration of the repository: name and value, where `EVIL` is the script.
     config: &'static [(&'static str, &'static str)],
-    /// What a person would type for it to run; `;` between commands.
+    /// What a user would type for it to run; `;` between commands.
     control: &'static str,
 }
 
@@ -355,7 +355,7 @@ async fn session(w: &World, trust: bool) -> Session {
     Session::of(config).await
 }
 
-/// What a person's git does with the trap: whether it leaves the mark.
+/// What a user's git does with the trap: whether it leaves the mark.
 fn goes_off(w: &World, control: &str) -> bool {
     for line in control.split(';').map(str::trim).filter(|line| !line.is_empty()) {
         let args: Vec<&str> = line.trim_start_matches('!').split(' ').collect();

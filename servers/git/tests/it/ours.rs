@@ -487,7 +487,7 @@ async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
     assert!(text.starts_with("Untracked files would be overwritten by checkout\nHint: git_status"), "{text}");
     for target in ["HEAD:f.txt", ":f.txt"] {
         let text = s.bad("git_diff", on(&r, json!({"target": target}))).await;
-        assert!(text.starts_with(&format!("'{target}' is no commit")) && text.contains("in paths"), "{text}");
+        assert!(text.starts_with(&format!("'{target}' is not a commit")) && text.contains("in paths"), "{text}");
     }
 }
 
@@ -537,7 +537,7 @@ async fn files_and_locks_that_are_in_the_way_are_named_for_what_they_are() {
         w.put(lock, "");
         let text = s.bad(tool, on(&w.at("r"), args.clone())).await;
         let (_, advice) = text.split_once("\nHint: ").unwrap_or_else(|| panic!("no hint: {text}"));
-        let named = advice.contains(&format!("the person running the server can remove {}.", w.at(lock)));
+        let named = advice.contains(&format!("the operator can remove {}.", w.at(lock)));
         assert!(named && advice.contains("left its lock behind"), "{tool}: {text}");
         std::fs::remove_file(w.path(lock)).unwrap();
         w.git("r", &["checkout", "-q", "--", "f.txt"]);

@@ -329,7 +329,7 @@ async fn repositories_of_other_users_are_used_only_where_that_is_trusted() {
 
 #[tokio::test]
 async fn no_line_of_a_file_outside_shows_up() {
-    // Key, what else it needs, and the command of a person that shows the line.
+    // Key, what else it needs, and the command of a user that shows the line.
     let cases: &[(&str, &[&str], &str)] = &[
         ("blame.ignoreRevsFile", &[], "blame f.txt"),
         ("fsck.skipList", &[], "fsck"),

@@ -1,10 +1,10 @@
 //! Old names of tools in calls, through a real client in both eras.
 
 use linchpin::Server;
-use linchpin::client::{Client, Connection, Error};
+use linchpin::client::{Client, Connection};
 use linchpin::transport::memory::in_process;
 use linchpin::types::version::Revision;
-use linchpin_kit::{Alias, Fault, Service, ToolChoice, ToolSpec, Toolbox};
+use linchpin_kit::{Alias, Service, ToolChoice, ToolError, ToolSet, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,15 +38,15 @@ fn choice(prefix: &str, disable: &[&str]) -> ToolChoice {
     choice
 }
 
-fn files(server: Server, choice: &ToolChoice) -> Result<Server, Fault> {
-    let tools = Toolbox::open(server, &FILES, choice)?
+fn files(server: Server, choice: &ToolChoice) -> Result<Server, ToolError> {
+    let tools = ToolSet::open(server, &FILES, choice)?
         .tool(&MOVE, |q: Move| async move { format!("{} to {} {}", q.source, q.destination, q.from) })
         .tool(&COUNT, |_: Nothing| async { "counted" });
     Ok(tools.close())
 }
 
-fn shop(server: Server, choice: &ToolChoice) -> Result<Server, Fault> {
-    let tools = Toolbox::open(server, &SHOP, choice)?
+fn shop(server: Server, choice: &ToolChoice) -> Result<Server, ToolError> {
+    let tools = ToolSet::open(server, &SHOP, choice)?
         .tool(&SHOP_MOVE, |_: Nothing| async { "moved house" })
         .tool(&SHOP_SIZE, |_: Nothing| async { "measured" });
     Ok(tools.close())
@@ -60,8 +60,10 @@ async fn connected(server: Server, revision: Revision) -> Connection {
 async fn said(connection: &Connection, tool: &str, arguments: &Value) -> Result<String, (i32, String)> {
     match connection.call(tool, arguments.clone()).await {
         Ok(result) => Ok(result.text()),
-        Err(Error::Refused(refused)) => Err((refused.code, refused.message)),
-        Err(other) => panic!("{tool}: {other}"),
+        Err(error) => match error.rpc() {
+            Some(rpc) => Err((rpc.code, rpc.message.clone())),
+            None => panic!("{tool}: {error}"),
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use linchpin::transport::memory::in_process;
 use linchpin::types::content::Role;
 use linchpin::types::version::Revision;
 use linchpin::{NoArgs, Resource, Server, Tool};
-use linchpin_kit::{Fault, Shown};
+use linchpin_kit::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -18,12 +18,12 @@ struct Which {
 #[derive(Serialize, JsonSchema)]
 struct Never {}
 
-fn fault(outside: bool) -> Fault {
-    let fault = Fault::new("Failed").hint("Try again.");
+fn fault(outside: bool) -> ToolError {
+    let fault = ToolError::new("Failed").hint("Try again.");
     if outside { fault.as_outside() } else { fault }
 }
 
-async fn fail(_: &(), which: Which) -> linchpin::Result<Shown<Never>> {
+async fn fail(_: &(), which: Which) -> linchpin::Result<ToolOutput<Never>> {
     Err(fault(which.outside))?
 }
 

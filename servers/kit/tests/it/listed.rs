@@ -4,7 +4,7 @@ use linchpin::client::{Client, Connection};
 use linchpin::transport::memory::in_process;
 use linchpin::types::version::Revision;
 use linchpin::{NoArgs, Resource, Server};
-use linchpin_kit::{Fault, Service, Shown, ToolChoice, ToolSpec, Toolbox, as_listed};
+use linchpin_kit::{Service, ToolChoice, ToolError, ToolOutput, ToolSet, ToolSpec, as_listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ struct Which {
 #[derive(Deserialize, JsonSchema, PartialEq)]
 enum How {
     /// As `query` does.
-    Fault,
+    ToolError,
     /// As list_all does.
     Error,
 }
@@ -37,13 +37,14 @@ struct Found {
     name: String,
 }
 
-async fn list(_: &(), which: Which) -> Result<Shown<Found>, Fault> {
-    let shown = Shown::outside("read_one", Found { name: "read_one".to_owned() });
+async fn list(_: &(), which: Which) -> Result<ToolOutput<Found>, ToolError> {
+    let shown = ToolOutput::outside("read_one", Found { name: "read_one".to_owned() });
     Ok(shown.notice(Some(format!("[Cut. Continue with list_all and cursor={:?}.]", which.name))))
 }
 
-async fn read(_: &(), which: Which) -> Result<Shown<Found>, linchpin::Error> {
-    let fault = Fault::missing(format!("No list_all has {}", which.name)).hint("list_all shows names, `query` asks.");
+async fn read(_: &(), which: Which) -> Result<ToolOutput<Found>, linchpin::Error> {
+    let fault =
+        ToolError::missing(format!("No list_all has {}", which.name)).hint("list_all shows names, `query` asks.");
     // Said while others run too: every name is that of its own server.
     tokio::task::yield_now().await;
     match which.how.first() {
@@ -52,16 +53,16 @@ async fn read(_: &(), which: Which) -> Result<Shown<Found>, linchpin::Error> {
     }
 }
 
-async fn query(_: &(), which: Which) -> Result<String, Fault> {
+async fn query(_: &(), which: Which) -> Result<String, ToolError> {
     if which.name.is_empty() {
-        return Err(Fault::new("read_one").hint("read_one").as_outside());
+        return Err(ToolError::new("read_one").hint("read_one").as_outside());
     }
     Ok(format!("{} {}", as_listed("Call read_one:"), which.name))
 }
 
 async fn resource(_: &(), _: NoArgs) -> Result<String, linchpin::Error> {
     tokio::task::yield_now().await;
-    Err(Fault::new("No").hint("list_all shows names.").for_resource())
+    Err(ToolError::new("No").hint("list_all shows names.").for_resource())
 }
 
 async fn template(_: &(), at: Which) -> Result<String, linchpin::Error> {
@@ -71,7 +72,7 @@ async fn template(_: &(), at: Which) -> Result<String, linchpin::Error> {
 fn boxed(server: Server, prefix: &str, read_only: bool) -> Server {
     let mut choice = ToolChoice::default();
     (choice.prefix, choice.read_only) = (prefix.parse().unwrap(), read_only);
-    let tools = Toolbox::open(server, &BOX, &choice).unwrap().instructions("Start with list_all, then `query`.");
+    let tools = ToolSet::open(server, &BOX, &choice).unwrap().instructions("Start with list_all, then `query`.");
     let tools = tools.tool(&LIST, list).tool(&READ, read).tool(&QUERY, query).tool(&WRITE, query);
     let tools = tools.prompt("ask-me", "Uses list_all.", |prompt| prompt, query);
     let uri = |rest: &str| Resource::new(format!("box://{prefix}/{rest}"));
@@ -125,7 +126,7 @@ async fn instructions_descriptions_hints_and_notices_name_tools_as_they_are_list
                     assert_eq!(texts, ["read_one", notice.as_str()]);
                 }
                 let tool = format!("{before}read_one");
-                for how in ["Fault", "Error"] {
+                for how in ["ToolError", "Error"] {
                     let arguments = serde_json::json!({ "name": "read_one", "how": [how] });
                     let said = connection.call(&tool, arguments).await.unwrap();
                     let hint = format!("Hint: {before}list_all shows names, `{before}query` asks.");

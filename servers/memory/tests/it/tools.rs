@@ -117,9 +117,8 @@ async fn answers_have_the_published_texts_in_every_revision() {
             let result = client.call(tool, args).await.unwrap();
             assert_eq!(result.text(), text, "{tool} {revision:?}");
         }
-        assert!(
-            matches!(client.call("no_such", json!({})).await, Err(linchpin::client::Error::Refused(e)) if e.code == -32602)
-        );
+        let error = client.call("no_such", json!({})).await.unwrap_err();
+        assert_eq!(error.rpc().map(|rpc| rpc.code), Some(-32602), "{error}");
     }
 }
 

@@ -42,7 +42,7 @@ fn is_for_the_model(annotations: Option<&Annotations>) -> bool {
 async fn first(client: &Connection, tool: &str, args: Value) -> (bool, bool, String) {
     let result: CallResult = client.call(tool, args).await.expect("an answer");
     let block = result.content().expect("content").first().cloned().expect("a block");
-    let Content::Text(text) = block else { panic!("{tool}: {block:?}") };
+    let ContentBlock::Text(text) = block else { panic!("{tool}: {block:?}") };
     (result.is_error(), is_for_the_model(text.annotations.as_ref()), text.text)
 }
 

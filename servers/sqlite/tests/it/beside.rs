@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{World, connect, host, raw, sql};
-use linchpin_kit::{Fault, RootsPolicy};
+use linchpin_kit::{RootsPolicy, ToolError};
 use linchpin_sqlite::{Config, Sqlite};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn relative(path: &Path) -> String {
 }
 
 /// Opens on another thread, for what could last for ever.
-fn open(config: Config) -> Result<Vec<String>, Fault> {
+fn open(config: Config) -> Result<Vec<String>, ToolError> {
     let (send, opened) = std::sync::mpsc::channel();
     std::thread::spawn(move || send.send(Sqlite::open(config).map(|(_, warnings)| warnings)));
     opened.recv_timeout(Duration::from_secs(60)).expect("an answer")
@@ -194,7 +194,7 @@ fn what_is_beside_the_database_and_no_file_of_its_own_is_not_touched() {
                 let fault = opened.expect_err(&format!("{what} {end} {read_only}"));
                 assert_eq!(
                     fault.message(),
-                    "Database error: what is beside the database is no file of its own",
+                    "Database error: what is beside the database is not a file of its own",
                     "{what} {end}"
                 );
             }
@@ -216,7 +216,7 @@ async fn nor_what_comes_there_later() {
         let tried = w.call("write_query", sql("INSERT INTO t VALUES (2)")).await;
         assert!(std::fs::read(&victim).unwrap() == [0; 9_000], "{end} {}", tried.text());
         if end == "-journal" {
-            assert!(tried.text().contains("is no file of its own"), "{}", tried.text());
+            assert!(tried.text().contains("is not a file of its own"), "{}", tried.text());
         }
     }
 }
@@ -273,7 +273,7 @@ fn a_memo_is_kept_in_a_file_of_its_own() {
     for text in ["some notes\nof mine\n", "{\"name\": \"a package\"}\n", "\u{feff}[]"] {
         std::fs::write(&file, text).unwrap();
         let fault = opened("memo").unwrap_err();
-        assert!(fault.message().ends_with(" is no memo: none of its lines is an insight"), "{fault}");
+        assert!(fault.message().ends_with(" is not a memo: none of its lines is an insight"), "{fault}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     }
     for (text, warnings) in [("", 0), ("\n", 0), ("{\"insight\":\"a\"}\nnotes\n", 1)] {

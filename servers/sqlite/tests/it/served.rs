@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{World, connect, host, legacy, sql};
-use linchpin::client::{Change, Error, Interests};
+use linchpin::client::{Change, ChangeFilter, ErrorKind};
 use linchpin_kit::ToolPrefix;
 use linchpin_sqlite::{Config, SERVICE, Sqlite};
 use serde_json::{Value, json};
@@ -87,7 +87,8 @@ async fn answers_fit_their_output_schemas() {
 async fn wrong_calls_are_errors_of_the_kind_they_should_be() {
     for client in [host(), legacy()] {
         let client = connect(memory(), client).await;
-        assert!(matches!(client.call("nosuch", json!({"x": 1})).await, Err(Error::Refused(e)) if e.code == -32602));
+        let error = client.call("nosuch", json!({"x": 1})).await.unwrap_err();
+        assert_eq!(error.rpc().map(|rpc| rpc.code), Some(-32602), "{error}");
         for (tool, args) in [
             ("read_query", json!({})),
             ("read_query", json!({"query": 7})),
@@ -106,7 +107,7 @@ async fn the_memo_reads_as_published_and_tells_of_its_updates() {
         let client = connect(memory(), client).await;
         let read = async || client.read("memo://insights").await.unwrap().text();
         assert_eq!(read().await, "No business insights have been discovered yet.");
-        let mut changes = client.listen(Interests::new().resource("memo://insights")).await.unwrap();
+        let mut changes = client.listen(ChangeFilter::new().resource("memo://insights")).await.unwrap();
         let text = client.call("append_insight", json!({"insight": "one"})).await.unwrap().text();
         assert_eq!(text, "Insight added to memo");
         let heard = tokio::time::timeout(Duration::from_secs(20), changes.next()).await.expect("in time");
@@ -120,7 +121,7 @@ async fn the_memo_reads_as_published_and_tells_of_its_updates() {
         );
         let memo: Value = serde_json::from_str(client.read("memo://insights").await.unwrap().as_json()).unwrap();
         assert_eq!(memo["contents"][0]["mimeType"], "text/plain");
-        assert!(matches!(client.read("memo://other").await, Err(Error::Refused(_))));
+        assert_eq!(client.read("memo://other").await.unwrap_err().kind(), ErrorKind::Rpc);
     }
 }
 
@@ -194,7 +195,8 @@ async fn the_schema_is_a_resource_whole_and_by_table() {
         assert_eq!(read("sqlite:///t/schema").await.unwrap(), "CREATE TABLE t(a);\nCREATE INDEX i ON t(a);\n");
         assert_eq!(read("sqlite:///a%2Fb%20%3F%23%25/schema").await.unwrap(), "CREATE TABLE \"a/b ?#%\"(x);\n");
         let missing = if client.stateless() { -32602 } else { -32002 };
-        assert!(matches!(read("sqlite:///nope/schema").await, Err(Error::Refused(e)) if e.code == missing));
+        let error = read("sqlite:///nope/schema").await.unwrap_err();
+        assert_eq!(error.rpc().map(|rpc| rpc.code), Some(missing), "{error}");
         let found =
             client.complete_template("sqlite:///{table}/schema", "table", "A", Default::default()).await.unwrap();
         assert_eq!(serde_json::from_str::<Value>(found.as_json()).unwrap()["completion"]["values"], json!(["a/b ?#%"]));
@@ -204,7 +206,7 @@ async fn the_schema_is_a_resource_whole_and_by_table() {
 #[tokio::test]
 async fn a_change_of_the_schema_is_told() {
     let client = connect(memory(), host()).await;
-    let mut changes = client.listen(Interests::new().resource("sqlite:///schema")).await.unwrap();
+    let mut changes = client.listen(ChangeFilter::new().resource("sqlite:///schema")).await.unwrap();
     client.call("create_table", sql("CREATE TABLE t(a)")).await.unwrap();
     let heard = tokio::time::timeout(Duration::from_secs(20), changes.next()).await.expect("in time");
     assert_eq!(heard, Some(Change::Updated("sqlite:///schema".into())));

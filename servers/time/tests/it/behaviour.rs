@@ -271,9 +271,9 @@ async fn what_cannot_be_done_is_said_with_the_published_first_line_and_what_to_d
 }
 
 /// Zone, date, time, fold, what the source shows, what UTC shows, whether daylight saving time is in force, the fold told.
-type Shown<'a> = (&'a str, &'a str, &'a str, Option<u8>, &'a str, &'a str, bool, Option<u8>);
+type ToolOutput<'a> = (&'a str, &'a str, &'a str, Option<u8>, &'a str, &'a str, bool, Option<u8>);
 
-const CONVERTED: &[Shown<'_>] = &[
+const CONVERTED: &[ToolOutput<'_>] = &[
     // Irish winter is daylight saving time of minus one hour in the database's main form.
     (
         "Europe/Dublin",
@@ -856,12 +856,9 @@ async fn tools_are_chosen_and_named_by_the_common_rules() {
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_of_the_request() {
     let caller = Caller::new().await;
-    match caller.0.call("get_time", json!({})).await {
-        Err(linchpin::client::Error::Refused(e)) => {
-            assert!(e.code == -32602 && e.message.starts_with("Unknown tool: get_time"))
-        }
-        other => panic!("{other:?}"),
-    }
+    let error = caller.0.call("get_time", json!({})).await.unwrap_err();
+    let rpc = error.rpc().unwrap_or_else(|| panic!("{error}"));
+    assert!(rpc.code == -32602 && rpc.message.starts_with("Unknown tool: get_time"), "{rpc}");
 }
 
 /// Not a test of its own: says which zone it found, for the one below.

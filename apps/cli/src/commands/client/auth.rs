@@ -1,7 +1,8 @@
-//! `linchpin auth`: logging in to servers, and forgetting that again.
+//! `linchpin auth`: logs in to servers, logs out, and shows stored logins.
 
 use crate::exit::Exit;
 use crate::fail::Failure;
+use crate::flags::in_flags;
 use crate::login::LoginArgs;
 use crate::session::block_on;
 use crate::shown::{Out, note};
@@ -17,11 +18,11 @@ pub(crate) struct AuthArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Log in to a server. Its tokens are kept for all commands.
+    /// Log in to a server and store its tokens for all commands.
     Login(Where),
-    /// Forget the tokens for a server, and have them revoked.
+    /// Revoke and delete the tokens of a server.
     Logout(Where),
-    /// Show what is kept, without the secrets.
+    /// Show stored logins, without secrets.
     Status {
         /// Print JSON.
         #[arg(long)]
@@ -33,7 +34,7 @@ enum What {
 
 #[derive(Debug, Args)]
 struct Where {
-    /// The server's address.
+    /// The server's URL.
     url: String,
     #[command(flatten)]
     login: LoginArgs,
@@ -41,9 +42,9 @@ struct Where {
 
 pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
     let refused = |e: &linchpin::auth::Error| {
-        let failure = Failure::new(e).exit(Exit::Unauthorized);
-        let failure = match e.to_string().contains("register") {
-            true => failure.hint("name a client that was registered beforehand with --client-id ID"),
+        let failure = Failure::new(in_flags(&e.to_string())).exit(Exit::Unauthorized);
+        let failure = match e.is_registration() {
+            true => failure.hint("pass a pre-registered client with --client-id ID"),
             false => failure,
         };
         if e.is_setup() { failure.exit(Exit::Usage) } else { failure }
@@ -51,14 +52,19 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
     match args.what {
         What::Login(place) => block_on(async {
             let oauth = place.login.oauth(true)?;
-            oauth.login_to(&place.url).await.map_err(|e| refused(&e))?;
-            note(format!("logged in to {}", place.url));
+            match oauth.login_to(&place.url).await {
+                Ok(()) => note(format!("logged in to {}", place.url)),
+                Err(e) if e.to_string().contains("asks for no login") => {
+                    note(format!("{} does not require login", place.url));
+                }
+                Err(e) => return Err(refused(&e)),
+            }
             Ok(())
         }),
         What::Logout(place) => block_on(async {
             let forgotten = place.login.oauth(false)?.logout(&place.url).await.map_err(|e| refused(&e))?;
             match forgotten {
-                0 => note(format!("nothing was kept for {}", place.url)),
+                0 => note(format!("no stored login for {}", place.url)),
                 _ => note(format!("logged out of {}", place.url)),
             }
             Ok(())
@@ -81,20 +87,20 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
                 return Ok(out.flush()?);
             }
             if all.is_empty() {
-                out.line("nothing is kept; log in with `linchpin auth login URL`")?;
+                out.line("no stored logins; log in with `linchpin auth login URL`")?;
             }
             for s in &all {
                 let state = match (s.logged_in, s.expires_at) {
                     (false, _) => "logged out".to_owned(),
-                    (true, Some(at)) if at <= now && s.refreshable => "expired, renewed at the next use".to_owned(),
+                    (true, Some(at)) if at <= now && s.refreshable => "expired, refreshed on next use".to_owned(),
                     (true, Some(at)) if at <= now => "expired".to_owned(),
-                    (true, Some(at)) => format!("logged in for {} more minutes", (at - now).div_ceil(60)),
+                    (true, Some(at)) => format!("logged in, expires in {} min", (at - now).div_ceil(60)),
                     (true, None) => "logged in".to_owned(),
                 };
                 out.line(out.style.bold(&s.resource))?;
-                out.line(format!("    {state}; at {}", s.issuer))?;
+                out.line(format!("    {state}; issuer {}", s.issuer))?;
                 if let Some(scope) = &s.scope {
-                    out.line(format!("    for {scope}"))?;
+                    out.line(format!("    scope {scope}"))?;
                 }
             }
             Ok(out.flush()?)

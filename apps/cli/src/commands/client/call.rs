@@ -4,35 +4,38 @@ use crate::args;
 use crate::bar::Bar;
 use crate::content::Keeper;
 use crate::describe;
+use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, Session, TalkArgs};
 use crate::shown::{Out, near, note};
 use crate::target::TargetArgs;
 use clap::Args;
-use linchpin::client::{CallResult, Error};
+use linchpin::client::{CallResult, ErrorKind};
 use linchpin::types::error::code;
 use linchpin::types::logging::LoggingLevel;
 use linchpin::types::tool::Tool;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// The target, if it is a word; the tool's name; and its arguments: key=value, key:=JSON, key=@FILE, a.b=value,
-    /// or a whole object as '{…}', @FILE or - (standard input).
+    /// The target, unless set by an option; the tool's name; and its arguments: key=value, key:=JSON, key=@FILE,
+    /// a.b=value, or an object as '{…}', @FILE or - (standard input).
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// The arguments as JSON. `--json '{…}'` means the same.
+    /// The arguments as a JSON object. `--json '{…}'` is equivalent.
     #[arg(long, value_name = "JSON")]
     args_json: Option<String>,
 
-    /// Save images, audio and other data to this folder.
+    /// Save images, audio and other data to this directory.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 
-    /// Show log messages of the server from this level on.
+    /// Show the server's log messages of at least this level.
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     log_level: Option<LoggingLevel>,
 
@@ -45,24 +48,22 @@ pub(crate) struct CallArgs {
 
 pub(crate) fn level(text: &str) -> Result<LoggingLevel, String> {
     LoggingLevel::parse(text)
-        .ok_or_else(|| "there are debug, info, notice, warning, error, critical, alert and emergency".to_owned())
+        .ok_or_else(|| "expected debug, info, notice, warning, error, critical, alert or emergency".to_owned())
 }
 
 pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
-    let target = args.target.take(&mut args.words);
-    let target = args.target.resolve(target)?;
+    let target = args.target.restrict_to(&mut args.words)?;
     if args.words.is_empty() {
-        return Err(Failure::usage("no tool is named").hint("`linchpin tools` shows what there is"));
+        return Err(Failure::usage("missing tool name").hint("`linchpin tools` lists the tools"));
     }
     let name = args.words.remove(0);
     let level = args.log_level;
     let logs = move |client: linchpin::client::Client| match level {
         None => client,
         Some(level) => client.on_log(level, |message| {
-            let data = serde_json::from_str(message.data.get()).unwrap_or_default();
-            let data = match data {
-                Value::String(text) => text,
-                other => other.to_string(),
+            let data = match serde_json::from_str(message.data.get()) {
+                Ok(Value::String(text)) => text,
+                _ => message.data.get().to_owned(),
             };
             note(format!("{}: {data}", message.level.as_str()));
         }),
@@ -74,7 +75,7 @@ pub(crate) fn run(mut args: CallArgs) -> Result<(), Failure> {
     })
 }
 
-/// The arguments, typed by the tool's schema where words have to be.
+/// Returns the arguments, typed by the tool's input schema where necessary.
 pub(crate) async fn given(
     session: &Session,
     name: &str,
@@ -86,7 +87,7 @@ pub(crate) async fn given(
         None => Map::new(),
     };
     let plain = |word: &String| word == "-" || word.starts_with(['{', '@']);
-    // Only `key=value` needs to know the tool.
+    // Only `key=value` needs the schema.
     if words.iter().all(plain) {
         all.extend(args::arguments(words, None)?);
         return Ok(all);
@@ -102,7 +103,7 @@ pub(crate) async fn given(
     let schema = describe::input(tool);
     match args::arguments(words, Some(&schema)) {
         Ok(more) => all.extend(more),
-        Err(failure) => return Err(failure.hint(format!("it is called like this: {}", describe::usage(tool)))),
+        Err(failure) => return Err(failure.hint(format!("usage: {}", describe::usage(tool)))),
     }
     Ok(all)
 }
@@ -111,28 +112,32 @@ fn unknown(name: &str, tools: &[Tool]) -> Failure {
     let failure = Failure::usage(format!("the server has no tool `{name}`"));
     match near(name, tools.iter().map(|tool| tool.name.as_str())) {
         Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
-        None => failure.hint("`linchpin tools` shows what there is"),
+        None => failure.hint("`linchpin tools` lists the tools"),
     }
 }
 
-/// Calls, with a bar on a terminal.
+/// Calls the tool, with a progress bar on a terminal.
 async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<CallResult, Failure> {
     let mut bar = Bar::new();
-    let call = session.connection.call(name, arguments).on_progress(move |progress| bar.show(&progress));
+    let call = session
+        .connection
+        .call(name, exact::raw(&Value::Object(arguments)))
+        .on_progress(move |progress| bar.show(&progress));
     match call.await {
         Ok(result) => Ok(result),
         Err(e) => {
             let failure = session.told(&e);
-            let doubtful = matches!(&e, Error::Refused(refused) if matches!(refused.code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR));
-            if !doubtful && !matches!(e, Error::Tools(_)) {
+            let doubtful = |code| matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR);
+            let doubtful = e.rpc().is_some_and(|rpc| doubtful(rpc.code)) || e.kind() == ErrorKind::InvalidTool;
+            if !doubtful {
                 return Err(failure);
             }
             if session.is_transcript() {
-                return Err(failure.hint("a transcript answers only what was recorded"));
+                return Err(failure.hint("a transcript only answers recorded requests"));
             }
             Err(match session.connection.tools().await {
                 Ok(tools) => match tools.iter().find(|tool| tool.name == name) {
-                    Some(tool) => failure.hint(format!("it is called like this: {}", describe::usage(tool))),
+                    Some(tool) => failure.hint(format!("usage: {}", describe::usage(tool))),
                     None => unknown(name, &tools),
                 },
                 Err(_) => failure,
@@ -141,30 +146,52 @@ async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> R
     }
 }
 
+/// The result of servers of 2024-10-07, in place of content.
+fn tool_result(result: &CallResult) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Older {
+        #[serde(rename = "toolResult")]
+        tool_result: Box<RawValue>,
+    }
+    let older: Older = serde_json::from_str(result.as_json()).ok()?;
+    Some(older.tool_result.get().to_owned())
+}
+
+/// Prints a string unchanged, anything else as JSON.
+fn show_json(out: &mut Out, json: &str) -> std::io::Result<()> {
+    match exact::read(json).unwrap_or_default() {
+        value if exact::number(&value).is_some() => out.json(&value),
+        Value::String(text) => out.text(&text),
+        value => out.json(&value),
+    }
+}
+
 fn show(result: &CallResult, name: &str, args: &CallArgs) -> Result<(), Failure> {
     let mut out = Out::new();
     if args.talk.json {
-        let value: Value = serde_json::from_str(result.as_json()).unwrap_or_default();
-        out.json(&value)?;
+        out.json(&exact::read(result.as_json()).unwrap_or_default())?;
     }
     if !args.talk.json || args.save.is_some() {
         let mut quiet = Keeper::new(args.save.as_deref(), name)?;
         let content = match result.content() {
             Ok(content) => content,
-            Err(e) => return Err(Failure::new(e).exit(Exit::Protocol).hint("--json shows the result as it came")),
+            Err(e) => return Err(Failure::new(e).exit(Exit::Protocol).hint("--json shows the raw result")),
         };
         let text = content.iter().any(|block| block.as_text().is_some_and(|text| !text.is_empty()));
         for block in content.iter().filter(|block| !args.talk.json || block.as_text().is_none()) {
             quiet.show(&mut out, block)?;
         }
-        // What is said in no other way is said as JSON.
-        if let (Some(structured), false, false) = (result.structured(), text, args.talk.json) {
-            out.json(&serde_json::from_str::<Value>(structured).unwrap_or_default())?;
+        // Without text content, the structured content is shown as JSON.
+        if !text && !args.talk.json {
+            let older = tool_result(result);
+            if let Some(json) = result.structured().or(older.as_deref()) {
+                show_json(&mut out, json)?;
+            }
         }
     }
     out.flush()?;
     if result.is_error() {
-        return Err(Failure::new(format!("the tool `{name}` says that it failed")).exit(Exit::Failed));
+        return Err(Failure::new(format!("tool `{name}` returned an error")).exit(Exit::Failed));
     }
     Ok(())
 }

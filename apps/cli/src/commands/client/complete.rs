@@ -1,17 +1,17 @@
-//! `linchpin complete`: suggestions for an argument.
+//! `linchpin complete`: completes an argument.
 
 use super::prompt::texts;
+use crate::exact;
 use crate::fail::Failure;
 use crate::session::{self, TalkArgs};
 use crate::shown::{Out, note};
 use crate::target::TargetArgs;
 use clap::Args;
-use serde_json::Value;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
-    /// The target, if it is a word; a prompt's name or a resource template; the argument, and what of it is typed
-    /// already (`city=Os`); and arguments that are known.
+    /// The target, unless set by an option; a prompt's name or a resource template; the argument with its partial value
+    /// (`city=Os`); and arguments already resolved.
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
@@ -23,17 +23,16 @@ pub(crate) struct CompleteArgs {
 }
 
 pub(crate) fn run(mut args: CompleteArgs) -> Result<(), Failure> {
-    let target = args.target.take(&mut args.words);
-    let target = args.target.resolve(target)?;
+    let target = args.target.restrict_to(&mut args.words)?;
     let [about, argument, known @ ..] = args.words.as_slice() else {
-        return Err(Failure::usage("a prompt or template and an argument are wanted")
+        return Err(Failure::usage("expected a prompt or resource template, and an argument")
             .hint("for example: linchpin complete args-prompt city=Os -- COMMAND"));
     };
     let known = texts(known)?;
     let (argument, value) = argument.split_once('=').unwrap_or((argument, ""));
     session::run(&args.talk, target, async |session| {
         let connection = &session.connection;
-        // Templates have an expression or a scheme; prompts' names have neither.
+        // Resource templates have an expression or a scheme; prompt names have neither.
         let result = match about.contains('{') || about.contains("://") {
             true => connection.complete_template(about, argument, value, known).await,
             false => connection.complete_prompt(about, argument, value, known).await,
@@ -41,14 +40,14 @@ pub(crate) fn run(mut args: CompleteArgs) -> Result<(), Failure> {
         let result = result.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.talk.json {
-            out.json(&serde_json::from_str::<Value>(result.as_json()).unwrap_or_default())?;
+            out.json(&exact::read(result.as_json()).unwrap_or_default())?;
         } else {
             for value in &result.completion.values {
                 out.text(value)?;
             }
             if result.completion.has_more == Some(true) {
-                let total = result.completion.total.map_or(String::new(), |n| format!(" of {n}"));
-                note(format!("there are more{total}"));
+                let total = result.completion.total.map_or(String::new(), |n| format!(" ({n} in total)"));
+                note(format!("more values are available{total}"));
             }
         }
         Ok(out.flush()?)

@@ -1,6 +1,7 @@
 //! `linchpin diff`: compares two servers or transcripts.
 
 use crate::diff::{self, Picture};
+use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, TalkArgs};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// Two of: an address, a socket, a transcript, a command line in quotes. With `-- COMMAND` or --server, one.
+    /// Two of: a URL, a socket, a transcript, a command line in quotes. With `-- COMMAND` or --server, one.
     #[arg(value_name = "TARGET", num_args = 0..=2)]
     words: Vec<String>,
 
@@ -29,7 +30,7 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
         ([a, b], false) => (words(&plain, a)?, words(&plain, b)?),
         ([a], true) => (words(&plain, a)?, args.target.resolve(Vec::new())?),
         _ => {
-            return Err(Failure::usage("two servers are wanted").hint(
+            return Err(Failure::usage("expected two servers").hint(
                 "for example: linchpin diff before.jsonl -- COMMAND, or linchpin diff 'npx -y old' 'npx -y new'",
             ));
         }
@@ -39,9 +40,11 @@ pub(crate) fn run(args: DiffArgs) -> Result<(), Failure> {
         let found = diff::compare(&left, &right);
         let mut out = Out::new();
         if args.talk.json {
-            out.json(&json!({ "a": left.name, "b": right.name, "same": found.is_empty(), "differences": found }))?;
+            out.json(
+                &json!({ "a": left.name, "b": right.name, "same": found.is_empty(), "differences": exact::of(&found) }),
+            )?;
         } else if found.is_empty() {
-            out.line(format!("{} and {} offer the same", left.name, right.name))?;
+            out.line(format!("no differences between {} and {}", left.name, right.name))?;
         } else {
             let style = out.style;
             out.line(style.bad(&format!("--- {}", left.name)))?;

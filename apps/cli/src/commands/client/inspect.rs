@@ -1,11 +1,12 @@
-//! `linchpin inspect`: what a server is and has, and what is wrong with it.
+//! `linchpin inspect`: shows a server's capabilities and features, and checks it for problems.
 //!
-//! With `--json`, one object: `target`, `era` (`legacy` or `modern`), `revision`, `versions` (those the server named),
-//! `server`, `capabilities`, `instructions`, `tools`, `resources`, `resourceTemplates`, `prompts` (as on the wire),
+//! With `--json`, one object: `target`, `era` (`legacy` or `modern`), `revision`, `versions` (those the server supports),
+//! `server`, `capabilities`, `instructions`, `tools`, `resources`, `resourceTemplates`, `prompts` (as sent by the server),
 //! `tokens` (`tools`, `method`), and `warnings` (`code`, `about`, `message`). Members may be added.
 
 use super::Plain;
 use crate::describe;
+use crate::exact;
 use crate::fail::Failure;
 use crate::inspector::InspectorArgs;
 use crate::lint::{self, Warning};
@@ -27,7 +28,7 @@ pub(crate) struct InspectArgs {
     inspector: InspectorArgs,
 }
 
-/// All that was found.
+/// The features of a server.
 struct Found {
     tools: Vec<Tool>,
     resources: Vec<Resource>,
@@ -60,10 +61,10 @@ async fn look(session: &Session) -> Result<Found, Failure> {
     let tools = listed(session, &mut warnings, connection.tools().await).await?;
     let resources = listed(session, &mut warnings, connection.resources().await).await?;
     let prompts = listed(session, &mut warnings, connection.prompts().await).await?;
-    // A server without templates need not have the method.
+    // A server without resource templates need not implement the method.
     let templates = match connection.resource_templates().await {
         Ok(templates) => templates,
-        Err(Error::Refused(_)) => Listing { items: Vec::new(), refused: Vec::new() },
+        Err(e) if e.rpc().is_some() => Listing { items: Vec::new(), refused: Vec::new() },
         Err(e) => return Err(session.told(&e)),
     };
     warnings.extend(lint::tools(&tools.items, &tools.refused));
@@ -81,7 +82,7 @@ async fn look(session: &Session) -> Result<Found, Failure> {
     })
 }
 
-/// A list, held against what the server says it can do.
+/// Checks a list result against the declared capabilities.
 async fn listed<T: Listed>(
     session: &Session,
     warnings: &mut Vec<Warning>,
@@ -91,19 +92,20 @@ async fn listed<T: Listed>(
     let mut warn = |code, message: String| warnings.push(Warning { code, about: String::new(), message });
     let capabilities = serde_json::to_value(connection.capabilities()).unwrap_or_default();
     match listed {
-        Err(Error::Refused(why)) => {
-            warn("capability-broken", format!("declares {kind}, but {} does not work: {}", T::METHOD, why.message));
+        Err(e) => {
+            let Some(rpc) = e.rpc() else { return Err(session.told(&e)) };
+            warn("capability-broken", format!("declares {kind}, but {} fails: {}", T::METHOD, rpc.message));
             Ok(Listing { items: Vec::new(), refused: Vec::new() })
         }
-        Err(e) => Err(session.told(&e)),
         Ok(listing) if capabilities.get(kind).is_none() => {
-            // Nothing was asked, because nothing is declared. Is there something all the same?
+            // The client skips undeclared features; check whether the server has some anyway.
             if let Ok(answer) = connection.request(T::METHOD, ()).await {
-                let answer: Value = serde_json::from_str(answer.as_json()).unwrap_or_default();
+                let answer = exact::read(answer.as_json()).unwrap_or_default();
                 let n = answer.get(kind).and_then(Value::as_array).map_or(0, Vec::len);
                 if n > 0 {
                     let method = T::METHOD;
-                    let message = format!("answers {method} with {n} found, but does not declare {kind}: no host asks");
+                    let message =
+                        format!("returns {n} from {method}, but does not declare {kind}: hosts will not list them");
                     warn("capability-undeclared", message);
                 }
             }
@@ -124,13 +126,13 @@ fn as_json(session: &Session, found: &Found) -> Value {
         "era": era(session),
         "revision": connection.revision().as_str(),
         "versions": connection.versions(),
-        "server": connection.server(),
-        "capabilities": connection.capabilities(),
+        "server": exact::of(&connection.server()),
+        "capabilities": exact::of(&connection.capabilities()),
         "instructions": connection.instructions(),
-        "tools": found.tools,
-        "resources": found.resources,
-        "resourceTemplates": found.templates,
-        "prompts": found.prompts,
+        "tools": exact::of(&found.tools),
+        "resources": exact::of(&found.resources),
+        "resourceTemplates": exact::of(&found.templates),
+        "prompts": exact::of(&found.prompts),
         "tokens": { "tools": found.tools.iter().map(lint::tokens).sum::<usize>(), "method": lint::TOKENS_METHOD },
         "warnings": found.warnings,
     })
@@ -143,10 +145,10 @@ fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> 
     let version = server.as_ref().map_or(String::new(), |s| format!(" {} {}", s.name, s.version));
     out.line(format!("{}{}", style.bold(title), style.dim(&version)))?;
     let others = connection.versions();
-    let named = if others.len() > 1 { format!(", and offers {}", others.join(", ")) } else { String::new() };
-    out.line(format!("  speaks {} ({}){named}", connection.revision(), era(session)))?;
+    let named = if others.len() > 1 { format!("; supports {}", others.join(", ")) } else { String::new() };
+    out.line(format!("  protocol version {} ({}){named}", connection.revision(), era(session)))?;
     let capabilities = serde_json::to_value(connection.capabilities()).unwrap_or_default();
-    out.line(format!("  can {}", can(&capabilities)))?;
+    out.line(format!("  capabilities: {}", can(&capabilities)))?;
     if let Some(instructions) = connection.instructions().filter(|text| !text.trim().is_empty()) {
         out.line(format!("\n{}", style.bold("Instructions")))?;
         out.line(indent(instructions.trim(), 2))?;
@@ -180,19 +182,33 @@ fn show(session: &Session, found: &Found, out: &mut Out) -> std::io::Result<()> 
             out.line(indent(&describe::prompt(prompt, style), 2))?;
         }
     }
-    if found.warnings.is_empty() {
-        return out.line(format!("\n{}", style.good("No warnings")));
+    if !found.warnings.is_empty() {
+        out.line(format!("\n{}", style.warn(&count(found.warnings.len(), "warning"))))?;
     }
-    out.line(format!("\n{}", style.warn(&count(found.warnings.len(), "warning"))))?;
     for warning in &found.warnings {
         let about = if warning.about.is_empty() { "the server".to_owned() } else { warning.about.clone() };
         let code = style.dim(&format!("[{}]", warning.code));
         out.line(format!("  {} {about} {}", code, warning.message))?;
     }
-    Ok(())
+    let summary = summary(found);
+    out.line(format!("\n{}", if found.warnings.is_empty() { style.good(&summary) } else { style.warn(&summary) }))
 }
 
-/// Capabilities in words: each by name, with what is switched on in it.
+/// Returns the summary line.
+fn summary(found: &Found) -> String {
+    let counts = [
+        (found.tools.len(), "tool"),
+        (found.resources.len(), "resource"),
+        (found.templates.len(), "resource template"),
+        (found.prompts.len(), "prompt"),
+    ];
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, one)| count(n, one));
+    let warnings =
+        if found.warnings.is_empty() { "no warnings".to_owned() } else { count(found.warnings.len(), "warning") };
+    counts.chain([warnings]).collect::<Vec<_>>().join(", ")
+}
+
+/// Formats capabilities: each name with its enabled members.
 fn can(capabilities: &Value) -> String {
     let words: Vec<String> = capabilities
         .as_object()
@@ -209,5 +225,5 @@ fn can(capabilities: &Value) -> String {
             if on.is_empty() { name.clone() } else { format!("{name} ({})", on.join(", ")) }
         })
         .collect();
-    if words.is_empty() { "nothing that it declares".to_owned() } else { words.join(", ") }
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

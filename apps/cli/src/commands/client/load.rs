@@ -1,6 +1,7 @@
-//! `linchpin load`: calls one tool over and over, and says how fast that is.
+//! `linchpin load`: calls a tool repeatedly and reports throughput and latency.
 
 use super::call::given;
+use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session::{self, Session, TalkArgs};
@@ -15,27 +16,27 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The target, if it is a word; the tool's name; and its arguments.
+    /// The target, unless set by an option; the tool's name; and its arguments.
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
-    /// The arguments as JSON. `--json '{…}'` means the same.
+    /// The arguments as a JSON object. `--json '{…}'` is equivalent.
     #[arg(long, value_name = "JSON")]
     args_json: Option<String>,
 
-    /// Calls under way at once. Each is followed by the next when it is answered.
+    /// Number of concurrent calls.
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     concurrency: u32,
 
-    /// How long to go on, for example 10 or 1m [default: 10 without --requests].
+    /// Duration of the run, for example 10 or 1m [default: 10 without --requests].
     #[arg(short, long, value_name = "SECONDS", value_parser = session::duration)]
     duration: Option<Duration>,
 
-    /// How many calls to make.
+    /// Total number of calls.
     #[arg(short = 'n', long, value_name = "N")]
     requests: Option<u64>,
 
-    /// Calls made before the clock starts [default: as many as are under way at once].
+    /// Number of calls before the measurement starts [default: the concurrency].
     #[arg(long, value_name = "N")]
     warm_up: Option<u64>,
 
@@ -46,16 +47,16 @@ pub(crate) struct LoadArgs {
     talk: TalkArgs,
 }
 
-/// Latencies kept; past it, the percentiles are those of the first so many.
+/// Maximum number of latencies kept; percentiles cover only the first this many calls.
 const LATENCIES_MAX: usize = 10_000_000;
 
-/// Different errors shown.
+/// Maximum number of distinct errors shown.
 const ERRORS_MAX: usize = 5;
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Default)]
 struct Tally {
-    /// Microseconds, of calls that were answered.
+    /// In microseconds.
     latencies: Vec<u32>,
     calls: u64,
     failed: u64,
@@ -78,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// The latency that `part` of the calls did not exceed, in milliseconds.
+    /// Returns the latency that `part` of the calls did not exceed, in milliseconds.
     fn at(&self, part: f64) -> f64 {
         let rank = (part * self.latencies.len() as f64).ceil() as usize;
         self.latencies.get(rank.saturating_sub(1)).map_or(0.0, |us| f64::from(*us) / 1000.0)
@@ -86,10 +87,9 @@ impl Tally {
 }
 
 pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
-    let target = args.target.take(&mut args.words);
-    let target = args.target.resolve(target)?;
+    let target = args.target.restrict_to(&mut args.words)?;
     if args.words.is_empty() {
-        return Err(Failure::usage("no tool is named").hint("`linchpin tools` shows what there is"));
+        return Err(Failure::usage("missing tool name").hint("`linchpin tools` lists the tools"));
     }
     let name = args.words.remove(0);
     session::run(&args.talk, target, async |session| {
@@ -97,7 +97,7 @@ pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
         let warm_up = args.warm_up.unwrap_or(u64::from(args.concurrency));
         let warm = drive(session, &name, &arguments, args.concurrency, Some(warm_up), None).await;
         if let (Some((why, _)), true) = (warm.errors.first(), warm.failed == warm.calls && warm_up > 0) {
-            return Err(Failure::new(format!("no call works: {why}")).exit(Exit::Failed));
+            return Err(Failure::new(format!("all warm-up calls failed: {why}")).exit(Exit::Failed));
         }
         let duration = match (args.duration, args.requests) {
             (None, None) => Some(Duration::from_secs(10)),
@@ -112,7 +112,7 @@ pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
     })
 }
 
-/// Keeps `concurrency` calls under way until there were `requests` or the time is over.
+/// Keeps `concurrency` calls in flight until `requests` were sent or `duration` has elapsed.
 async fn drive(
     session: &Session,
     name: &str,
@@ -124,7 +124,7 @@ async fn drive(
     let tally = Arc::new(Mutex::new(Tally::default()));
     let begun = Arc::new(AtomicU64::new(0));
     let until = duration.map(|time| Instant::now() + time);
-    let raw: Arc<RawValue> = serde_json::value::to_raw_value(arguments).unwrap_or_default().into();
+    let raw: Arc<RawValue> = exact::raw(&Value::Object(arguments.clone())).into();
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..concurrency {
         let (connection, name, raw) = (session.connection.clone(), name.to_owned(), raw.clone());
@@ -134,7 +134,9 @@ async fn drive(
             while until.is_none_or(|end| Instant::now() < end) && more() {
                 let asked = Instant::now();
                 let outcome = match connection.call(&name, &*raw).await {
-                    Ok(result) if result.is_error() => Err(format!("the tool failed: {}", first_line(&result.text()))),
+                    Ok(result) if result.is_error() => {
+                        Err(format!("the tool returned an error: {}", first_line(&result.text())))
+                    }
                     Ok(_) => Ok(()),
                     Err(e) => Err(first_line(&e.to_string())),
                 };
@@ -179,7 +181,7 @@ fn report(tally: &Tally, took: Duration, name: &str, args: &LoadArgs, session: &
     } else {
         let style = out.style;
         out.line(format!(
-            "{} of {} in {:.2} s, {} under way at once",
+            "{} of {} in {:.2} s, {} concurrent",
             count(tally.calls as usize, "call"),
             style.bold(name),
             took.as_secs_f64(),

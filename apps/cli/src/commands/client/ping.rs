@@ -1,4 +1,4 @@
-//! `linchpin ping`: whether a server is alive, and how fast it answers.
+//! `linchpin ping`: checks that a server responds, and how fast.
 
 use super::Plain;
 use crate::fail::Failure;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(crate) struct PingArgs {
-    /// How often to ask.
+    /// Number of pings.
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     count: u32,
 
-    /// Pause between two, for example 1 or 200ms.
+    /// Interval between pings, for example 1 or 200ms.
     #[arg(short, long, value_name = "SECONDS", value_parser = session::duration, default_value = "1")]
     interval: Duration,
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
                 out.json_line(&json!({ "ms": ms, "openedMs": self::ms(opened), "revision": revision }))?;
             } else {
                 let revision = session.connection.revision();
-                out.line(format!("{} answers in {ms} ms ({revision})", session.target))?;
+                out.line(format!("{} responded in {ms} ms ({revision})", session.target))?;
             }
             out.flush()?;
         }

@@ -1,4 +1,4 @@
-//! What commands take that need nothing but a server.
+//! The arguments of commands that only need a server.
 
 use crate::fail::Failure;
 use crate::session::TalkArgs;
@@ -8,7 +8,7 @@ use clap::Args;
 /// A server.
 #[derive(Debug, Args)]
 pub(crate) struct Plain {
-    /// An address, a socket, a transcript, or a command and its arguments.
+    /// A URL, a socket, a transcript, or a command and its arguments.
     #[arg(value_name = "TARGET")]
     pub(crate) words: Vec<String>,
 

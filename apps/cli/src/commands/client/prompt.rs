@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
-    /// The target, if it is a word; the prompt's name; and its arguments.
+    /// The target, unless set by an option; the prompt's name; and its arguments.
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
@@ -19,10 +19,12 @@ pub(crate) struct PromptArgs {
     wanted: WantedArgs,
 }
 
-/// `key=value` words as texts.
+/// Parses `key=value` words.
 pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let pair = |word: &String| {
-        let (name, text) = word.split_once('=').ok_or_else(|| Failure::usage(format!("`{word}` is not key=value")))?;
+        let (name, text) = word
+            .split_once('=')
+            .ok_or_else(|| Failure::usage(format!("invalid argument `{word}`: expected key=value")))?;
         let text = match text.strip_prefix('@') {
             Some(literal) if literal.starts_with('@') => literal.to_owned(),
             Some(file) if !file.is_empty() => crate::args::input(file)?,
@@ -36,7 +38,7 @@ pub(crate) fn texts(words: &[String]) -> Result<BTreeMap<String, String>, Failur
 pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
     let target = args.wanted.target(&mut args.words)?;
     if args.words.is_empty() {
-        return Err(Failure::usage("no prompt is named").hint("`linchpin prompts` shows what there is"));
+        return Err(Failure::usage("missing prompt name").hint("`linchpin prompts` lists the prompts"));
     }
     let name = args.words.remove(0);
     let arguments = texts(&args.words)?;
@@ -47,7 +49,7 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
                 let failure = refused(session, &e)?;
                 let known = session.connection.prompts().await.map(|p| p.items).unwrap_or_default();
                 return Err(match known.iter().find(|p| p.name == name) {
-                    Some(prompt) => failure.hint(format!("it is used like this: {}", usage(prompt))),
+                    Some(prompt) => failure.hint(format!("usage: {}", usage(prompt))),
                     None if failure.says("did you mean") => failure.exit(Exit::Usage),
                     None => match near(&name, known.iter().map(|p| p.name.as_str())) {
                         Some(meant) => failure.exit(Exit::Usage).hint(format!("did you mean `{meant}`?")),

@@ -1,7 +1,8 @@
-//! `linchpin prompts`: which prompts there are.
+//! `linchpin prompts`: lists prompts.
 
 use super::Plain;
 use crate::describe;
+use crate::exact;
 use crate::fail::Failure;
 use crate::session;
 use crate::shown::Out;
@@ -12,7 +13,7 @@ pub(crate) fn run(args: Plain) -> Result<(), Failure> {
         let prompts = session.connection.prompts().await.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.talk.json {
-            out.json(&json!({ "prompts": prompts.items }))?;
+            out.json(&json!({ "prompts": exact::of(&prompts.items) }))?;
         } else {
             for prompt in prompts.iter() {
                 out.line(describe::prompt(prompt, out.style))?;

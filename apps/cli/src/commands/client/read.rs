@@ -11,7 +11,7 @@ use linchpin::types::content::ResourceContents;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// The target, if it is a word, and the URI of the resource.
+    /// The target, unless set by an option, and the URI of the resource.
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 
@@ -22,7 +22,7 @@ pub(crate) struct ReadArgs {
 pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
     let target = args.wanted.target(&mut args.words)?;
     let [uri] = args.words.as_slice() else {
-        return Err(Failure::usage("one URI is wanted").hint("`linchpin resources` shows what there is"));
+        return Err(Failure::usage("expected one URI").hint("`linchpin resources` lists the resources"));
     };
     session::run(&args.wanted.talk, target, async |session| {
         let result = match session.connection.read(uri).await {
@@ -40,12 +40,12 @@ pub(crate) fn run(mut args: ReadArgs) -> Result<(), Failure> {
         if args.wanted.print_json(&mut out, result.as_json())? {
             return Ok(out.flush()?);
         }
-        // One blob into a pipe or file is meant as bytes.
+        // A single blob is written to a pipe or file as bytes.
         if let ([ResourceContents::Blob(blob)], None) = (result.contents.as_slice(), &args.wanted.save)
             && !out.is_terminal()
         {
-            let bytes =
-                bytes(&blob.blob).ok_or_else(|| Failure::new("the server's data is no base64").exit(Exit::Protocol))?;
+            let bytes = bytes(&blob.blob)
+                .ok_or_else(|| Failure::new("the server's data is not valid base64").exit(Exit::Protocol))?;
             out.bytes(&bytes)?;
             return Ok(out.flush()?);
         }

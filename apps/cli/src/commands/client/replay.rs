@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// What --record wrote.
+    /// The transcript to serve.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 

@@ -1,7 +1,8 @@
-//! `linchpin resources`: which resources and templates there are.
+//! `linchpin resources`: lists resources and resource templates.
 
 use super::Plain;
 use crate::describe;
+use crate::exact;
 use crate::fail::Failure;
 use crate::session;
 use crate::shown::Out;
@@ -10,11 +11,11 @@ use serde_json::json;
 pub(crate) fn run(args: Plain) -> Result<(), Failure> {
     session::run(&args.talk, args.resolve()?, async |session| {
         let resources = session.connection.resources().await.map_err(|e| session.told(&e))?;
-        // Servers without templates need not know the method.
+        // Servers without resource templates need not implement the method.
         let templates = session.connection.resource_templates().await.map(|t| t.items).unwrap_or_default();
         let mut out = Out::new();
         if args.talk.json {
-            out.json(&json!({ "resources": resources.items, "resourceTemplates": templates }))?;
+            out.json(&json!({ "resources": exact::of(&resources.items), "resourceTemplates": exact::of(&templates) }))?;
         } else {
             let style = out.style;
             for r in resources.iter() {

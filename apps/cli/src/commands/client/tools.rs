@@ -1,7 +1,8 @@
-//! `linchpin tools`: what can be called.
+//! `linchpin tools`: lists tools.
 
 use super::Plain;
 use crate::describe;
+use crate::exact;
 use crate::fail::Failure;
 use crate::session;
 use crate::shown::{Out, note};
@@ -10,7 +11,7 @@ use serde_json::json;
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
-    /// Show every argument.
+    /// Show all arguments.
     #[arg(short, long)]
     long: bool,
 
@@ -23,7 +24,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
         let tools = session.connection.tools().await.map_err(|e| session.told(&e))?;
         let mut out = Out::new();
         if args.plain.talk.json {
-            out.json(&json!({ "tools": tools.items }))?;
+            out.json(&json!({ "tools": exact::of(&tools.items) }))?;
         } else {
             for tool in tools.iter() {
                 let style = out.style;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: ToolsArgs) -> Result<(), Failure> {
         }
         out.flush()?;
         for refused in &tools.refused {
-            note(format!("warning: the tool `{}` was refused: {}", refused.name, refused.why));
+            note(format!("warning: tool `{}` was rejected: {}", refused.name, refused.why));
         }
         Ok(())
     })

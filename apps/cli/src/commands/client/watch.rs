@@ -1,12 +1,13 @@
-//! `linchpin watch`: notifications as they come.
+//! `linchpin watch`: prints notifications as they arrive.
 
 use super::Plain;
+use crate::exact;
 use crate::fail::Failure;
 use crate::redact::Redactor;
 use crate::session;
 use crate::shown::{Out, note};
 use clap::Args;
-use linchpin::client::{Interests, Tap, Traffic};
+use linchpin::client::{ChangeFilter, Tap, Traffic};
 use linchpin::types::logging::LoggingLevel;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -19,15 +20,15 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "URI")]
     uri: Vec<String>,
 
-    /// Ask for log messages from this level on.
+    /// Show log messages of at least this level.
     #[arg(long, value_name = "LEVEL", value_parser = super::call::level, default_value = "info")]
     log_level: LoggingLevel,
 
-    /// Stop after so many notifications.
+    /// Stop after this many notifications.
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
 
-    /// Stop after this time, for example 10 or 2m.
+    /// Stop after this duration, for example 10 or 2m.
     #[arg(long, value_name = "SECONDS", value_parser = session::duration)]
     duration: Option<Duration>,
 
@@ -35,7 +36,7 @@ pub(crate) struct WatchArgs {
     plain: Plain,
 }
 
-/// Prints notifications where they pass.
+/// Prints notifications as they pass.
 struct Printer {
     begun: Instant,
     json: bool,
@@ -47,7 +48,7 @@ struct Printer {
 impl Tap for Printer {
     fn saw(&self, event: Traffic<'_>) {
         let Traffic::Heard(message) = event else { return };
-        let Ok(message) = serde_json::from_str::<Value>(message) else { return };
+        let Ok(message) = exact::read(message) else { return };
         let messages = match message {
             Value::Array(batch) => batch,
             one => vec![one],
@@ -60,7 +61,7 @@ impl Tap for Printer {
             let mut params = message.get_mut("params").map(Value::take).unwrap_or(Value::Null);
             self.redactor.value(&mut params);
             if self.print(&method, params).is_err() {
-                // Nobody reads any more.
+                // Standard output is closed.
                 self.done.notify_one();
                 return;
             }
@@ -118,22 +119,22 @@ pub(crate) fn run(args: WatchArgs) -> Result<(), Failure> {
         |client| client.on_log(args.log_level, |_| {}),
         async |session| {
             let connection = &session.connection;
-            let mut interests = Interests::lists();
+            let mut interests = ChangeFilter::lists();
             for uri in &args.uri {
                 interests = interests.resource(uri);
             }
             let changes = match connection.listen(interests).await {
                 Ok(changes) => Some(changes),
                 Err(e) if args.uri.is_empty() => {
-                    note(format!("note: the server does not tell of changed lists: {e}"));
+                    note(format!("note: the server does not send list_changed notifications: {e}"));
                     None
                 }
                 Err(e) => return Err(session.told(&e)),
             };
-            note(format!("watching {}; stop with Ctrl-C", session.target));
+            note(format!("watching {}; press Ctrl-C to stop", session.target));
             let ended = async {
                 let Some(mut changes) = changes else { return std::future::pending().await };
-                // What is told is printed where it passes; this ends with the connection.
+                // Notifications are printed by the tap; this ends with the connection.
                 while changes.next().await.is_some() {}
             };
             let over = async {
@@ -147,7 +148,7 @@ pub(crate) fn run(args: WatchArgs) -> Result<(), Failure> {
                 () = over => Ok(()),
                 stopped = tokio::signal::ctrl_c() => stopped.map_err(Failure::new),
                 () = ended => Err(connection.lost().map_or_else(
-                    || Failure::new("the connection ended").exit(crate::exit::Exit::Protocol),
+                    || Failure::new("the connection was closed").exit(crate::exit::Exit::Protocol),
                     |e| session.told(&e),
                 )),
             }

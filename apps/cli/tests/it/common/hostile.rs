@@ -1,8 +1,8 @@
 //! What a server says that wants to command a terminal: `hostile.py` puts `«field»` and what a terminal would obey into
 //! everything it says.
 
+use crate::common::on_terminals;
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -107,17 +107,7 @@ impl Scene {
         let rows = rows.iter().map(|(command, mode, typed, _)| {
             json!({ "words": self.words(command, mode), "env": self.environment(), "typed": typed })
         });
-        let mut python = Command::new("python3")
-            .arg(common().join("terminals.py"))
-            .current_dir(self.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let table = Value::Array(rows.collect()).to_string();
-        python.stdin.take().unwrap().write_all(table.as_bytes()).unwrap();
-        let output = python.wait_with_output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
+        on_terminals(self.folder.path(), rows.collect())
     }
 }
 

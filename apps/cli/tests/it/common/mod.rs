@@ -2,7 +2,7 @@
 //! servers to try.
 #![allow(dead_code, reason = "each test uses its own part")]
 
-use linchpin::client::{Client, Connection, Error};
+use linchpin::client::{Client, Connection};
 use linchpin::transport::child::Child;
 use linchpin::transport::remote::remote;
 use linchpin::types::version::Revision;
@@ -35,6 +35,20 @@ pub(crate) fn run(home: &Path, words: &[&str]) -> (Option<i32>, String, String) 
 pub(crate) fn finished(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Runs commands in this folder, each on a terminal: exit codes, and what was seen. Rows are as `terminals.py` has them.
+pub(crate) fn on_terminals(folder: &Path, rows: Vec<Value>) -> Vec<(i64, String)> {
+    let mut python = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/common/terminals.py"))
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    python.stdin.take().unwrap().write_all(Value::Array(rows).to_string().as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A server over a pipe, message by message, with its standard error.
@@ -161,7 +175,7 @@ impl Served {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains("Stop it with Ctrl-C.") {
+        while !said.contains("Press Ctrl-C to stop.") {
             let mut line = String::new();
             if stderr.read_line(&mut line).unwrap() == 0 {
                 child.wait().unwrap();
@@ -298,10 +312,9 @@ pub(crate) async fn names(connection: &Connection) -> Vec<String> {
 
 /// A call that is refused by the protocol, not by a tool: its code and message.
 pub(crate) async fn refused(connection: &Connection, tool: &str) -> (i32, String) {
-    match connection.call(tool, serde_json::json!({})).await {
-        Err(Error::Refused(refused)) => (refused.code, refused.message),
-        other => panic!("{tool}: {other:?}"),
-    }
+    let error = connection.call(tool, serde_json::json!({})).await.expect_err(tool);
+    let rpc = error.rpc().unwrap_or_else(|| panic!("{tool}: {error}"));
+    (rpc.code, rpc.message.clone())
 }
 
 pub(crate) fn words(all: &[&str]) -> Vec<String> {

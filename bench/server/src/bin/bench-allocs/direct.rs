@@ -4,7 +4,7 @@ use crate::wire::{Era, INITIALIZE, INITIALIZED, call};
 use bytes::{Bytes, BytesMut};
 use linchpin_bench::counting::{self, Counts};
 use linchpin_proto::service::IntoService;
-use linchpin_proto::{Door, Engine, Event, Service, Started, frame};
+use linchpin_proto::{CallStart, Engine, Event, RequestContext, Service, frame};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -39,7 +39,7 @@ impl Direct {
             Event::Call(request) => {
                 let id = request.id.clone();
                 let mut cx = Context::from_waker(Waker::noop());
-                let Started::Done(reply) = self.service.start(*request, Door::default(), &mut cx) else {
+                let CallStart::Done(reply) = self.service.start(*request, RequestContext::default(), &mut cx) else {
                     return Err(io::Error::other("a simple call did not finish at its first poll"));
                 };
                 self.engine.finish(&id);

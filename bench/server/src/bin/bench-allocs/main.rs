@@ -61,8 +61,9 @@ fn measure() -> Result<Vec<Cost>> {
     for era in [Era::Modern, Era::Legacy] {
         let label = era.label();
         costs.push(mean(format!("in process, {label}"), CALLS, Direct::open(era)?.cost(WARM_UP, CALLS, ECHO)?));
-        let wires: [(&str, &mut dyn Client); 2] = [("stdio", &mut Pipe::open(era)?), ("HTTP", &mut Http::open(era)?)];
-        for (wire, client) in wires {
+        let transports: [(&str, &mut dyn Client); 2] =
+            [("stdio", &mut Pipe::open(era)?), ("HTTP", &mut Http::open(era)?)];
+        for (wire, client) in transports {
             costs.push(mean(format!("{wire}, {label}"), CALLS, remote(client)?));
             let listed = counted(client, LISTS / 10, LISTS, &list)?;
             costs.push(mean(format!("list of {TOOLS} tools, {wire}, {label}"), LISTS, listed));

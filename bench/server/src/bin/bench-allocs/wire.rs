@@ -1,4 +1,4 @@
-//! The messages sent, and raw clients for the two wires of a server in another process.
+//! The messages sent, and raw clients for the two transports of a server in another process.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -29,7 +29,7 @@ struct World {
 }
 
 #[derive(Clone)]
-struct Offer(Arc<World>);
+struct Register(Arc<World>);
 
 /// The words of the specification are easier to read as JSON than as builders.
 fn of<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
@@ -50,9 +50,9 @@ fn suggestions(typed: &str) -> Vec<&'static str> {
     PEOPLE.into_iter().filter(|name| name.starts_with(typed)).collect()
 }
 
-impl Offer {
-    fn new() -> Offer {
-        Offer(Arc::new(World {
+impl Register {
+    fn new() -> Register {
+        Register(Arc::new(World {
             stopped: AtomicU64::new(0),
             note: AtomicU64::new(0),
             grown: AtomicBool::new(false),
@@ -72,7 +72,7 @@ impl Offer {
         }
     }
 
-    /// The answer to a question: of this round, or of the person at the other end of a session.
+    /// The answer to a question: of this round, or of the user at the other end of a session.
     async fn ask(
         &self,
         request: &CallToolRequestParams,
@@ -130,7 +130,7 @@ fn question(tool: &str) -> (&'static str, Value) {
     }
 }
 
-impl ServerHandler for Offer {
+impl ServerHandler for Register {
     fn get_info(&self) -> ServerConfig {
         #[allow(deprecated)]
         let capabilities = ServerCapabilities::builder()
@@ -333,13 +333,13 @@ impl ServerHandler for Offer {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().collect();
-    let offer = Offer::new();
+    let offer = Register::new();
     if words.get(1).is_some_and(|word| word == "stdio") {
         offer.serve(rmcp::transport::stdio()).await?.waiting().await?;
         return Ok(());
     }
     let port: u16 = words.get(2).ok_or("usage: interop-rmcp stdio | http PORT")?.parse()?;
-    let service: StreamableHttpService<Offer, LocalSessionManager> =
+    let service: StreamableHttpService<Register, LocalSessionManager> =
         StreamableHttpService::new(move || Ok(offer.clone()), Arc::default(), StreamableHttpServerConfig::default());
     let router = axum::Router::new().nest_service("/mcp", service);
     axum::serve(tokio::net::TcpListener::bind(("127.0.0.1", port)).await?, router).await?;

@@ -1,4 +1,4 @@
-//! A world for the flow, as data: an MCP server, authorization servers and a person, without a socket or a clock.
+//! A world for the flow, as data: an MCP server, authorization servers and a user, without a socket or a clock.
 //!
 //! Everything that happens becomes a line of the log, so that a test says in a few lines what must happen and what must
 //! not.
@@ -13,7 +13,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use linchpin_auth::login::{Login, LoginError};
 use linchpin_auth::{Fetch, OAuth, Reach};
-use linchpin_proto::link::Authorizer;
+use linchpin_proto::connector::Authorizer;
 use linchpin_proto::service::BoxFuture;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     pub(crate) redirects: HashMap<String, String>,
     /// `WWW-Authenticate` of the 401.
     pub(crate) challenge: String,
-    /// What the person's browser comes back with: `{state}`, `{code}` and `{iss}` are replaced.
+    /// What the user's browser comes back with: `{state}`, `{code}` and `{iss}` are replaced.
     pub(crate) callback: String,
     /// What registrations answer beside client_id.
     pub(crate) registration: Value,
@@ -132,7 +132,7 @@ impl World {
         self.merge("https://mcp.example/.well-known/oauth-protected-resource/mcp", members);
     }
 
-    /// Authorization in this world, with a person.
+    /// Authorization in this world, with a user.
     pub(crate) fn oauth(&self) -> OAuth {
         self.oauth_without_login().login(Person(self.clone()))
     }

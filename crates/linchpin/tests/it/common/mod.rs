@@ -1,6 +1,10 @@
-//! The far end of a server in memory: speaks one message a line, in any revision.
+//! The peer of a server in memory: one message per line, in any revision.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+mod logged;
+
+pub use logged::Logged;
 
 use linchpin::prelude::*;
 use linchpin::proto::Service;
@@ -12,9 +16,9 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-/// How long a test waits for what must come; only a failing test waits that long.
+/// The timeout for expected messages; only a failing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a test listens for what must not come.
+/// How long a test waits for unexpected messages.
 const QUIET: Duration = Duration::from_millis(120);
 
 pub const MODERN: &str = "2026-07-28";
@@ -29,13 +33,13 @@ pub struct Peer {
     out: Option<WriteHalf<DuplexStream>>,
     next: u64,
     revision: &'static str,
-    /// What the client declares; in the modern era each request carries it.
+    /// The capabilities of the client; in the modern era each request carries them.
     pub capabilities: Value,
-    /// More members for `_meta` of each request.
+    /// Additional members for `_meta` of each request.
     pub meta: Value,
-    /// Messages that came while another was waited for.
+    /// Messages that arrived while another was expected.
     pub aside: VecDeque<Value>,
-    /// The loop that serves this peer.
+    /// The task that serves this peer.
     pub served: JoinHandle<std::io::Result<()>>,
 }
 
@@ -44,7 +48,7 @@ pub fn service(server: Server) -> Arc<dyn Service> {
 }
 
 impl Peer {
-    /// A peer that has said nothing yet.
+    /// A peer that has sent nothing yet.
     pub fn silent(service: Arc<dyn Service>) -> Peer {
         let (ours, theirs) = memory();
         let served = tokio::spawn(ours.serve(service));
@@ -62,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// A peer of this revision that declares `capabilities`; past `initialize` where there is one.
+    /// A peer of this revision that declares `capabilities`, after `initialize` if the revision has it.
     pub async fn of(service: Arc<dyn Service>, revision: &'static str, capabilities: Value) -> Peer {
         let mut peer = Peer::silent(service);
         peer.revision = revision;
@@ -95,12 +99,12 @@ impl Peer {
         out.write_all(b"\n").await.expect("the server reads");
     }
 
-    /// Ends the server's input.
+    /// Closes the server's input.
     pub async fn end(&mut self) {
         self.out.take().expect("not ended yet").shutdown().await.expect("the server is there");
     }
 
-    /// Sends a request of this peer's revision; its id.
+    /// Sends a request of this peer's revision. Returns its id.
     pub async fn request(&mut self, method: &str, params: Value) -> u64 {
         let message = self.render(method, params);
         self.send(message).await;
@@ -122,7 +126,7 @@ impl Peer {
         json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params })
     }
 
-    /// The next line as it came; `None` at the end.
+    /// The next line as received; `None` at the end.
     pub async fn line(&mut self) -> Option<String> {
         tokio::time::timeout(PATIENCE, self.lines.next_line())
             .await
@@ -139,14 +143,14 @@ impl Peer {
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
     }
 
-    /// The next message that is no answer to a request: a notification or a question.
+    /// The next message that is not a response: a notification or a server request.
     pub async fn said(&mut self, method: &str) -> Value {
         let message = self.message().await;
         assert_eq!(message["method"], method, "{message}");
         message
     }
 
-    /// The answer to `id`. What comes before it is put aside.
+    /// The response to `id`. Earlier messages are kept.
     pub async fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         if let Some(at) = self.aside.iter().position(|m| m["id"] == id && m.get("method").is_none()) {
@@ -162,28 +166,28 @@ impl Peer {
         }
     }
 
-    /// Asks and waits for the whole answer.
+    /// Sends a request and waits for the response.
     pub async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.answer(id).await
     }
 
-    /// Calls a tool and waits for the whole answer.
+    /// Calls a tool and waits for the response.
     pub async fn call(&mut self, name: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": name, "arguments": arguments })).await
     }
 
-    /// Starts a tool call; its id.
+    /// Starts a tool call. Returns its id.
     pub async fn start(&mut self, name: &str, arguments: Value) -> u64 {
         self.request("tools/call", json!({ "name": name, "arguments": arguments })).await
     }
 
-    /// Answers a question of the server.
+    /// Responds to a server request.
     pub async fn reply(&mut self, question: &Value, result: Value) {
         self.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })).await;
     }
 
-    /// Nothing comes for a while.
+    /// No message arrives for a while.
     pub async fn quiet(&mut self) {
         assert!(self.aside.is_empty(), "unexpected: {:?}", self.aside);
         if let Ok(line) = tokio::time::timeout(QUIET, self.lines.next_line()).await {
@@ -191,7 +195,7 @@ impl Peer {
         }
     }
 
-    /// The server still answers.
+    /// The server still responds.
     pub async fn alive(&mut self) {
         let method = if self.modern() { "server/discover" } else { "ping" };
         let answer = self.ask(method, json!({})).await;
@@ -199,23 +203,23 @@ impl Peer {
     }
 }
 
-/// The text of a tool's answer.
+/// The text of a tool's result.
 pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {answer}"))
 }
 
-/// The text of a tool's answer that is a failure for the model.
+/// The text of a tool's result with `isError`.
 pub fn failed(answer: &Value) -> &str {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     text(answer)
 }
 
-/// The code of an answer that is a JSON-RPC error.
+/// The code of a JSON-RPC error.
 pub fn code(answer: &Value) -> i64 {
     answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
 }
 
-/// Waits until `done` says so; only a failing test waits long.
+/// Waits until `done` returns true; only a failing test waits long.
 pub async fn until(what: &str, done: impl Fn() -> bool) {
     for _ in 0..2_000 {
         if done() {

@@ -2,8 +2,8 @@
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
 use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{Ask, AskError, Cancel};
-use linchpin_proto::{Engine, Event, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, Wire};
+use linchpin_proto::service::{Cancel, ServerRequest, ServerRequestError};
+use linchpin_proto::{Engine, Event, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ pub(crate) enum Op {
     Initialize(u8, u8),
     /// The client sends a request of the sessions era: id, method.
     Legacy(u8, u8),
-    /// The client sends a request that stands alone: id, method.
+    /// The client sends a stateless request: id, method.
     Modern(u8, u8),
     /// The client cancels an id.
     Cancel(u8),
@@ -29,7 +29,7 @@ pub(crate) enum Op {
     /// A running call ends.
     Finish(u8),
     /// A running call asks the client something.
-    Ask(u8),
+    ServerRequest(u8),
     /// A call that was cancelled asks something all the same, and ends.
     Late(u8),
     /// The connection ends.
@@ -55,10 +55,10 @@ impl Op {
                     Op::Garbage(garbage.to_vec())
                 }
                 11 | 12 => Op::Finish(*a),
-                13 => Op::Ask(*a),
+                13 => Op::ServerRequest(*a),
                 14 => Op::Late(*a),
                 _ if *a == 0 => Op::Close,
-                _ => Op::Ask(*b),
+                _ => Op::ServerRequest(*b),
             });
         }
         ops
@@ -67,7 +67,7 @@ impl Op {
 
 struct Call {
     id: Id,
-    wire: &'static Wire,
+    features: &'static Features,
     cancel: Option<Arc<Flag>>,
 }
 
@@ -150,15 +150,15 @@ impl Peer {
                 let (may_send, frames) = self.engine.finish(&call.id);
                 assert!(may_send, "a running call may answer");
                 frames.iter().for_each(|frame| self.sent(frame, Some(&call)));
-                let reply = ResultWriter::new(&call.id, call.wire, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete);
+                let reply = ResultWriter::new(&call.id, call.features, &Arc::new(Stamps::default()), 4096).finish(ReplyKind::Complete);
                 self.sent(&reply.frame(), Some(&call));
                 assert!(!self.engine.may_send(&call.id), "the id is free after its answer");
             }
-            Op::Ask(n) if !self.running.is_empty() => {
+            Op::ServerRequest(n) if !self.running.is_empty() => {
                 let call = self.running.remove(usize::from(*n) % self.running.len());
                 let ask = self.ask();
                 let frame = self.engine.ask(&call.id, ask);
-                assert_eq!(frame.is_some(), !call.wire.stateless, "only callers inside a session are asked");
+                assert_eq!(frame.is_some(), !call.features.stateless, "only callers inside a session are asked");
                 frame.iter().for_each(|frame| self.sent(frame, Some(&call)));
                 self.running.push(call);
             }
@@ -169,7 +169,7 @@ impl Peer {
                 let (may_send, frames) = self.engine.finish(&id);
                 assert!(!may_send && frames.is_empty(), "nothing is sent for a cancelled request");
             }
-            Op::Finish(_) | Op::Ask(_) | Op::Late(_) => {}
+            Op::Finish(_) | Op::ServerRequest(_) | Op::Late(_) => {}
             Op::Close => self.close(),
         }
         self.check();
@@ -234,15 +234,15 @@ impl Peer {
         match self.engine.receive(message) {
             Event::Nothing => return,
             Event::Call(request) => {
-                assert!(request.caller.wire().defines(request.method), "{} is not of this era", request.method);
+                assert!(request.caller.features().defines(request.method), "{} is not of this era", request.method);
                 let taken = self.running.iter().map(|call| &call.id).chain(&self.cancelled).any(|id| *id == request.id);
                 assert!(!taken, "an id is used once at a time");
-                assert_eq!(request.caller.session().is_none(), request.caller.wire().stateless);
+                assert_eq!(request.caller.session().is_none(), request.caller.features().stateless);
                 let cancel = (!self.received.len().is_multiple_of(3)).then(|| Arc::new(Flag(AtomicUsize::new(0))));
                 if let Some(cancel) = &cancel {
                     self.engine.attach(&request.id, cancel.clone());
                 }
-                self.running.push(Call { id: request.id.clone(), wire: request.caller.wire(), cancel });
+                self.running.push(Call { id: request.id.clone(), features: request.caller.features(), cancel });
             }
             Event::Reply(reply) => {
                 assert!(matches!(reply.kind(), ReplyKind::Error(_)));
@@ -267,7 +267,7 @@ impl Peer {
     fn refused(&mut self, bytes: &[u8], reply: &Reply) {
         let frame: Value = serde_json::from_slice(&reply.frame()).expect("an answer is JSON");
         assert!(frame["error"]["code"].is_i64());
-        // Text that broke off after the id is no JSON any more, but the id was read.
+        // Text that broke off after the id is not valid JSON any more, but the id was read.
         if let (Some(id), Ok(sent)) = (frame.get("id"), serde_json::from_slice::<Value>(bytes)) {
             assert_eq!(sent.get("id"), Some(id), "an error carries no other id than that of its frame");
             let answers = sent.get("method").is_none() && (sent.get("result").is_some() || sent.get("error").is_some());
@@ -282,7 +282,7 @@ impl Peer {
         assert_eq!(frame["jsonrpc"], "2.0");
         if let Some(method) = frame.get("method") {
             let call = call.expect("questions and their withdrawals belong to a call");
-            assert!(!call.wire.stateless, "{method} to a caller that stands alone");
+            assert!(!call.features.stateless, "{method} to a caller that is stateless");
             return;
         }
         let Some(id) = frame.get("id").map(Value::to_string) else { return };
@@ -293,18 +293,18 @@ impl Peer {
             "more answers than requests with the id {id}"
         );
         if let (Some(result), Some(call)) = (frame.get("result"), call) {
-            assert_eq!(result.get("resultType").is_some(), call.wire.stateless, "`resultType` is of one era");
+            assert_eq!(result.get("resultType").is_some(), call.features.stateless, "`resultType` is of one era");
         }
     }
 
-    fn ask(&mut self) -> Ask {
+    fn ask(&mut self) -> ServerRequest {
         let asks = self.asks.clone();
         let number = {
             let mut asks = asks.lock().unwrap();
             asks.push(0);
             asks.len() - 1
         };
-        let answer = move |_: Result<String, AskError>| asks.lock().unwrap()[number] += 1;
-        Ask { method: "elicitation/create", params: "{}".into(), answer: Box::new(answer) }
+        let answer = move |_: Result<String, ServerRequestError>| asks.lock().unwrap()[number] += 1;
+        ServerRequest { method: "elicitation/create", params: "{}".into(), answer: Box::new(answer) }
     }
 }

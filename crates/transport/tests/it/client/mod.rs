@@ -2,7 +2,9 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use linchpin_proto::frame::Message;
-use linchpin_proto::{Answer, ClientLimits, Dialing, Inbox, Link, LinkError, Outgoing, Tap, Traffic};
+use linchpin_proto::{
+    Answer, ClientLimits, ClientTransport, ConnectOptions, Inbox, Outgoing, Tap, Traffic, TransportError,
+};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -61,7 +63,7 @@ impl Inbox for Memory {
         }
     }
 
-    fn closed(&self, why: LinkError) {
+    fn closed(&self, why: TransportError) {
         self.add(format!("closed {why:?}"));
     }
 }
@@ -81,7 +83,7 @@ impl Tap for Memory {
 
 /// What a link is opened with, what it told the inbox, and what passed.
 pub struct Side {
-    pub dialing: Dialing,
+    pub options: ConnectOptions,
     pub inbox: Arc<Memory>,
     pub tap: Arc<Memory>,
 }
@@ -90,16 +92,16 @@ pub fn side(limits: impl FnOnce(&mut ClientLimits)) -> Side {
     let mut all = ClientLimits::default();
     limits(&mut all);
     let (inbox, tap) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
-    let dialing = Dialing { inbox: inbox.clone(), limits: Arc::new(all), tap: Some(tap.clone()) };
-    Side { dialing, inbox, tap }
+    let options = ConnectOptions { inbox: inbox.clone(), limits: Arc::new(all), tap: Some(tap.clone()) };
+    Side { options, inbox, tap }
 }
 
 /// The same without a tap, and with an inbox that only counts.
 pub fn quiet_side(limits: impl FnOnce(&mut ClientLimits)) -> Side {
     let mut side = side(limits);
     side.inbox = Arc::new(Memory { counting: true, ..Memory::default() });
-    side.dialing.inbox = side.inbox.clone();
-    side.dialing.tap = None;
+    side.options.inbox = side.inbox.clone();
+    side.options.tap = None;
     side
 }
 
@@ -113,11 +115,11 @@ pub fn note(text: &str) -> Outgoing {
 
 pub fn outgoing(id: Option<u64>, frame: String) -> Outgoing {
     let method = Cow::Borrowed("ping");
-    Outgoing { id, method, about: None, mirrored: Vec::new(), wire: None, frame: frame.into() }
+    Outgoing { id, method, about: None, mirrored: Vec::new(), features: None, frame: frame.into() }
 }
 
 /// What came of an exchange, in short.
-pub fn outcome(result: Result<Answer, LinkError>) -> String {
+pub fn outcome(result: Result<Answer, TransportError>) -> String {
     match result {
         Ok(answer) => format!("ok {}", answer.message.frame()),
         Err(e) => format!("{e:?}"),
@@ -125,7 +127,7 @@ pub fn outcome(result: Result<Answer, LinkError>) -> String {
 }
 
 /// One exchange; `waiting` when it has no outcome within a minute.
-pub async fn ask(link: &Arc<dyn Link>, id: u64) -> String {
+pub async fn ask(link: &Arc<dyn ClientTransport>, id: u64) -> String {
     match tokio::time::timeout(Duration::from_secs(60), link.exchange(request(id))).await {
         Ok(result) => outcome(result),
         Err(_) => "waiting".to_owned(),

@@ -1,12 +1,12 @@
-//! A scripted service and a raw HTTP client, for tests of the wires.
+//! A scripted service and a raw HTTP client, for tests of the transports.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod wire;
 
 use linchpin_proto::engine::Engine;
-use linchpin_proto::feed::Filter;
 use linchpin_proto::frame::Name;
 use linchpin_proto::service::{HeaderParam, HeaderParamKind};
+use linchpin_proto::subscription::Filter;
 use linchpin_proto::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub struct Fake {
     limits: Arc<Limits>,
     budget: Arc<Budget>,
-    hub: Arc<Hub>,
+    hub: Arc<ChangeBus>,
     stamps: Arc<Stamps>,
     state: Arc<State>,
 }
@@ -95,7 +95,8 @@ impl Fake {
     }
 
     fn finish(&self, request: &Request, body: &str) -> Reply {
-        let mut w = ResultWriter::new(&request.id, request.caller.wire(), &self.stamps, self.limits.result_bytes_max);
+        let mut w =
+            ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.result_bytes_max);
         w.key("v");
         w.string(body);
         w.finish(ReplyKind::Complete)
@@ -111,7 +112,7 @@ impl Service for Fake {
         &self.budget
     }
 
-    fn start(&self, request: Request, door: Door, cx: &mut Context<'_>) -> Started {
+    fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart {
         let name = match request.method {
             Method::ToolsCall => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
             other => other.as_str().to_owned(),
@@ -136,7 +137,7 @@ impl Service for Fake {
         let text = if request.method == Method::ToolsCall {
             name.clone()
         } else {
-            request.caller.wire().revision.as_str().to_owned()
+            request.caller.features().revision.as_str().to_owned()
         };
         let mut play = Play {
             reply: Some(self.finish(&request, &text)),
@@ -151,13 +152,13 @@ impl Service for Fake {
             first: None,
             over: false,
         };
-        match play.poll_step(cx) {
-            Poll::Ready(Step::Done(reply)) => Started::Done(reply),
+        match play.poll_event(cx) {
+            Poll::Ready(CallEvent::Done(reply)) => CallStart::Done(reply),
             Poll::Ready(step) => {
                 play.first = Some(step);
-                Started::Running(Box::new(play))
+                CallStart::Running(Box::new(play))
             }
-            Poll::Pending => Started::Running(Box::new(play)),
+            Poll::Pending => CallStart::Running(Box::new(play)),
         }
     }
 
@@ -176,11 +177,11 @@ impl Service for Fake {
         })
     }
 
-    fn hub(&self) -> &Arc<Hub> {
+    fn changes(&self) -> &Arc<ChangeBus> {
         &self.hub
     }
 
-    fn open_feed(&self) -> Option<FeedHandle> {
+    fn open_feed(&self) -> Option<SubscriptionHandle> {
         self.hub.open(Filter { tools: true, prompts: true, resources: true }, 100_000)
     }
 
@@ -215,17 +216,17 @@ struct Play {
     /// Last first.
     words: Vec<String>,
     notes: u32,
-    first: Option<Step>,
+    first: Option<CallEvent>,
     reply: Option<Reply>,
-    feed: Option<FeedHandle>,
+    feed: Option<SubscriptionHandle>,
     state: Arc<State>,
     stamps: Arc<Stamps>,
     cell: Arc<Cell>,
     over: bool,
 }
 
-impl Exchange for Play {
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+impl RunningCall for Play {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
         assert!(!self.over, "polled after its end");
         if let Some(first) = self.first.take() {
             return Poll::Ready(first);
@@ -235,7 +236,7 @@ impl Exchange for Play {
             if c.0 {
                 self.over = true;
                 self.state.log(format!("cancelled {}", self.name));
-                return Poll::Ready(Step::Cancelled);
+                return Poll::Ready(CallEvent::Cancelled);
             }
             c.1 = Some(cx.waker().clone());
         }
@@ -247,11 +248,11 @@ impl Exchange for Play {
                 self.notes += 1;
                 let pad = "x".repeat(arg.parse().unwrap_or(0));
                 let members = format!("\"n\":{},\"of\":\"{}\",\"pad\":\"{pad}\"", self.notes, self.name);
-                Poll::Ready(Step::Notify(render::notification("note", members.as_bytes())))
+                Poll::Ready(CallEvent::Notify(render::notification("note", members.as_bytes())))
             }
             "pause" => {
                 self.words.pop();
-                Poll::Ready(Step::Pause(arg.parse().unwrap()))
+                Poll::Ready(CallEvent::Pause(arg.parse().unwrap()))
             }
             "gate" => {
                 let mut inner = self.state.inner.lock().unwrap();
@@ -261,17 +262,21 @@ impl Exchange for Play {
                 }
                 drop(inner);
                 self.words.pop();
-                self.poll_step(cx)
+                self.poll_event(cx)
             }
             "ask" => {
                 *self.words.last_mut().unwrap() = "answered".into();
                 let cell = self.cell.clone();
-                let answer = Box::new(move |answer: Result<String, AskError>| {
+                let answer = Box::new(move |answer: Result<String, ServerRequestError>| {
                     let mut slot = cell.answer.lock().unwrap();
                     slot.0 = Some(answer.unwrap_or_else(|e| format!("{e:?}")));
                     slot.1.take().into_iter().for_each(Waker::wake);
                 });
-                Poll::Ready(Step::Ask(Ask { method: "elicitation/create", params: "{}".into(), answer }))
+                Poll::Ready(CallEvent::ServerRequest(ServerRequest {
+                    method: "elicitation/create",
+                    params: "{}".into(),
+                    answer,
+                }))
             }
             "answered" => {
                 let mut slot = self.cell.answer.lock().unwrap();
@@ -281,24 +286,24 @@ impl Exchange for Play {
                 };
                 drop(slot);
                 self.words.pop();
-                let mut w = ResultWriter::new(&self.request.id, self.request.caller.wire(), &self.stamps, 1 << 20);
+                let mut w = ResultWriter::new(&self.request.id, self.request.caller.features(), &self.stamps, 1 << 20);
                 w.key("answer");
                 w.string(&answer);
                 self.reply = Some(w.finish(ReplyKind::Complete));
-                self.poll_step(cx)
+                self.poll_event(cx)
             }
             "hear" => match self.feed.as_ref().unwrap().feed().poll_next(cx) {
-                Poll::Ready(Some(change)) => Poll::Ready(Step::Notify(change.frame(Some(&self.request.id)))),
+                Poll::Ready(Some(change)) => Poll::Ready(CallEvent::Notify(change.frame(Some(&self.request.id)))),
                 Poll::Ready(None) => self.done(),
                 Poll::Pending => Poll::Pending,
             },
             "answer" => {
                 self.words.pop();
-                let mut w = ResultWriter::new(&self.request.id, self.request.caller.wire(), &self.stamps, 1 << 20);
+                let mut w = ResultWriter::new(&self.request.id, self.request.caller.features(), &self.stamps, 1 << 20);
                 w.key("v");
                 w.string(&"x".repeat(arg.parse().unwrap()));
                 self.reply = Some(w.finish(ReplyKind::Complete));
-                self.poll_step(cx)
+                self.poll_event(cx)
             }
             "error" => {
                 self.reply = Some(Reply::error(Some(&self.request.id), arg.parse().unwrap(), "as asked", None));
@@ -309,7 +314,7 @@ impl Exchange for Play {
                 while !self.state.inner.lock().unwrap().open.contains(arg) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                self.poll_step(cx)
+                self.poll_event(cx)
             }
             "panic" => {
                 self.over = true;
@@ -326,10 +331,10 @@ impl Exchange for Play {
 }
 
 impl Play {
-    fn done(&mut self) -> Poll<Step> {
+    fn done(&mut self) -> Poll<CallEvent> {
         self.over = true;
         self.state.log(format!("finished {}", self.name));
-        Poll::Ready(Step::Done(self.reply.take().unwrap()))
+        Poll::Ready(CallEvent::Done(self.reply.take().unwrap()))
     }
 }
 

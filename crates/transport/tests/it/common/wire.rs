@@ -236,7 +236,7 @@ fn request(method: &str, path: &str, usual: &[(&str, &str)], headers: &[(&str, &
     out + "\r\n"
 }
 
-/// A call that stands alone, with its headers.
+/// A call that is stateless, with its headers.
 pub fn alone(id: &str, tool: &str, words: &str) -> String {
     alone_with(id, tool, words, &[])
 }

@@ -5,10 +5,10 @@ use linchpin_proto::limits::ClientLimits;
 use std::time::Duration;
 
 /// What comes of one request answered like this, with the port replaced, and what was heard on the way.
-async fn check(wire: &'static linchpin_proto::era::Wire, steps: Vec<Do>) -> (String, String) {
+async fn check(features: &'static linchpin_proto::era::Features, steps: Vec<Do>) -> (String, String) {
     let server = Server::new(move |_, _| steps.clone()).await;
     let open = open(server.remote()).await;
-    let outcome = open.tell_of(request(7, Some(wire))).await;
+    let outcome = open.tell_of(request(7, Some(features))).await;
     (outcome.replace(&server.port.to_string(), "PORT"), open.notes.heard())
 }
 
@@ -166,7 +166,7 @@ async fn nobody_there_is_unreachable_at_first_and_a_failed_request_later() {
     drop(listener);
     let place = linchpin_transport::remote::remote(&format!("http://127.0.0.1:{port}/mcp")).unwrap().web(web());
     let outcome = open(place).await.tell_of(request(1, None)).await;
-    assert_eq!(outcome, format!("unreachable: 127.0.0.1:{port} refuses the connection: nobody listens there"));
+    assert_eq!(outcome, format!("unreachable: 127.0.0.1:{port} refused the connection"));
 
     let server = Server::new(|_, seen| vec![Do::Write(json(&result(seen.id()))), Do::Close]).await;
     let (open, port) = (open(server.remote()).await, server.port);
@@ -180,7 +180,7 @@ async fn nobody_there_is_unreachable_at_first_and_a_failed_request_later() {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(outcome, format!("cut off: 127.0.0.1:{port} refuses the connection: nobody listens there"));
+    assert_eq!(outcome, format!("cut off: 127.0.0.1:{port} refused the connection"));
 }
 
 #[tokio::test]

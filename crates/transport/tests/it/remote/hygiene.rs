@@ -2,8 +2,8 @@
 
 use crate::remote::script::*;
 use http::HeaderValue;
+use linchpin_proto::connector::{Authorizer, Connector};
 use linchpin_proto::limits::ClientLimits;
-use linchpin_proto::link::{Authorizer, Dial};
 use linchpin_proto::service::BoxFuture;
 use linchpin_transport::remote::remote;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ async fn credentials_do_not_go_to_other_machines_without_tls() {
 async fn mistakes_in_addresses_and_headers_are_told_without_what_they_hold() {
     for (url, want) in [
         ("nonsense", "not a usable address: relative URL without a base"),
-        ("ftp://example.com/", "ftp: is no web address; http:// and https:// are"),
+        ("ftp://example.com/", "ftp: is not an http:// or https:// URL"),
         ("https://me:hidden@example.com/", "the address holds a user name or password; give them in a header instead"),
     ] {
         assert_eq!(remote(url).unwrap_err().to_string(), want);

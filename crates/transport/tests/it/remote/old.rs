@@ -39,7 +39,7 @@ async fn requests_are_posted_and_their_answers_come_on_the_stream() {
             }
             let (a, b) = tokio::join!(open.ask(request(7, None)), open.ask(request(8, None)));
             assert_eq!((outcome(a), outcome(b)), (r#"{"n":7}"#.to_owned(), r#"{"n":8}"#.to_owned()));
-            open.link.tell(notification(None)).await.unwrap();
+            open.link.notify(notification(None)).await.unwrap();
             assert_eq!(open.notes.heard_at_least(1).await, "a");
             assert!(!open.link.cancels_by_dropping());
             open.link.close().await;
@@ -74,7 +74,7 @@ async fn what_is_no_such_server_does_not_open() {
     let rows = [
         (vec![Do::Write(answer(404, "", "gone"))], "the server answered with status 404: gone".to_owned()),
         (vec![Do::Write(answer(405, "", ""))], "the server answered with status 405".to_owned()),
-        (vec![Do::Write(json("{}"))], format!("{name} answered GET with something that is no event stream")),
+        (vec![Do::Write(json("{}"))], format!("{name} answered GET with something that is not an event stream")),
         (vec![Do::Write(events("")), Do::Close], format!("{name} ended its stream at once")),
         (
             vec![Do::Write(events(": hello\n\n")), Do::Hold],

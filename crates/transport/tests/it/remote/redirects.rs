@@ -30,7 +30,7 @@ async fn a_message_is_sent_again_only_where_that_is_allowed() {
         (
             307,
             "file:///etc/passwd",
-            "unreachable: 127.0.0.1:PORT redirects to something that is no web address".to_owned(),
+            "unreachable: 127.0.0.1:PORT redirects to something that is not an http:// or https:// URL".to_owned(),
             "/mcp",
         ),
         (
@@ -90,8 +90,8 @@ async fn following_a_get_drops_credentials_where_the_origin_changes() {
 async fn following_has_an_end() {
     let rows = [
         (to(302, "/mcp"), "redirects more than 3 times", 4),
-        (to(302, "ftp://example.com/"), "redirects to something that is no web address", 1),
-        (to(302, "http://"), "redirects to something that is no web address", 1),
+        (to(302, "ftp://example.com/"), "redirects to something that is not an http:// or https:// URL", 1),
+        (to(302, "http://"), "redirects to something that is not an http:// or https:// URL", 1),
     ];
     for (answer, want, sent) in rows {
         let server = Server::new(move |_, _| vec![Do::Write(answer.clone())]).await;

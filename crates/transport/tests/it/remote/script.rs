@@ -1,10 +1,12 @@
 //! A scripted HTTP server on a raw socket, and a client's side that writes down what it hears.
 
 use bytes::Bytes;
-use linchpin_proto::era::{self, Wire};
+use linchpin_proto::connector::{
+    Answer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, Tap, Traffic, TransportError,
+};
+use linchpin_proto::era::{self, Features};
 use linchpin_proto::frame::{Kind, Message};
 use linchpin_proto::limits::ClientLimits;
-use linchpin_proto::link::{Answer, Dial, Dialing, Inbox, Link, LinkError, Outgoing, Tap, Traffic};
 use linchpin_transport::remote::{Remote, remote};
 use linchpin_transport::web::{Web, WebOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -276,7 +278,7 @@ impl Inbox for Notes {
         });
     }
 
-    fn closed(&self, why: LinkError) {
+    fn closed(&self, why: TransportError) {
         self.closed.lock().unwrap().push(why.to_string());
     }
 }
@@ -305,7 +307,7 @@ impl Notes {
 
 /// An open link and what it hears.
 pub(crate) struct Open {
-    pub(crate) link: Arc<dyn Link>,
+    pub(crate) link: Arc<dyn ClientTransport>,
     pub(crate) notes: Arc<Notes>,
 }
 
@@ -316,39 +318,46 @@ pub(crate) async fn open(place: Remote) -> Open {
 pub(crate) async fn open_with(place: Remote, limits: ClientLimits) -> Open {
     let notes = Arc::new(Notes::default());
     let tap: Arc<dyn Tap> = notes.clone();
-    let dialing = Dialing { inbox: notes.clone(), limits: Arc::new(limits), tap: Some(tap) };
-    Open { link: place.dial(dialing).await.unwrap(), notes }
+    let options = ConnectOptions { inbox: notes.clone(), limits: Arc::new(limits), tap: Some(tap) };
+    Open { link: place.connect(options).await.unwrap(), notes }
 }
 
-pub(crate) async fn open_fails(place: Remote, limits: ClientLimits) -> LinkError {
-    let dialing = Dialing { inbox: Arc::new(Notes::default()), limits: Arc::new(limits), tap: None };
-    place.dial(dialing).await.err().expect("it should not open")
+pub(crate) async fn open_fails(place: Remote, limits: ClientLimits) -> TransportError {
+    let options = ConnectOptions { inbox: Arc::new(Notes::default()), limits: Arc::new(limits), tap: None };
+    place.connect(options).await.err().expect("it should not open")
 }
 
-pub(crate) fn legacy() -> &'static Wire {
+pub(crate) fn legacy() -> &'static Features {
     era::named("2025-11-25").unwrap()
 }
 
-pub(crate) fn modern() -> &'static Wire {
+pub(crate) fn modern() -> &'static Features {
     era::named("2026-07-28").unwrap()
 }
 
 /// A request of some method.
-pub(crate) fn request(id: u64, wire: Option<&'static Wire>) -> Outgoing {
+pub(crate) fn request(id: u64, features: Option<&'static Features>) -> Outgoing {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x"}}}}"#);
     let method = "tools/call".into();
-    Outgoing { id: Some(id), method, about: Some("x".into()), mirrored: Vec::new(), wire, frame: Bytes::from(frame) }
+    Outgoing {
+        id: Some(id),
+        method,
+        about: Some("x".into()),
+        mirrored: Vec::new(),
+        features,
+        frame: Bytes::from(frame),
+    }
 }
 
 /// A notification.
-pub(crate) fn notification(wire: Option<&'static Wire>) -> Outgoing {
+pub(crate) fn notification(features: Option<&'static Features>) -> Outgoing {
     let frame = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let method = "notifications/initialized".into();
-    Outgoing { id: None, method, about: None, mirrored: Vec::new(), wire, frame }
+    Outgoing { id: None, method, about: None, mirrored: Vec::new(), features, frame }
 }
 
 impl Open {
-    pub(crate) async fn ask(&self, out: Outgoing) -> Result<Answer, LinkError> {
+    pub(crate) async fn ask(&self, out: Outgoing) -> Result<Answer, TransportError> {
         tokio::time::timeout(Duration::from_secs(30), self.link.exchange(out)).await.expect("it hangs")
     }
 
@@ -358,7 +367,7 @@ impl Open {
     }
 }
 
-pub(crate) fn outcome(outcome: Result<Answer, LinkError>) -> String {
+pub(crate) fn outcome(outcome: Result<Answer, TransportError>) -> String {
     match outcome {
         Ok(Answer { message, status }) => match &message.kind {
             Kind::Response { outcome, .. } => {
@@ -367,12 +376,12 @@ pub(crate) fn outcome(outcome: Result<Answer, LinkError>) -> String {
             }
             other => panic!("no answer: {other:?}"),
         },
-        Err(LinkError::Status { status, body }) => format!("status {status}: {body}"),
-        Err(LinkError::Forgotten) => "forgotten".to_owned(),
-        Err(LinkError::CutOff(why)) => format!("cut off: {why}"),
-        Err(LinkError::Unreadable(why)) => format!("unreadable: {why}"),
-        Err(LinkError::Unreachable(why)) => format!("unreachable: {why}"),
-        Err(LinkError::Unauthorized(why)) => format!("unauthorized: {why}"),
-        Err(LinkError::Closed(why)) => format!("closed: {why}"),
+        Err(TransportError::Status { status, body }) => format!("status {status}: {body}"),
+        Err(TransportError::Forgotten) => "forgotten".to_owned(),
+        Err(TransportError::CutOff(why)) => format!("cut off: {why}"),
+        Err(TransportError::Unreadable(why)) => format!("unreadable: {why}"),
+        Err(TransportError::Unreachable(why)) => format!("unreachable: {why}"),
+        Err(TransportError::Unauthorized(why)) => format!("unauthorized: {why}"),
+        Err(TransportError::Closed(why)) => format!("closed: {why}"),
     }
 }

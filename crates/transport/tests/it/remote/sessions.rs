@@ -2,8 +2,8 @@
 
 use crate::remote::script::*;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use linchpin_proto::connector::Authorizer;
 use linchpin_proto::limits::ClientLimits;
-use linchpin_proto::link::Authorizer;
 use linchpin_proto::service::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,15 +31,15 @@ async fn session_and_version_are_named_exactly_when_they_are_due() {
     let server = Server::new(polite).await;
     let open = open(server.remote()).await;
     let (legacy, modern) = (legacy(), modern());
-    // A server that names a session in answer to a request that stands alone is not listened to.
+    // A server that names a session in answer to a stateless request is not listened to.
     open.ask(request(1, Some(modern))).await.unwrap();
     open.ask(request(2, None)).await.unwrap();
     open.ask(request(3, Some(modern))).await.unwrap();
     open.ask(request(4, Some(legacy))).await.unwrap();
-    open.link.tell(notification(Some(legacy))).await.unwrap();
+    open.link.notify(notification(Some(legacy))).await.unwrap();
     open.link.settled(legacy);
     server.requests_at_least(6).await;
-    open.link.tell_later(notification(Some(legacy)));
+    open.link.notify_detached(notification(Some(legacy)));
     server.requests_at_least(7).await;
     open.link.close().await;
     open.link.close().await;
@@ -116,7 +116,7 @@ async fn a_session_that_is_not_known_any_more_is_told_as_forgotten() {
     assert_eq!(open.tell_of(request(2, Some(legacy()))).await, "forgotten");
     assert_eq!(open.tell_of(request(3, Some(legacy()))).await, "forgotten");
     assert_eq!(
-        open.link.tell(notification(Some(legacy()))).await.unwrap_err().to_string(),
+        open.link.notify(notification(Some(legacy()))).await.unwrap_err().to_string(),
         "the server does not know this session any more"
     );
     assert_eq!(open.tell_of(request(4, None)).await, r#"404 {"code":-32001,"message":"Session not found"}"#);
@@ -212,7 +212,7 @@ async fn what_answers_the_server_carries_the_session_before_the_revision_is_know
     let server = Server::new(polite).await;
     let open = open(server.remote()).await;
     open.ask(request(1, None)).await.unwrap();
-    open.link.tell(notification(None)).await.unwrap();
+    open.link.notify(notification(None)).await.unwrap();
     let got: Vec<String> = server.requests().iter().map(shown).collect();
     assert_eq!(got, ["POST - - -", "POST abc-123 - -"]);
 }
@@ -240,5 +240,27 @@ async fn the_first_request_after_the_opening_waits_for_the_stream_but_not_for_ev
             .collect();
         let want: &[&str] = if answers { &["Sent", "listening", "Sent"] } else { &["Sent", "Sent"] };
         assert_eq!(order, want);
+    }
+}
+
+#[tokio::test]
+async fn names_and_arguments_are_repeated_in_headers_that_nothing_breaks_out_of() {
+    let server = Server::new(polite).await;
+    let open = open(server.remote()).await;
+    let rows = [
+        ("plain name", "plain name"),
+        ("a\r\nx-evil: 1", "=?base64?YQ0KeC1ldmlsOiAx?="),
+        ("\u{e9}", "=?base64?w6k=?="),
+        (" edge ", "=?base64?IGVkZ2Ug?="),
+        ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+    ];
+    for (n, (name, want)) in (1..).zip(rows) {
+        let mut out = request(n, Some(modern()));
+        out.about = Some(name.into());
+        out.mirrored = vec![("mcp-param-a".into(), want.to_owned())];
+        open.ask(out).await.unwrap();
+        let seen = server.requests().pop().unwrap();
+        assert_eq!((seen.header("mcp-name"), seen.header("mcp-param-a")), (Some(want), Some(want)), "{name:?}");
+        assert!(seen.header("x-evil").is_none());
     }
 }

@@ -129,7 +129,7 @@ async fn a_certificate_must_be_trusted_and_for_the_right_name() {
     let server = secure(&["h2", "http/1.1"]).await;
     let port = server.port;
     let rows = [
-        (certificate("stranger").0, "localhost", "is not trusted: nobody this machine trusts has signed it"),
+        (certificate("stranger").0, "localhost", "is not trusted: its issuer is not trusted by this machine"),
         (server.certificate.clone(), "127.0.0.1", "is not trusted: it is for another name"),
     ];
     for (root, host, want) in rows {
@@ -144,7 +144,7 @@ async fn a_certificate_must_be_trusted_and_for_the_right_name() {
     assert!(server.versions.lock().unwrap().is_empty());
 }
 
-fn request_of(id: u64) -> linchpin_proto::link::Outgoing {
+fn request_of(id: u64) -> linchpin_proto::connector::Outgoing {
     request(id, Some(modern()))
 }
 

@@ -106,7 +106,7 @@ impl World {
         command
     }
 
-    /// Runs real git as a person would; it must succeed.
+    /// Runs real git as a user would; it must succeed.
     pub(crate) fn git(&self, repo: &str, args: &[&str]) -> String {
         let (good, out) = self.try_git(repo, args);
         assert!(good, "git {args:?} in {repo}: {out}");

@@ -268,7 +268,7 @@ pub fn check(compared: &Compared, same_version: bool, what: &str) {
             compared.differ.keys().collect::<Vec<_>>()
         );
     }
-    let versions = if same_version { "" } else { " (if NEWS of tzdata says so, it belongs into the list of the test)" };
+    let versions = if same_version { "" } else { " (if NEWS of tzdata says so, it belongs in the list of the test)" };
     assert!(lacks.is_empty(), "{what} lacks {lacks:?}{versions}");
     assert!(differ.is_empty(), "{what} differs{versions}:\n{}", differ.join("\n"));
 }

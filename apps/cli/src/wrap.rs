@@ -1,0 +1,63 @@
+//! Wraps text at the terminal's width.
+
+/// Wraps lines between words at `width` characters. Continuation lines keep the indentation. Words longer than a line are not
+/// broken, so that URLs stay intact. Style marks have no width.
+pub(crate) fn wrapped(text: &str, width: usize, mark: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| one(line, width, mark)).collect();
+    lines.join("\n")
+}
+
+fn one(line: &str, width: usize, mark: &str) -> String {
+    if length(line, mark) <= width {
+        return line.to_owned();
+    }
+    let words = line.trim_start_matches(' ');
+    // On a narrow terminal, the indentation is limited.
+    let indent = (line.len() - words.len()).min(width / 2);
+    let mut out = " ".repeat(line.len() - words.len());
+    let mut room = width.saturating_sub(out.len());
+    for (at, word) in words.split(' ').enumerate() {
+        let taken = length(word, mark);
+        if at > 0 && taken + 1 > room {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            room = width - indent;
+        } else if at > 0 {
+            out.push(' ');
+            room -= 1;
+        }
+        out.push_str(word);
+        room = room.saturating_sub(taken);
+    }
+    out
+}
+
+/// Returns the number of visible characters.
+fn length(text: &str, mark: &str) -> usize {
+    let mut parts = text.split(mark);
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    // A mark is followed by a code and an `m`.
+    first + parts.map(|part| part.find('m').map_or(0, |end| part[end + 1..].chars().count())).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_keep_their_indentation() {
+        for (text, width, want) in [
+            ("one two three", 80, "one two three"),
+            ("one two three", 7, "one two\nthree"),
+            ("  one two three four", 9, "  one two\n  three\n  four"),
+            ("a\n\n    b c d", 6, "a\n\n    b\n   c d"),
+            ("New_York and functions", 8, "New_York\nand\nfunctions"),
+            ("https://example.com/mcp is long", 10, "https://example.com/mcp\nis long"),
+            ("äöü äöü", 3, "äöü\näöü"),
+            ("<1mbold<0m two", 8, "<1mbold<0m two"),
+            ("<1mbold<0m two", 7, "<1mbold<0m\ntwo"),
+        ] {
+            assert_eq!(wrapped(text, width, "<"), want, "{text} at {width}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is another on a terminal, and what is not.
+#![cfg(all(feature = "client", unix))]
+
+use crate::common::{command, finished, on_terminals, program};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn row(home: &Path, words: &[&str], typed: &str) -> Value {
+    let program = program().display().to_string();
+    let words: Vec<&str> = words.iter().map(|word| if *word == "linchpin" { program.as_str() } else { word }).collect();
+    let env = json!({ "PATH": std::env::var("PATH").unwrap(), "HOME": home, "TERM": "xterm" });
+    json!({ "words": words, "env": env, "typed": typed })
+}
+
+/// What was seen, without styles.
+fn seen(home: &Path, row: Value) -> String {
+    let (_, text) = on_terminals(home, vec![row]).remove(0);
+    let mut text = text.replace("\r\n", "\n");
+    for style in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"] {
+        text = text.replace(style, "");
+    }
+    text
+}
+
+#[cfg(feature = "time")]
+#[test]
+fn lines_are_wrapped_at_the_terminals_width_and_keep_their_indentation() {
+    let home = tempfile::tempdir().unwrap();
+    for columns in [50, 80] {
+        let mut row = row(home.path(), &["linchpin", "inspect", "--", "linchpin", "serve", "time"], "");
+        row["columns"] = columns.into();
+        let text = seen(home.path(), row);
+        for line in text.lines() {
+            let is_short = line.chars().count() <= columns;
+            assert!(is_short || !line.trim().contains(' '), "{columns}: {line}\n{text}");
+        }
+        let tools =
+            text.lines().skip_while(|line| !line.contains(" tools  ")).skip_while(|line| !line.starts_with(' '));
+        let mut lines = tools.take_while(|line| !line.is_empty());
+        assert!(lines.all(|line| line.starts_with("  ")), "{columns}: {text}");
+    }
+}
+
+#[cfg(feature = "time")]
+#[test]
+fn what_is_declared_does_not_depend_on_a_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let words = ["linchpin", "ping", "--trace", "--", "linchpin", "serve", "time"];
+    let program = program().display().to_string();
+    let plain = words[1..].iter().map(|word| if *word == "linchpin" { program.as_str() } else { word });
+    let (_, _, err) = finished(command(&program, home.path()).args(plain));
+    let declared = |text: &str| {
+        let text = text.replace('\n', "");
+        let at = text.find("clientCapabilities").unwrap_or_else(|| panic!("{text}"));
+        text[at..].split("}}}}").next().unwrap().to_owned()
+    };
+    let declared_plain = declared(&err);
+    assert!(declared_plain.contains("elicitation") && declared_plain.contains("sampling"), "{err}");
+    assert!(!declared_plain.contains("roots"), "{err}");
+    assert_eq!(declared(&seen(home.path(), row(home.path(), &words, ""))), declared_plain);
+}
+
+#[test]
+fn a_form_is_sent_by_its_own_words_only() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/common/hostile.py").display().to_string();
+    let words = ["linchpin", "call", "form", "--", "python3", &server, ""];
+    for (typed, asked) in [("a word\n\ny\n", 1), ("a word\n\nclear; ls\n\n", 2), ("a word\n\nmaybe\nnot\nc\n", 3)] {
+        let text = seen(home.path(), row(home.path(), &words, typed));
+        assert_eq!(text.matches("Send this?").count(), asked, "{typed:?}: {text}");
+        assert_eq!(text.matches("enter y, n or c").count(), asked - 1, "{typed:?}: {text}");
+    }
+}
+
+#[cfg(feature = "filesystem")]
+#[test]
+fn who_starts_a_file_server_without_a_directory_is_told_what_it_serves() {
+    let home = tempfile::tempdir().unwrap();
+    let note = "note: filesystem will only serve the client's roots";
+    let text = seen(home.path(), row(home.path(), &["linchpin", "serve", "filesystem"], "\x04"));
+    assert!(text.contains(note) && text.contains("claude_desktop_config.json"), "{text}");
+    let text = seen(home.path(), row(home.path(), &["linchpin", "serve", "filesystem", "."], "\x04"));
+    assert!(!text.contains(note), "{text}");
+    let (_, _, err) = finished(command(program(), home.path()).args(["serve", "filesystem"]));
+    assert!(!err.contains(note), "{err}");
+}

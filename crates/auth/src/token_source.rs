@@ -1,0 +1,640 @@
+//! Keeps the permission for one server: which token requests carry now, and who gets the next one.
+//!
+//! Many requests may find out at the same moment that they need another token. One task at a time gets it, and everybody
+//! who needs the same waits for what it finds, errors included. It is a task of its own because a request may be given
+//! up at any time, and a refresh token that was redeemed and then forgotten would lock everybody out.
+
+use crate::address;
+use crate::challenge::Challenge;
+use crate::config::Config;
+use crate::dpop::DpopKey;
+use crate::error::{Error, Kind, quote};
+use crate::fetch::{Asker, Fetch};
+use crate::flow::{Flow, ResolvedServer, stored_key};
+use crate::metadata;
+use crate::scope::{OFFLINE_ACCESS, Scopes};
+use crate::secret::Secret;
+use crate::store::{StoreKey, Stored, Tokens};
+use crate::token::{DPOP, Nonces, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OnceCell, watch};
+use url::Url;
+
+/// What the keepers of one `OAuth` have in common.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) nonces: Nonces,
+    /// With whom a client was registered beforehand that came without an issuer: the first one it was used with.
+    bound: Mutex<Option<String>>,
+    /// One task at a time may redeem the refresh token of a key, whichever server it is for.
+    refreshing: Mutex<HashMap<StoreKey, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, fetch: Arc<dyn Fetch>) -> Shared {
+        Shared { config, fetch, nonces: Nonces::default(), bound: Mutex::default(), refreshing: Mutex::default() }
+    }
+
+    fn lock_of(&self, key: &StoreKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        if locks.len() >= LOCKS_MAX {
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        }
+        locks.entry(key.clone()).or_default().clone()
+    }
+
+    /// Holds a client that was registered beforehand, nobody said with whom, to the first issuer.
+    fn bind(&self, issuer: &str, known: &[String]) -> Result<(), Error> {
+        if self.config.pre_registered.iter().all(|client| client.issuer.is_some()) {
+            return Ok(());
+        }
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = bound.get_or_insert_with(|| known.first().map_or(issuer, String::as_str).to_owned());
+        if first == issuer {
+            return Ok(());
+        }
+        Err(Error::setup(format!(
+            "the client registered beforehand is used with {first}, but the server now names the authorization server \
+             {issuer}: say with whom it is registered, pre_registered(Some(issuer), …)"
+        )))
+    }
+}
+
+/// The permission for one server.
+pub(crate) struct TokenSource {
+    server: Url,
+    shared: Arc<Shared>,
+    loaded: OnceCell<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    permit: Option<Arc<Permit>>,
+    /// Every scope asked for so far.
+    asked: Scopes,
+    ground: Option<Arc<ResolvedServer>>,
+    /// Step-ups since the last request that was let through.
+    step_ups: u32,
+    /// A renewal failed: not before this moment again, as long as the token is good.
+    renew_from: u64,
+    /// When people were sent to log in lately.
+    logins: Vec<u64>,
+    flight: Option<Refresh>,
+}
+
+#[derive(Clone)]
+struct Refresh {
+    kind: std::mem::Discriminant<Need>,
+    outcome: watch::Receiver<Option<Result<(), Error>>>,
+}
+
+/// A token in use.
+struct Permit {
+    key: StoreKey,
+    stored: Stored,
+    tokens: Tokens,
+    dpop: Option<DpopKey>,
+    /// When to see to the next one, some time before it ends.
+    renew_at: Option<u64>,
+    came: Origin,
+    /// A request that carried it was let through.
+    worked: AtomicBool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Stored,
+    Refreshed,
+    Granted,
+}
+
+impl Permit {
+    fn new(key: StoreKey, stored: Stored, came: Origin, now: u64) -> Option<Permit> {
+        let tokens = stored.tokens.clone()?;
+        let dpop = stored_key(&stored).ok()?;
+        let margin = |end: u64| EARLY_S.min(end.saturating_sub(now) / 5);
+        let renew_at = tokens.expires_at.map(|end| end.saturating_sub(margin(end)));
+        Some(Permit { key, stored, tokens, dpop, renew_at, came, worked: AtomicBool::new(false) })
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        self.tokens.expires_at.is_some_and(|end| end <= now)
+    }
+
+    fn is(&self, token: Option<&Secret>) -> bool {
+        token == Some(&self.tokens.access_token)
+    }
+}
+
+/// What somebody needs.
+#[derive(Clone)]
+enum Need {
+    /// A token in place of one that ends soon.
+    Renewal(Secret),
+    /// A token, or another one than the one that was refused.
+    Token { sent: Option<Secret>, challenge: Challenge },
+    /// A token for more.
+    Scope { sent: Option<Secret>, challenge: Challenge, scopes: Scopes },
+    /// A login, whatever there is. `refused` when the server turned down a request without a token.
+    Login { challenge: Challenge, refused: bool },
+}
+
+impl TokenSource {
+    pub(crate) fn new(server: Url, shared: Arc<Shared>) -> TokenSource {
+        TokenSource { server, shared, loaded: OnceCell::new(), state: Mutex::default() }
+    }
+
+    /// Puts the token on a request, if there is one; renews it first if it ends soon.
+    pub(crate) async fn authorize(self: &Arc<Self>, head: &mut Parts) -> Result<(), Error> {
+        let address = head.uri.to_string();
+        // Whatever leads a request elsewhere: the token stays here.
+        if Url::parse(&address).map(|url| url.origin()).ok() != Some(self.server.origin()) {
+            return Ok(());
+        }
+        self.load().await?;
+        let now = self.shared.config.now();
+        if let Some(permit) = self.permit().filter(|permit| permit.renew_at.is_some_and(|at| at <= now))
+            && self.can_renew(&permit)
+            && (permit.is_over(now) || self.state().renew_from <= now)
+        {
+            let renewed = self.need(Need::Renewal(permit.tokens.access_token.clone())).await;
+            match renewed {
+                Err(error) if error.is_unreachable() && !permit.is_over(now) => {
+                    tracing::warn!(%error, server = %self.server, "the access token could not be renewed yet");
+                    self.state().renew_from = now + AGAIN_S;
+                }
+                renewed => renewed?,
+            }
+        }
+        let Some(permit) = self.permit().filter(|permit| !permit.is_over(now)) else { return Ok(()) };
+        let token = permit.tokens.access_token.expose();
+        let scheme = if permit.dpop.is_some() { "DPoP" } else { "Bearer" };
+        head.headers.insert(AUTHORIZATION, header(&format!("{scheme} {token}"))?);
+        if let Some(key) = &permit.dpop {
+            let nonce = self.shared.nonces.of(&address);
+            let proof = key.proof(head.method.as_str(), &address, nonce.as_deref(), Some(token), now);
+            head.headers.insert(DPOP, header(&proof)?);
+        }
+        Ok(())
+    }
+
+    /// Understands an answer. `true` when the request is worth sending again.
+    pub(crate) async fn answered(
+        self: &Arc<Self>,
+        request: &Parts,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<bool, Error> {
+        let address = request.uri.to_string();
+        if Url::parse(&address).map(|url| url.origin()).ok() != Some(self.server.origin()) {
+            return Ok(false);
+        }
+        self.shared.nonces.keep(&address, headers);
+        let sent = sent_token(request);
+        match status {
+            StatusCode::UNAUTHORIZED => self.turned_away(request, sent, Challenge::of(headers)).await,
+            StatusCode::FORBIDDEN => {
+                let challenge = Challenge::of(headers);
+                match challenge.scope.clone().filter(|_| challenge.is("insufficient_scope")) {
+                    Some(scopes) => self.need(Need::Scope { sent, challenge, scopes }).await.map(|()| true),
+                    None => Ok(false),
+                }
+            }
+            _ => {
+                let mut state = self.state();
+                if status.is_success()
+                    && let Some(permit) = state.permit.as_ref().filter(|permit| permit.is(sent.as_ref()))
+                {
+                    permit.worked.store(true, Ordering::Relaxed);
+                    state.step_ups = 0;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    async fn turned_away(
+        self: &Arc<Self>,
+        request: &Parts,
+        sent: Option<Secret>,
+        challenge: Challenge,
+    ) -> Result<bool, Error> {
+        if challenge.is("use_dpop_nonce") && request.headers.contains_key(DPOP) {
+            let nonce = self.shared.nonces.of(&request.uri.to_string());
+            if nonce.is_some() && nonce != sent_nonce(request) {
+                return Ok(true);
+            }
+            let why = format!("{} wants a nonce in the DPoP proof and gives none that is new", self.server);
+            return Err(Error::new(Kind::NotAccepted, why));
+        }
+        if let Some(scheme) = &challenge.other {
+            return Err(Error::setup(format!(
+                "{} wants {} authentication, which is not OAuth: give the credentials as a header",
+                self.server,
+                quote(scheme, &[])
+            )));
+        }
+        self.load().await?;
+        self.need(Need::Token { sent, challenge }).await.map(|()| true)
+    }
+
+    /// Logs in anew, whatever there is.
+    pub(crate) async fn log_in_now(self: &Arc<Self>) -> Result<(), Error> {
+        self.load().await?;
+        let (challenge, refused) = self.asker().challenge().await?;
+        self.need(Need::Login { challenge, refused }).await
+    }
+
+    /// Forgets the token in use.
+    pub(crate) fn drop_permit(&self) {
+        let mut state = self.state();
+        state.permit = None;
+        state.asked = Scopes::new();
+    }
+
+    /// Sees to it that a need is met: by waiting for whoever is at it, or by starting.
+    async fn need(self: &Arc<Self>, need: Need) -> Result<(), Error> {
+        for _ in 0..JOINS_MAX {
+            let (mut flight, joined) = {
+                let mut state = self.state();
+                if self.is_met(&state, &need) {
+                    return Ok(());
+                }
+                match &state.flight {
+                    Some(flight) => (flight.clone(), true),
+                    None => (self.start(&mut state, need.clone()), false),
+                }
+            };
+            let outcome = match flight.outcome.wait_for(Option::is_some).await {
+                Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
+                Err(_) => Err(Error::login("the authorization ended without a result; try again")),
+            };
+            let same = flight.kind == std::mem::discriminant(&need);
+            if !joined || (same && outcome.is_err()) {
+                return outcome;
+            }
+        }
+        // Others were faster each time; the request will show whether what they got will do.
+        Ok(())
+    }
+
+    fn is_met(&self, state: &State, need: &Need) -> bool {
+        let now = self.shared.config.now();
+        let another = |sent: &Option<Secret>| {
+            state.permit.as_ref().is_some_and(|permit| !permit.is_over(now) && !permit.is(sent.as_ref()))
+        };
+        match need {
+            Need::Renewal(token) => !state.permit.as_ref().is_some_and(|permit| permit.is(Some(token))),
+            Need::Token { sent, .. } => another(sent),
+            Need::Scope { sent, scopes, .. } => another(sent) && state.asked.covers(scopes),
+            Need::Login { .. } => false,
+        }
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State, need: Need) -> Refresh {
+        let (tell, outcome) = watch::channel(None);
+        let flight = Refresh { kind: std::mem::discriminant(&need), outcome };
+        state.flight = Some(flight.clone());
+        let keeper = self.clone();
+        tokio::spawn(async move {
+            // Cleared before anybody is woken, and also when something panics.
+            let landing = RefreshGuard(keeper.clone());
+            let outcome = keeper.meet(need).await;
+            drop(landing);
+            let _ = tell.send(Some(outcome));
+        });
+        flight
+    }
+
+    async fn meet(&self, need: Need) -> Result<(), Error> {
+        match need {
+            Need::Renewal(token) => self.renew(&token).await,
+            Need::Token { sent, challenge } => self.replace(sent.as_ref(), &challenge).await,
+            Need::Scope { challenge, scopes, .. } => self.step_up(&challenge, &scopes).await,
+            Need::Login { challenge, refused } => {
+                let known = self.known_issuers().await?;
+                let ground = self.flow().discover(&challenge, &known).await?;
+                if !refused && ground.of_old {
+                    let why = format!("{} asks for no login and has no protected-resource metadata", self.server);
+                    return Err(Error::discovery(why));
+                }
+                self.log_in(ground, &challenge, &known).await
+            }
+        }
+    }
+
+    /// Renews the token before it ends. When the authorization server refuses, there is none any more: the next answer
+    /// of the MCP server says what to do.
+    async fn renew(&self, token: &Secret) -> Result<(), Error> {
+        let Some(permit) = self.permit().filter(|permit| permit.is(Some(token))) else { return Ok(()) };
+        let ground = self.state().ground.clone();
+        if self.shared.config.machine.is_some() {
+            return match ground {
+                Some(ground) => self.log_in(ResolvedServer::clone(&ground), &Challenge::default(), &[]).await,
+                None => Ok(()),
+            };
+        }
+        let server = match ground.filter(|ground| ground.key() == permit.key) {
+            Some(ground) => ground.server.clone(),
+            None => self.server_of(&permit.key).await?,
+        };
+        match self.refresh(&permit, &server).await {
+            Err(error) if error.is_refused() => {
+                tracing::info!(%error, server = %self.server, "the refresh token is not accepted any more");
+                self.forget_tokens(&permit.key).await;
+                self.state().permit = None;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Gets a token in place of one that was refused, or the first one.
+    async fn replace(&self, sent: Option<&Secret>, challenge: &Challenge) -> Result<(), Error> {
+        let permit = self.permit();
+        let refused = permit.as_ref().filter(|permit| permit.is(sent));
+        if let Some(permit) = refused
+            && permit.came == Origin::Granted
+            && !permit.worked.load(Ordering::Relaxed)
+        {
+            return Err(self.not_accepted(challenge, permit));
+        }
+        let known = self.known_issuers().await?;
+        let ground = self.flow().discover(challenge, &known).await?;
+        // A refresh token helps only with the authorization server it is from, and once.
+        let can_refresh = |permit: &&Arc<Permit>| {
+            let again = permit.came == Origin::Refreshed && !permit.worked.load(Ordering::Relaxed);
+            permit.key == ground.key() && permit.tokens.refresh_token.is_some() && !again
+        };
+        if let Some(permit) = permit.as_ref().filter(can_refresh) {
+            match self.refresh(permit, &ground.server).await {
+                Err(error) if error.is_refused() => {
+                    tracing::info!(%error, server = %self.server, "the refresh token is not accepted any more");
+                    self.forget_tokens(&permit.key).await;
+                }
+                other => return other,
+            }
+        }
+        self.log_in(ground, challenge, &known).await
+    }
+
+    /// Asks for more than before.
+    async fn step_up(&self, challenge: &Challenge, scopes: &Scopes) -> Result<(), Error> {
+        {
+            let mut state = self.state();
+            if state.asked.covers(scopes) {
+                let why = "which was asked for already: the authorization server has not granted it, or the server does not honour it";
+                return Err(Error::new(
+                    Kind::NotAccepted,
+                    format!("{} wants the scope {scopes:?}, {why}", self.server, scopes = scopes.to_string()),
+                ));
+            }
+            if state.step_ups >= STEP_UPS_MAX {
+                let why = format!(
+                    "{} wants further scopes again and again ({scopes}); it is not asked for more",
+                    self.server
+                );
+                return Err(Error::new(Kind::NotAccepted, why));
+            }
+            state.step_ups += 1;
+        }
+        let known = self.known_issuers().await?;
+        let ground = self.flow().discover(challenge, &known).await?;
+        self.log_in(ground, challenge, &known).await
+    }
+
+    /// The whole flow, from who we are to what is kept.
+    async fn log_in(&self, ground: ResolvedServer, challenge: &Challenge, known: &[String]) -> Result<(), Error> {
+        let config = &self.shared.config;
+        let key = ground.key();
+        self.shared.bind(&key.issuer, known)?;
+        let before = self.admit(&key)?;
+        let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
+        // A server that once wanted tokens bound to a key does not say so each time.
+        let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
+        let challenge = Challenge { dpop: challenge.dpop || bound, ..challenge.clone() };
+        let granted = self.flow().authorize(&ground, &challenge, &before, stored.as_ref()).await?;
+        if config.machine.is_none() {
+            self.save(&key, &granted.stored).await;
+            self.forget_others(&key).await;
+        }
+        let permit = Permit::new(key, granted.stored, Origin::Granted, config.now());
+        let mut state = self.state();
+        state.asked = granted.asked;
+        state.permit = permit.map(Arc::new);
+        state.ground = Some(Arc::new(ground));
+        Ok(())
+    }
+
+    /// Every scope asked for so far of the same authorization server; an error when people have been sent to log in too
+    /// often.
+    fn admit(&self, key: &StoreKey) -> Result<Scopes, Error> {
+        let mut state = self.state();
+        if self.shared.config.machine.is_none() {
+            let now = self.shared.config.now();
+            state.logins.retain(|at| at + LOGINS_S > now);
+            if state.logins.len() >= LOGINS_MAX {
+                let why = format!("{} wants a login again and again; wait some minutes before the next", self.server);
+                return Err(Error::login(why));
+            }
+            state.logins.push(now);
+        }
+        let same = state.permit.as_ref().is_none_or(|permit| permit.key == *key);
+        let asked = if same { state.asked.iter() } else { return Ok(Scopes::new()) };
+        Ok(asked.filter(|scope| *scope != OFFLINE_ACCESS).collect())
+    }
+
+    /// Redeems the refresh token, unless somebody else has done so: another process, or for another server with the same
+    /// resource.
+    async fn refresh(&self, permit: &Permit, server: &metadata::Server) -> Result<(), Error> {
+        let lock = self.shared.lock_of(&permit.key);
+        let _held = lock.lock().await;
+        let now = self.shared.config.now();
+        let newest = self.stored(&permit.key).await?.filter(|stored| stored.tokens.is_some());
+        let stored = newest.unwrap_or_else(|| permit.stored.clone());
+        let newer = stored.tokens.as_ref().is_some_and(|tokens| {
+            tokens.access_token != permit.tokens.access_token && tokens.expires_at.is_none_or(|end| end > now)
+        });
+        let next = if newer {
+            Permit::new(permit.key.clone(), stored, Origin::Stored, now)
+        } else {
+            let new = self.flow().refresh(server, &permit.key.resource, &stored).await?;
+            self.save(&permit.key, &new).await;
+            Permit::new(permit.key.clone(), new, Origin::Refreshed, now)
+        };
+        if let Some(next) = next {
+            self.state().permit = Some(Arc::new(next));
+        }
+        Ok(())
+    }
+
+    /// The metadata of an authorization server that tokens are from, when only its issuer is known.
+    async fn server_of(&self, key: &StoreKey) -> Result<metadata::Server, Error> {
+        let asker = self.asker();
+        let found = metadata::server(&asker, &key.issuer).await;
+        if found.is_err() && key.issuer.trim_end_matches('/') == address::origin(&self.server) {
+            return metadata::server_at_origin(&asker).await;
+        }
+        found
+    }
+
+    fn can_renew(&self, permit: &Permit) -> bool {
+        self.shared.config.machine.is_some() || permit.tokens.refresh_token.is_some()
+    }
+
+    fn not_accepted(&self, challenge: &Challenge, permit: &Permit) -> Error {
+        let said = challenge.error_description.as_deref().or(challenge.error.as_deref());
+        let said =
+            said.map_or(String::new(), |said| format!(" ({})", quote(said, &[permit.tokens.access_token.expose()])));
+        let why = format!(
+            "{} does not accept the token that {} has just issued for it{said}; its operator has to correct one of the two",
+            self.server, permit.key.issuer
+        );
+        Error::new(Kind::NotAccepted, why)
+    }
+
+    fn flow(&self) -> Flow<'_> {
+        Flow { config: &self.shared.config, asker: self.asker(), nonces: &self.shared.nonces }
+    }
+
+    pub(crate) fn asker(&self) -> Asker {
+        Asker { fetch: self.shared.fetch.clone(), reach: self.shared.config.reach, server: self.server.clone() }
+    }
+
+    fn permit(&self) -> Option<Arc<Permit>> {
+        self.state().permit.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the store has to do with it.
+impl TokenSource {
+    /// Takes up what an earlier run left. What programs get for themselves is never kept, and never mixed with what
+    /// people were given.
+    async fn load(&self) -> Result<(), Error> {
+        self.loaded.get_or_try_init(|| self.take_up()).await.copied()
+    }
+
+    async fn take_up(&self) -> Result<(), Error> {
+        if self.shared.config.machine.is_some() {
+            return Ok(());
+        }
+        let mut keys = self.keys().await?;
+        // The most particular resource first.
+        keys.sort_by_key(|key| std::cmp::Reverse(key.resource.len()));
+        for key in keys {
+            let Some(stored) = self.stored(&key).await? else { continue };
+            let now = self.shared.config.now();
+            let usable = |permit: &Permit| !permit.is_over(now) || permit.tokens.refresh_token.is_some();
+            if let Some(permit) = Permit::new(key, stored, Origin::Stored, now).filter(usable) {
+                let mut state = self.state();
+                state.asked = permit.tokens.scope.as_deref().map(Scopes::parse).unwrap_or_default();
+                state.permit = Some(Arc::new(permit));
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys under which there is something for this server.
+    pub(crate) async fn keys(&self) -> Result<Vec<StoreKey>, Error> {
+        let mut keys = self.shared.config.store.list().await.map_err(|e| store_error("read", &e))?;
+        keys.retain(|key| Url::parse(&key.resource).is_ok_and(|resource| address::covers(&resource, &self.server)));
+        Ok(keys)
+    }
+
+    async fn known_issuers(&self) -> Result<Vec<String>, Error> {
+        if self.shared.config.machine.is_some() {
+            return Ok(Vec::new());
+        }
+        Ok(self.keys().await?.into_iter().map(|key| key.issuer).collect())
+    }
+
+    async fn stored(&self, key: &StoreKey) -> Result<Option<Stored>, Error> {
+        self.shared.config.store.load(key).await.map_err(|e| store_error("read", &e))
+    }
+
+    /// A token that cannot be kept is still good for now.
+    async fn save(&self, key: &StoreKey, stored: &Stored) {
+        if let Err(error) = self.shared.config.store.save(key, stored).await {
+            tracing::warn!(%error, server = %self.server, "the tokens cannot be stored; they are lost when the program ends");
+        }
+    }
+
+    /// Forgets the tokens under a key, but not the client.
+    async fn forget_tokens(&self, key: &StoreKey) {
+        let stored = self.stored(key).await;
+        let kept = match stored {
+            Ok(Some(Stored { client: Some(client), .. })) => {
+                let stored = Stored { client: Some(client), ..Stored::default() };
+                self.shared.config.store.save(key, &stored).await
+            }
+            Ok(_) => self.shared.config.store.forget(key).await,
+            Err(_) => return,
+        };
+        if let Err(error) = kept {
+            tracing::warn!(%error, server = %self.server, "tokens that are not good any more cannot be removed from the store");
+        }
+    }
+
+    /// Only the authorization server that the server names now counts.
+    async fn forget_others(&self, key: &StoreKey) {
+        for other in self.keys().await.unwrap_or_default() {
+            if other.issuer != key.issuer {
+                self.forget_tokens(&other).await;
+            }
+        }
+    }
+}
+
+/// Ends a flight, however it ends.
+struct RefreshGuard(Arc<TokenSource>);
+
+impl Drop for RefreshGuard {
+    fn drop(&mut self) {
+        self.0.state().flight = None;
+    }
+}
+
+fn store_error(what: &str, error: &std::io::Error) -> Error {
+    Error::new(Kind::Store, format!("the stored tokens cannot be {what}: {error}"))
+}
+
+/// The token that a request carried.
+fn sent_token(request: &Parts) -> Option<Secret> {
+    let value = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    ["bearer", "dpop"].iter().any(|known| scheme.eq_ignore_ascii_case(known)).then(|| Secret::from(token.trim()))
+}
+
+/// The nonce in the proof that a request carried.
+fn sent_nonce(request: &Parts) -> Option<String> {
+    let proof = request.headers.get(DPOP)?.to_str().ok()?;
+    let claims = URL_SAFE_NO_PAD.decode(proof.split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    claims.get("nonce")?.as_str().map(str::to_owned)
+}
+
+/// How long before its end a token is renewed, at most.
+const EARLY_S: u64 = 60;
+/// How long a renewal that failed is not tried again.
+const AGAIN_S: u64 = 10;
+/// Step-ups in a row that lead nowhere.
+const STEP_UPS_MAX: u32 = 3;
+/// Logins within [`LOGINS_S`] seconds.
+const LOGINS_MAX: usize = 10;
+const LOGINS_S: u64 = 300;
+const JOINS_MAX: usize = 4;
+const LOCKS_MAX: usize = 256;

@@ -1,0 +1,252 @@
+//! Unsolicited messages of a server: notifications and, with sessions, server requests.
+
+use crate::Change;
+use crate::call::Progress;
+use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
+use crate::supervise;
+use linchpin_proto::frame::{Kind, Message, Name};
+use linchpin_proto::message_writer::Writer;
+use linchpin_proto::method::Method;
+use linchpin_proto::{ClientTransport, Id, Inbox, Outgoing, TransportError};
+use linchpin_types::error::code;
+use linchpin_types::meta::key;
+use linchpin_types::mrtr::InputRequest;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+/// The inbox of one transport. Receives only as long as its connection lives.
+pub(crate) struct Incoming {
+    core: Weak<ConnectionState>,
+    pub(crate) generation: u64,
+    link: OnceLock<Weak<dyn ClientTransport>>,
+    live: OnceLock<Weak<ActiveTransport>>,
+}
+
+impl Incoming {
+    pub(crate) fn new(core: &Arc<ConnectionState>, generation: u64) -> Incoming {
+        Incoming { core: Arc::downgrade(core), generation, link: OnceLock::new(), live: OnceLock::new() }
+    }
+
+    pub(crate) fn attach(&self, link: &Arc<dyn ClientTransport>) {
+        let _ = self.link.set(Arc::downgrade(link));
+    }
+
+    pub(crate) fn opened(&self, live: &Arc<ActiveTransport>) {
+        let _ = self.live.set(Arc::downgrade(live));
+    }
+
+    /// Returns the transport to respond on: after a fallback, not the one that was opened first.
+    fn link(&self) -> Option<Arc<dyn ClientTransport>> {
+        let live = self.live.get().and_then(Weak::upgrade).map(|live| live.link.clone());
+        live.or_else(|| self.link.get().and_then(Weak::upgrade))
+    }
+
+    fn multi_round_trip(&self) -> bool {
+        self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.features.multi_round_trip)
+    }
+
+    fn asked(&self, core: &Arc<ConnectionState>, id: Id, method: &Name, message: &Message) {
+        let Some(link) = self.link() else { return };
+        if self.multi_round_trip() {
+            tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
+            return;
+        }
+        let live = self.live.get().cloned();
+        let reply =
+            |outcome: Result<&str, (i32, &str)>| link.notify_detached(answer(live.as_ref(), id.as_json(), outcome));
+        if *method == Name::Known(Method::Ping) {
+            return reply(Ok("{}"));
+        }
+        let question = match question(method.as_str(), message.params_text()) {
+            Ok(question) => question,
+            Err((code, why)) => return reply(Err((code, &why))),
+        };
+        let Ok(permit) = core.asks.clone().try_acquire_owned() else {
+            return reply(Err((
+                code::INTERNAL_ERROR,
+                "too many questions are being answered already; ask again later",
+            )));
+        };
+        let server = self.live.get().and_then(Weak::upgrade).and_then(|live| live.agreed.server.clone());
+        let server = server.map_or_else(|| core.connector.name(), |server| server.name);
+        let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_request_ms_max);
+        let key: Box<str> = id.as_json().into();
+        let (weak, done) = (self.core.clone(), key.clone());
+        let task = tokio::spawn(async move {
+            let answered = tokio::time::timeout(Duration::from_millis(limit), answers.answer(&server, question)).await;
+            let answered = answered.map(|answer| answer.map_err(|why| (why.code, why.error.to_string())));
+            let outcome = match &answered {
+                Ok(Ok(json)) => Ok(json.as_str()),
+                Ok(Err((code, why))) => Err((*code, why.as_str())),
+                Err(_) => Err((code::INTERNAL_ERROR, "no answer in time")),
+            };
+            if let Err(why) = &outcome {
+                tracing::warn!(reason = why.1, "a question of the server was not answered");
+            }
+            if let Err(why) = link.notify(answer(live.as_ref(), &done, outcome)).await {
+                tracing::warn!(%why, "an answer did not reach the server");
+            }
+            if let Some(core) = weak.upgrade() {
+                lock(&core.asking).remove(&done);
+            }
+            drop(permit);
+        });
+        lock(&core.asking).insert(key, task.abort_handle());
+        // It finished already; the entry would leak.
+        if task.is_finished() {
+            lock(&core.asking).remove(id.as_json());
+        }
+    }
+
+    fn told(&self, core: &Arc<ConnectionState>, method: &str, params: &str) {
+        match method {
+            "notifications/progress" => progress(core, params),
+            "notifications/message" => match serde_json::from_str(params) {
+                Ok(message) => core.events.push(Event::Log(message)),
+                Err(_) => tracing::debug!("a log message of the server cannot be read"),
+            },
+            "notifications/tools/list_changed" => self.changed(core, Change::Tools, params),
+            "notifications/prompts/list_changed" => self.changed(core, Change::Prompts, params),
+            "notifications/resources/list_changed" => self.changed(core, Change::Resources, params),
+            "notifications/resources/updated" => {
+                if let Some(uri) = NotificationParams::read(params).uri {
+                    self.changed(core, Change::Updated(uri), params);
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {
+                let told = NotificationParams::read(params);
+                if let Some(listen) = told.subscription() {
+                    lock(&core.listeners).acknowledged(listen, told.notifications);
+                }
+            }
+            "notifications/cancelled" => {
+                if let Some(task) =
+                    NotificationParams::read(params).request_id.and_then(|id| lock(&core.asking).remove(id.get()))
+                {
+                    task.abort();
+                }
+            }
+            "notifications/elicitation/complete" => {
+                if let Some(id) = NotificationParams::read(params).elicitation_id {
+                    let mut ids = lock(&core.visited.ids);
+                    // Only waiting calls read these ids: the limit bounds the set against unsolicited ones.
+                    if ids.len() >= 256 {
+                        ids.clear();
+                    }
+                    ids.insert(id);
+                    drop(ids);
+                    core.visited.changed.notify_waiters();
+                }
+            }
+            _ => tracing::debug!("the server sent a notification that is not known"),
+        }
+    }
+
+    fn changed(&self, core: &ConnectionState, change: Change, params: &str) {
+        let listen = NotificationParams::read(params).subscription();
+        lock(&core.listeners).changed(&change, listen);
+        report(core, change);
+    }
+}
+
+/// Invalidates outdated state and notifies the host.
+pub(crate) fn report(core: &ConnectionState, change: Change) {
+    core.cache.changed(&change);
+    if change == Change::Tools {
+        core.tools.outdated();
+    }
+    if core.recipe.on_change.is_some() {
+        core.events.push(Event::Change(change));
+    }
+}
+
+impl Inbox for Incoming {
+    fn heard(&self, message: Message) {
+        let Some(core) = self.core.upgrade() else { return };
+        match &message.kind {
+            Kind::Request { id, method } => self.asked(&core, id.clone(), method, &message),
+            Kind::Notification { method } => self.told(&core, method.as_str(), message.params_text()),
+            Kind::Response { .. } => {}
+        }
+    }
+
+    fn closed(&self, why: TransportError) {
+        let (Some(core), Some(live)) = (self.core.upgrade(), self.live.get().and_then(Weak::upgrade)) else { return };
+        let _ = live.lost.set(why);
+        lock(&core.listeners).lost();
+        for (_, task) in lock(&core.asking).drain() {
+            task.abort();
+        }
+        if core.recipe.restart.is_some() && !core.is_closed() {
+            supervise::watch(&core, live.generation);
+        }
+    }
+}
+
+/// A response, in the negotiated revision if there is one yet; transports add the session.
+fn answer(live: Option<&Weak<ActiveTransport>>, id: &str, outcome: Result<&str, (i32, &str)>) -> Outgoing {
+    match live.and_then(Weak::upgrade) {
+        Some(live) => live.writer.answer(id, outcome),
+        None => Writer::opening().answer(id, outcome),
+    }
+}
+
+/// Parses a server request.
+fn question(method: &str, params: &str) -> Result<InputRequest, (i32, String)> {
+    if !["elicitation/create", "sampling/createMessage", "roots/list"].contains(&method) {
+        let shown: String = method.chars().take(60).collect();
+        return Err((code::METHOD_NOT_FOUND, format!("this client has no method {shown}")));
+    }
+    let text = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
+    serde_json::from_str(&text).map_err(|e| (code::INVALID_PARAMS, format!("the question cannot be read: {e}")))
+}
+
+fn progress(core: &ConnectionState, params: &str) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Seen<'a> {
+        #[serde(borrow)]
+        progress_token: &'a RawValue,
+        #[serde(default)]
+        progress: f64,
+        #[serde(default)]
+        total: Option<f64>,
+        #[serde(default)]
+        message: Option<String>,
+    }
+    let Ok(seen) = serde_json::from_str::<Seen<'_>>(params) else { return };
+    let token = seen.progress_token.get().trim_matches('"').parse().ok();
+    if let Some(watched) = token.and_then(|token| core.watched(token)) {
+        watched.queue.push(Progress { progress: seen.progress, total: seen.total, message: seen.message });
+        watched.touched.notify_one();
+    }
+}
+
+/// Members of notifications, parsed leniently.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct NotificationParams {
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    request_id: Option<Box<RawValue>>,
+    #[serde(default)]
+    elicitation_id: Option<String>,
+    #[serde(default)]
+    notifications: Option<linchpin_types::subscribe::SubscriptionFilter>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<linchpin_types::meta::Meta>,
+}
+
+impl NotificationParams {
+    fn read(params: &str) -> NotificationParams {
+        serde_json::from_str(params).unwrap_or_default()
+    }
+
+    /// Returns the id of the listen request that it belongs to.
+    fn subscription(&self) -> Option<u64> {
+        self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.get().trim_matches('"').parse().ok()
+    }
+}

@@ -1,0 +1,184 @@
+//! Multi-round-trip requests: input that the server requires is gathered, and the request is retried.
+//!
+//! Specification: 2026-07-28 "Multi Round-Trip Requests"; for the URLs of an error 2025-11-25 "Elicitation".
+
+use crate::connection_state::{ConnectionState, Options, Request, Response, lock};
+use crate::error::{Error, ErrorKind};
+use crate::result::unexpected;
+use crate::{Result, list};
+use linchpin_proto::message_writer::{Members, one_line};
+use linchpin_types::elicit::ElicitRequestURLParams;
+use linchpin_types::error::code;
+use linchpin_types::mrtr::InputRequest;
+use linchpin_types::page::ResultType;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The additional members of the next attempt.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// `inputResponses`, as JSON text.
+    responses: Option<String>,
+    /// `requestState`, as the JSON text that the server sent.
+    state: Option<Box<RawValue>>,
+}
+
+impl Round {
+    pub(crate) fn write(&self, members: &mut Members) {
+        if let Some(responses) = &self.responses {
+            members.raw("inputResponses", responses);
+        }
+        if let Some(state) = &self.state {
+            members.raw("requestState", state.get());
+        }
+    }
+}
+
+/// A result that requires input.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    #[serde(default)]
+    input_requests: Option<BTreeMap<String, Box<RawValue>>>,
+    #[serde(default)]
+    request_state: Option<Box<RawValue>>,
+}
+
+/// Sends a request and retries as often as needed. Also returns the number of retries.
+pub(crate) async fn run(
+    core: &Arc<ConnectionState>,
+    request: &Request,
+    options: &Options,
+    rounds: bool,
+) -> Result<(Response, u32)> {
+    let tool = (request.method == "tools/call").then(|| request.about.as_deref().unwrap_or_default());
+    if let Some(why) = tool.and_then(|name| core.tools.refused(name)) {
+        let why = format!("the tool `{}` was refused: {why}", tool.unwrap_or_default());
+        return Err(Error::new(ErrorKind::InvalidTool, why));
+    }
+    let limit = core.recipe.limits.round_trips_max;
+    let (mut round, mut listed) = (Round::default(), false);
+    for number in 0..=limit {
+        let answer = core.exchange(request, options, &round).await;
+        match answer {
+            // The headers that mirror arguments are only known from the list of tools.
+            Err(e) if e.is_rpc(code::HEADER_MISMATCH) && tool.is_some() && !listed => {
+                listed = true;
+                list::learn_tools(core).await?;
+            }
+            Err(e) if e.is_rpc(code::URL_ELICITATION_REQUIRED) && rounds => {
+                if !visit(core, e.rpc().and_then(|error| error.data.as_deref())).await {
+                    return Err(e);
+                }
+            }
+            Ok(response) if rounds && response.result_type == ResultType::InputRequired => {
+                let wanted = serde_json::from_str(response.text());
+                let wanted = wanted.map_err(|e| unexpected("the result that asks for input", e))?;
+                round = answer_all(core, wanted).await?;
+            }
+            Ok(response) => {
+                check(core, tool, &response).await?;
+                return Ok((response, number));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let why = format!("the server asked for input again after {limit} rounds, which is the limit");
+    Err(Error::new(ErrorKind::TooManyRounds, why))
+}
+
+/// Validates a structured result against the schema of its tool, if the host enabled that.
+#[cfg(feature = "validate")]
+async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Response) -> Result<()> {
+    let Some(tool) = tool.filter(|_| core.recipe.check_results) else { return Ok(()) };
+    if !core.tools.is_complete() {
+        list::tools(core).await?;
+    }
+    let Some(output) = core.tools.output(tool) else { return Ok(()) };
+    let result = crate::CallResult::read(response.text().into())?;
+    match result.structured() {
+        _ if result.is_error() => Ok(()),
+        None => {
+            let why = format!("`{tool}` declares structured results and answered without one");
+            Err(Error::new(ErrorKind::InvalidResponse, why))
+        }
+        Some(json) => output.check(json).map_err(|why| {
+            let why = format!("the result of `{tool}` does not fit its own schema: {why}");
+            Error::new(ErrorKind::InvalidResponse, why)
+        }),
+    }
+}
+
+#[cfg(not(feature = "validate"))]
+async fn check(_: &Arc<ConnectionState>, _: Option<&str>, _: &Response) -> Result<()> {
+    Ok(())
+}
+
+/// Handles all input requests, one after the other.
+async fn answer_all(core: &Arc<ConnectionState>, wanted: Wanted) -> Result<Round> {
+    let server = core.latest().and_then(|live| live.agreed.server.clone());
+    let server = server.map_or_else(|| core.connector.name(), |server| server.name);
+    let mut responses = wanted.input_requests.as_ref().map(|_| String::from("{"));
+    let limit = Duration::from_millis(core.recipe.limits.server_request_ms_max);
+    for (key, request) in wanted.input_requests.into_iter().flatten() {
+        let question: InputRequest = serde_json::from_str(request.get()).map_err(|e| {
+            let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
+            Error::with_source(ErrorKind::InvalidResponse, why, e)
+        })?;
+        let answer = tokio::time::timeout(limit, core.recipe.answers.answer(&server, question)).await.map_err(|e| {
+            let why = format!("no answer to `{key}` within {} ms", limit.as_millis());
+            Error::with_source(ErrorKind::Input, why, e)
+        })?;
+        let answer = answer.map_err(|unanswered| unanswered.error)?;
+        if let Some(out) = &mut responses {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&serde_json::Value::String(key).to_string());
+            out.push(':');
+            out.push_str(&one_line(&answer));
+        }
+    }
+    if let Some(out) = &mut responses {
+        out.push('}');
+    }
+    Ok(Round { responses, state: wanted.request_state })
+}
+
+/// Sends the user to the URLs of an error, and waits until the server completes the elicitations. Returns whether the
+/// call should be retried.
+/// the call is worth another attempt.
+async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Data {
+        #[serde(default)]
+        elicitations: Vec<ElicitRequestURLParams>,
+    }
+    let Some(data) = data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()) else { return false };
+    let mut waiting: Vec<String> = data.elicitations.iter().filter_map(|asked| asked.elicitation_id.clone()).collect();
+    let server =
+        core.latest().and_then(|live| live.agreed.server.clone()).map_or_else(String::new, |server| server.name);
+    if data.elicitations.is_empty() || !core.recipe.answers.urls(&server, data.elicitations).await {
+        return false;
+    }
+    let done = async {
+        loop {
+            let changed = core.visited.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut ids = lock(&core.visited.ids);
+                waiting.retain(|id| !ids.remove(id));
+            }
+            if waiting.is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    };
+    let limit = Duration::from_millis(core.recipe.limits.server_request_ms_max);
+    tokio::time::timeout(limit, done).await.is_ok()
+}

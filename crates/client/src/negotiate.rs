@@ -1,0 +1,285 @@
+//! Opening a connection: negotiates the revision, as [`linchpin_proto::negotiation`] directs.
+
+use crate::client::ClientConfig;
+use crate::connection::Connection;
+use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
+use crate::error::Error;
+use crate::incoming::Incoming;
+use crate::{Result, listen};
+use linchpin_proto::frame::Kind;
+use linchpin_proto::message_writer::{Extras, Writer};
+use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
+use linchpin_proto::{Answer, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The last known revisions of servers, by the keys of their transports.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<HashMap<String, &'static Features>>);
+
+/// The maximum number of remembered servers; beyond it the map is cleared.
+const KNOWN_MAX: usize = 4_096;
+
+impl Known {
+    fn get(&self, key: &str) -> Option<&'static Features> {
+        lock(&self.0).get(key).copied()
+    }
+
+    fn learn(&self, key: String, features: &'static Features) {
+        let mut known = lock(&self.0);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(key, features);
+    }
+}
+
+pub(crate) async fn connect(recipe: Arc<ClientConfig>, connector: Arc<dyn Connector>) -> Result<Connection> {
+    if recipe.accepted.is_empty() {
+        return Err(Error::connect("this client accepts no protocol version; name one with `revisions`", None));
+    }
+    let core = Arc::new(ConnectionState::new(recipe, connector));
+    let live = core.reopen(0).await?;
+    hear(&core);
+    listen::lists_for_handler(&core, &live);
+    Ok(Connection::new(core))
+}
+
+/// Runs the host's callbacks, one event after the other.
+fn hear(core: &ConnectionState) {
+    let (on_log, on_change) = (core.recipe.on_log.clone(), core.recipe.on_change.clone());
+    if on_log.is_none() && on_change.is_none() {
+        return;
+    }
+    let events = core.events.clone();
+    tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Log(message) => on_log.iter().for_each(|hear| hear(message.clone())),
+                Event::Change(change) => on_change.iter().for_each(|hear| hear(change.clone())),
+            }
+        }
+    });
+}
+
+/// Opens a transport, negotiates a revision, and makes the transport the current one.
+pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransport>> {
+    let limit = Duration::from_millis(core.recipe.limits.open_ms_max);
+    let current = Current::default();
+    let mut work = std::pin::pin!(agree(core, &current));
+    let (link, agreed, post) = loop {
+        match tokio::time::timeout(limit, work.as_mut()).await {
+            Ok(done) => break done?,
+            Err(_) if current.waits_for_person() => {}
+            Err(elapsed) => {
+                current.close().await;
+                let name = core.connector.name();
+                let why = format!("{name} did not finish opening within {} ms (open_ms_max)", limit.as_millis());
+                return Err(Error::connect_late(&why, elapsed));
+            }
+        }
+    };
+    let recipe = &core.recipe;
+    let features = agreed.features;
+    if let Some(key) = core.connector.key() {
+        recipe.known.learn(key, features);
+    }
+    let writer = Writer::new(features, &recipe.implementation(features), &recipe.capabilities(features));
+    if features.has_sessions {
+        link.notify(writer.notification("notifications/initialized", |_| {})).await?;
+    }
+    link.settled(features);
+    let live = Arc::new(ActiveTransport {
+        link,
+        agreed,
+        writer,
+        generation: post.generation,
+        since: Instant::now(),
+        lost: OnceLock::new(),
+    });
+    core.live.store(Some(live.clone()));
+    post.opened(&live);
+    set_log_level(core, &live).await;
+    Ok(live)
+}
+
+/// Sends the log level to a server with sessions. A refusal does not close the connection.
+pub(crate) async fn set_log_level(core: &ConnectionState, live: &ActiveTransport) {
+    let level = *lock(&core.log_level);
+    let (Some(level), true) = (level, live.agreed.features.has_sessions && live.agreed.capabilities.logging.is_some())
+    else {
+        return;
+    };
+    let out = live.writer.request(core.next_id(), "logging/setLevel", Extras::default(), |members| {
+        members.text("level", level.as_str());
+    });
+    let limit = Duration::from_millis(core.recipe.limits.probe_ms_max);
+    if !matches!(tokio::time::timeout(limit, live.link.exchange(out)).await, Ok(Ok(_))) {
+        tracing::debug!("the server did not take the log level");
+    }
+}
+
+/// The transport that is being opened, for timeouts.
+#[derive(Default)]
+struct Current(Mutex<Option<Arc<dyn ClientTransport>>>);
+
+impl Current {
+    fn get(&self) -> Option<Arc<dyn ClientTransport>> {
+        lock(&self.0).clone()
+    }
+
+    fn waits_for_person(&self) -> bool {
+        self.get().is_some_and(|link| link.waits_for_person())
+    }
+
+    async fn close(&self) {
+        if let Some(link) = self.get() {
+            link.close().await;
+        }
+    }
+}
+
+async fn agree(
+    core: &Arc<ConnectionState>,
+    current: &Current,
+) -> Result<(Arc<dyn ClientTransport>, Agreed, Arc<Incoming>)> {
+    let known = core.connector.key().and_then(|key| core.recipe.known.get(&key));
+    let mut opening = Negotiation::new(core.recipe.accepted.clone(), known);
+    let mut attempt = opening.first();
+    let (mut link, mut post) = open_transport(core).await?;
+    loop {
+        *lock(&current.0) = Some(link.clone());
+        let heard = attempt_on(core, &link, attempt).await;
+        let verdict = match &heard {
+            ProbeOutcome::Answer(at, answer) => {
+                opening.at(*at);
+                match &answer.message.kind {
+                    Kind::Response { outcome: Ok(result), .. } => {
+                        opening.took(Outcome::Result(answer.message.text(*result)))
+                    }
+                    Kind::Response { outcome: Err(error), .. } => {
+                        opening.took(Outcome::Error(answer.message.text(*error), answer.status))
+                    }
+                    _ => opening.took(Outcome::Unreadable("something that answers nothing")),
+                }
+            }
+            ProbeOutcome::Failed(TransportError::Status { status, .. }) => opening.took(Outcome::Status(*status)),
+            ProbeOutcome::Failed(TransportError::Closed(how)) => opening.took(Outcome::Gone(how)),
+            ProbeOutcome::Failed(TransportError::Unreadable(what) | TransportError::CutOff(what)) => {
+                opening.took(Outcome::Unreadable(what))
+            }
+            ProbeOutcome::Failed(TransportError::Forgotten) => opening.took(Outcome::Status(404)),
+            ProbeOutcome::Failed(why @ (TransportError::Unreachable(_) | TransportError::Unauthorized(_))) => {
+                link.close().await;
+                return Err(Error::connecting(why.clone()));
+            }
+        };
+        let cause = match heard {
+            ProbeOutcome::Failed(why) => Some(why),
+            ProbeOutcome::Answer(..) => None,
+        };
+        match verdict {
+            Verdict::Agreed(agreed) => return Ok((link, *agreed, post)),
+            Verdict::Again(next) => attempt = next,
+            Verdict::Redial(next) => {
+                link.close().await;
+                ((link, post), attempt) = (open_transport(core).await?, next);
+            }
+            Verdict::Elsewhere(next, why) => match link.fallback().await {
+                Some(Ok(other)) => (link, attempt) = (other, next),
+                Some(Err(also)) => return failed(&link, &format!("{why}; {also}"), cause).await,
+                None => return failed(&link, &why, cause).await,
+            },
+            Verdict::Failed(why) => return failed(&link, &why, cause).await,
+        }
+    }
+}
+
+async fn failed<T>(link: &Arc<dyn ClientTransport>, why: &str, cause: Option<TransportError>) -> Result<T> {
+    link.close().await;
+    Err(Error::connect(why, cause))
+}
+
+async fn open_transport(core: &Arc<ConnectionState>) -> Result<(Arc<dyn ClientTransport>, Arc<Incoming>)> {
+    let generation = core.generations.fetch_add(1, Ordering::Relaxed) + 1;
+    let post = Arc::new(Incoming::new(core, generation));
+    let options =
+        ConnectOptions { inbox: post.clone(), limits: core.recipe.limits.clone(), tap: core.recipe.tap.clone() };
+    let link = core.connector.connect(options).await.map_err(Error::connecting)?;
+    post.attach(&link);
+    Ok((link, post))
+}
+
+/// The outcome of an attempt, and which attempt it was: a late response to the probe counts too.
+#[expect(clippy::large_enum_variant, reason = "one lives for the length of a match")]
+enum ProbeOutcome {
+    Answer(Attempt, Answer),
+    Failed(TransportError),
+}
+
+impl ProbeOutcome {
+    fn of(attempt: Attempt, outcome: Result<Answer, TransportError>) -> ProbeOutcome {
+        outcome.map_or_else(ProbeOutcome::Failed, |answer| ProbeOutcome::Answer(attempt, answer))
+    }
+}
+
+async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, attempt: Attempt) -> ProbeOutcome {
+    let work = link.exchange(render(core, attempt));
+    let (Attempt::Discover(_), true) = (attempt, link.may_stay_silent()) else {
+        return ProbeOutcome::of(attempt, work.await);
+    };
+    let mut work = std::pin::pin!(work);
+    let probe = Duration::from_millis(core.recipe.limits.probe_ms_max);
+    if let Ok(outcome) = tokio::time::timeout(probe, work.as_mut()).await {
+        return ProbeOutcome::of(attempt, outcome);
+    }
+    let Some(session) = core.recipe.accepted.iter().copied().find(|features| features.has_sessions) else {
+        return ProbeOutcome::of(attempt, work.await);
+    };
+    // No response yet: slow, or an old revision. The first response decides.
+    let handshake = Attempt::Initialize(session);
+    let mut hello = std::pin::pin!(link.exchange(render(core, handshake)));
+    tokio::select! {
+        biased;
+        outcome = &mut work => match outcome {
+            Ok(answer) if is_result(&answer) => ProbeOutcome::Answer(attempt, answer),
+            Err(why) => ProbeOutcome::Failed(why),
+            // A late error: only the handshake can succeed now.
+            Ok(_) => ProbeOutcome::of(handshake, hello.await),
+        },
+        outcome = &mut hello => match outcome {
+            Ok(answer) if !is_result(&answer) => {
+                // Refused before the probe was answered: wait for the probe for the remaining time.
+                match tokio::time::timeout(probe, work).await {
+                    Ok(late) => ProbeOutcome::of(attempt, late),
+                    Err(_) => ProbeOutcome::Answer(handshake, answer),
+                }
+            }
+            other => ProbeOutcome::of(handshake, other),
+        },
+    }
+}
+
+fn is_result(answer: &Answer) -> bool {
+    matches!(answer.message.kind, Kind::Response { outcome: Ok(_), .. })
+}
+
+fn render(core: &ConnectionState, attempt: Attempt) -> Outgoing {
+    let (id, recipe) = (core.next_id(), &core.recipe);
+    match attempt {
+        Attempt::Discover(features) => Writer::new(
+            features,
+            &recipe.implementation(features),
+            &recipe.capabilities(features),
+        )
+        .request(id, "server/discover", Extras::default(), |_| {}),
+        Attempt::Initialize(features) => Writer::opening().request(id, "initialize", Extras::default(), |members| {
+            members.text("protocolVersion", features.revision.as_str());
+            // Structs of strings and raw JSON: serialising cannot fail.
+            let _ = members.value("capabilities", &recipe.capabilities(features));
+            let _ = members.value("clientInfo", &recipe.implementation(features));
+        }),
+    }
+}

@@ -1,0 +1,183 @@
+//! Server requests and the callbacks of the host.
+
+use crate::elicitation::{ElicitForm, checked};
+use crate::error::{BoxError, Error, ErrorKind};
+use linchpin_proto::service::BoxFuture;
+use linchpin_types::elicit::{ElicitAction, ElicitRequestParams, ElicitResult};
+use linchpin_types::error::code;
+use linchpin_types::mrtr::InputRequest;
+use linchpin_types::root::{ListRootsResult, Root};
+use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A URL elicitation, for data that must not pass through the host.
+///
+/// Show the whole URL and the name of the server before opening it, and never open it without consent. Specification:
+/// 2026-07-28 "Elicitation", URL mode.
+#[derive(Clone, Debug)]
+pub struct ElicitUrl {
+    /// The name of the server, as sent. Not verified.
+    pub server: String,
+    /// The message for the user.
+    pub message: String,
+    /// The URL. Not validated.
+    pub url: String,
+    /// The server's id of the elicitation, in revisions that have one.
+    pub elicitation_id: Option<String>,
+}
+
+impl ElicitUrl {
+    /// The user agreed and was sent to the URL.
+    pub fn accept(&self) -> ElicitResult {
+        ElicitResult::accept_url()
+    }
+
+    /// The user declined.
+    pub fn decline(&self) -> ElicitResult {
+        ElicitResult::decline()
+    }
+
+    /// The user dismissed the request without a choice.
+    pub fn cancel(&self) -> ElicitResult {
+        ElicitResult::cancel()
+    }
+}
+
+/// A sampling request to the host's model. The user should be able to see and reject it.
+#[derive(Clone, Debug)]
+pub struct SamplingRequest {
+    /// The name of the server, as sent. Not verified.
+    pub server: String,
+    /// The conversation and its settings.
+    pub params: CreateMessageRequestParams,
+}
+
+impl SamplingRequest {
+    /// Creates a response with one text block.
+    pub fn reply(&self, model: impl Into<String>, text: impl Into<String>) -> CreateMessageResult {
+        CreateMessageResult::text(model, text).with_stop_reason("endTurn")
+    }
+}
+
+type Handler<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, A> + Send + Sync>;
+
+/// The callbacks of the host.
+#[derive(Clone, Default)]
+pub(crate) struct Answers {
+    pub(crate) form: Option<Handler<ElicitForm, ElicitResult>>,
+    pub(crate) url: Option<Handler<ElicitUrl, ElicitResult>>,
+    pub(crate) sample: Option<Handler<SamplingRequest, Result<CreateMessageResult, BoxError>>>,
+    pub(crate) sample_tools: bool,
+    pub(crate) roots: Option<Handler<(), Vec<Root>>>,
+}
+
+/// The code for a sampling request that the user rejected (2025-11-25 "Sampling", error handling).
+const SAMPLING_REJECTED: i32 = -1;
+
+/// A failed server request: the code for the server, and the error for the waiting call.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) code: i32,
+    pub(crate) error: Error,
+}
+
+impl Unanswered {
+    fn new(code: i32, why: impl Into<String>) -> Unanswered {
+        Unanswered { code, error: Error::new(ErrorKind::Input, why) }
+    }
+
+    /// The host's callback failed.
+    fn rejected(why: BoxError) -> Unanswered {
+        Unanswered { code: SAMPLING_REJECTED, error: Error::with_source(ErrorKind::Input, why.to_string(), why) }
+    }
+}
+
+impl From<String> for Unanswered {
+    fn from(why: String) -> Unanswered {
+        Unanswered::new(code::INTERNAL_ERROR, why)
+    }
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Unanswered {
+        Unanswered { code: code::INTERNAL_ERROR, error }
+    }
+}
+
+impl Answers {
+    /// Handles one server request. Returns the result as JSON text.
+    ///
+    /// # Errors
+    /// The reason, for the server and for the waiting call.
+    pub(crate) async fn answer(&self, server: &str, question: InputRequest) -> Result<String, Unanswered> {
+        // An undeclared mode or member is an invalid parameter; an undeclared capability is an unknown
+        // method.
+        let no_mode = |why: &str| Unanswered::new(code::INVALID_PARAMS, why);
+        let no_method = |why: &str| Unanswered::new(code::METHOD_NOT_FOUND, why);
+        match question {
+            InputRequest::Elicit(ElicitRequestParams::Form(params)) => {
+                let no_form = || no_mode("the server requests elicitation, and the host has no `on_elicitation`");
+                let ask = self.form.as_ref().ok_or_else(no_form)?;
+                let form = ElicitForm::new(server.to_owned(), params);
+                let schema = form.schema.clone();
+                Ok(json(&checked(&schema, ask(form).await)?)?)
+            }
+            InputRequest::Elicit(ElicitRequestParams::Url(params)) => {
+                let no_url = || no_mode("the server asks to open a URL, and the host has no `on_url_elicitation`");
+                let ask = self.url.as_ref().ok_or_else(no_url)?;
+                Ok(json(&self.url(ask, server, params.message, params.url, params.elicitation_id).await)?)
+            }
+            InputRequest::CreateMessage(params) => {
+                let no_model = || no_method("the server asks for a model, and the host has no `on_sampling`");
+                let ask = self.sample.as_ref().ok_or_else(no_model)?;
+                if (params.tools.is_some() || params.tool_choice.is_some()) && !self.sample_tools {
+                    return Err(no_mode("the request has tools, and the host does not declare `sampling_tools`"));
+                }
+                let answer = ask(SamplingRequest { server: server.to_owned(), params: *params }).await;
+                Ok(json(&answer.map_err(Unanswered::rejected)?)?)
+            }
+            InputRequest::ListRoots(_) => {
+                let no_roots = || no_method("the server asks for roots, and the host has none");
+                let ask = self.roots.as_ref().ok_or_else(no_roots)?;
+                let roots = ask(()).await;
+                if let Some(root) = roots.iter().find(|root| !root.uri.starts_with("file://")) {
+                    return Err(format!("the host's root `{}` is not a file:// URI", root.uri).into());
+                }
+                Ok(json(&ListRootsResult::new(roots))?)
+            }
+            _ => Err(no_method("the server asks for something that this client does not know")),
+        }
+    }
+
+    /// Asks the user about one URL.
+    async fn url(
+        &self,
+        ask: &Handler<ElicitUrl, ElicitResult>,
+        server: &str,
+        message: String,
+        url: String,
+        elicitation_id: Option<String>,
+    ) -> ElicitResult {
+        let mut answer = ask(ElicitUrl { server: server.to_owned(), message, url, elicitation_id }).await;
+        answer.content = None;
+        answer
+    }
+
+    /// Asks about the URLs that an error requires to be visited first. Returns whether the user agreed to all.
+    pub(crate) async fn urls(&self, server: &str, asked: Vec<linchpin_types::elicit::ElicitRequestURLParams>) -> bool {
+        let Some(ask) = &self.url else { return false };
+        for params in asked {
+            let answer = self.url(ask, server, params.message, params.url, params.elicitation_id).await;
+            if answer.action != ElicitAction::Accept {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value)
+        .map_err(|e| Error::with_source(ErrorKind::Input, format!("the host's answer is not valid JSON: {e}"), e))
+}

@@ -1,0 +1,256 @@
+//! The interface between a client and its transports.
+//!
+//! A [`Connector`] knows how to reach a server and opens a [`ClientTransport`]. The client crate drives the transport and
+//! knows no sockets; the transport moves messages and knows no methods: an [`Outgoing`] already has the values that HTTP
+//! repeats in headers. Messages that are not responses go to the client's [`Inbox`].
+
+use crate::era::Features;
+use crate::frame::Message;
+use crate::limits::ClientLimits;
+use crate::service::BoxFuture;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a client connects to: a command to run, an address, a socket. Can be used more than once.
+pub trait Connector: Send + Sync + 'static {
+    /// Returns a name for error messages: the command line or the URL, without secrets.
+    fn name(&self) -> String;
+
+    /// Returns the key under which a client remembers the server's era; `None` if each connection may reach another server.
+    ///
+    /// Connectors of this process that reach the same server return the same key.
+    fn key(&self) -> Option<String>;
+
+    /// Opens a transport. No message has been exchanged on it yet.
+    ///
+    /// # Errors
+    /// If the server cannot be reached: the program is missing, or the connection is refused.
+    fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>>;
+}
+
+/// The parameters of a new transport.
+#[derive(Clone)]
+pub struct ConnectOptions {
+    /// Receives messages that are not responses.
+    pub inbox: Arc<dyn Inbox>,
+    /// The limits that apply.
+    pub limits: Arc<ClientLimits>,
+    /// Sees all traffic.
+    pub tap: Option<Arc<dyn Tap>>,
+}
+
+impl ConnectOptions {
+    /// Passes an event to the tap. `event` is only called if there is one.
+    pub fn show<'a>(&self, event: impl FnOnce() -> Traffic<'a>) {
+        if let Some(tap) = &self.tap {
+            tap.saw(event());
+        }
+    }
+}
+
+/// An open connection to a server, below the protocol.
+pub trait ClientTransport: Send + Sync + 'static {
+    /// Sends a request and waits for its response, which may be an error object.
+    ///
+    /// Messages received before it are passed to the inbox first. Cancel-safe: dropping the future forgets the request, and a
+    /// late response is discarded. The server is not notified, unless [`ClientTransport::cancels_by_dropping`].
+    ///
+    /// # Errors
+    /// If there will be no response. The transport can still serve other requests, unless [`TransportError::is_closed`].
+    fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>>;
+
+    /// Sends a notification, or the response to a server request.
+    ///
+    /// # Errors
+    /// If it could not be sent.
+    fn notify(&self, out: Outgoing) -> BoxFuture<'_, Result<(), TransportError>>;
+
+    /// Sends a notification without waiting, for destructors. Failures are ignored.
+    fn notify_detached(&self, out: Outgoing);
+
+    /// Whether dropping an exchange cancels the request at the server, so that no notification must be sent.
+    fn cancels_by_dropping(&self) -> bool;
+
+    /// Whether an old server may ignore an unknown request on this transport, so that a timeout indicates its era.
+    fn may_stay_silent(&self) -> bool {
+        true
+    }
+
+    /// Whether the transport is waiting for a user to log in. The client's timeouts are paused meanwhile; the login has
+    /// its own.
+    fn waits_for_person(&self) -> bool {
+        false
+    }
+
+    /// Called once the revision is negotiated. Transports with a separate stream for server messages open it now.
+    fn settled(&self, features: &'static Features);
+
+    /// Opens another transport to the same server, after it rejected the first request the way old servers do. `None` if
+    /// there is none.
+    fn fallback(&self) -> BoxFuture<'_, Option<Result<Arc<dyn ClientTransport>, TransportError>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Closes the transport gracefully, within the deadlines of the limits. Idempotent. Running exchanges fail with
+    /// [`TransportError::Closed`].
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Receives a transport's messages that are not responses. Implemented by the client. Never blocks.
+pub trait Inbox: Send + Sync + 'static {
+    /// Called with each request or notification of the server, not with responses.
+    fn heard(&self, message: Message);
+
+    /// Called at most once, when the connection is lost; no message follows. Not called after [`ClientTransport::close`].
+    fn closed(&self, why: TransportError);
+}
+
+/// A serialized message of the client.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// The id of a request; `None` for everything else.
+    pub id: Option<u64>,
+    /// The method's name; empty for responses.
+    pub method: Cow<'static, str>,
+    /// The tool's or prompt's name or the resource's URI, if HTTP repeats it in a header.
+    pub about: Option<Box<str>>,
+    /// Arguments that HTTP repeats: header names in lower case and encoded values.
+    pub mirrored: Vec<(Box<str>, String)>,
+    /// The revision of the message; `None` while `initialize` negotiates it.
+    pub features: Option<&'static Features>,
+    /// The message's JSON text, without a line end.
+    pub frame: Bytes,
+}
+
+/// The response to a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// The response.
+    pub message: Message,
+    /// The HTTP status, on transports that have one.
+    pub status: Option<u16>,
+}
+
+/// Why a request got no response.
+#[derive(Clone, Debug)]
+pub enum TransportError {
+    /// The server cannot be reached: what was tried and what happened.
+    Unreachable(Arc<str>),
+    /// The connection has ended: an exit status and last lines, an I/O error, or that it was closed.
+    Closed(Arc<str>),
+    /// The response is an HTTP status without a message.
+    Status {
+        /// The status.
+        status: u16,
+        /// The beginning of the body, as text, at most 2 KiB.
+        body: Arc<str>,
+    },
+    /// The server no longer knows the session: it must be initialized again.
+    Forgotten,
+    /// The stream of this request ended without its response and cannot be resumed: why.
+    CutOff(Arc<str>),
+    /// The server sent something invalid or too long: what.
+    Unreadable(Arc<str>),
+    /// Authorization failed: why, and what to do.
+    Unauthorized(Arc<str>),
+}
+
+impl TransportError {
+    /// Whether the whole connection has ended, not only this request.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, TransportError::Closed(_) | TransportError::Unreachable(_))
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransportError::Unreachable(why)
+            | TransportError::Closed(why)
+            | TransportError::CutOff(why)
+            | TransportError::Unreadable(why)
+            | TransportError::Unauthorized(why) => f.write_str(why),
+            TransportError::Status { status, body } if body.is_empty() => {
+                write!(f, "the server answered with status {status}")
+            }
+            TransportError::Status { status, body } => write!(f, "the server answered with status {status}: {body}"),
+            TransportError::Forgotten => f.write_str("the server does not know this session any more"),
+        }
+    }
+}
+
+impl std::error::Error for TransportError {}
+
+/// Sees all traffic of a connection, for logs, recordings and tests. Called in order and synchronously: be quick.
+pub trait Tap: Send + Sync + 'static {
+    /// Called with each event.
+    fn saw(&self, event: Traffic<'_>);
+}
+
+impl<T: Tap> Tap for Arc<T> {
+    fn saw(&self, event: Traffic<'_>) {
+        T::saw(self, event);
+    }
+}
+
+/// An event that a [`Tap`] sees. Header values that carry credentials are marked sensitive; show those as dots.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Traffic<'a> {
+    /// A message to the server.
+    Sent(&'a str),
+    /// A message of the server.
+    Heard(&'a str),
+    /// A line on the message stream that is not a message.
+    Garbage(&'a str),
+    /// A line of the server's standard error.
+    Stderr(&'a str),
+    /// An HTTP request's head.
+    Request {
+        /// The method.
+        method: &'a http::Method,
+        /// Where to.
+        uri: &'a http::Uri,
+        /// Its headers.
+        headers: &'a http::HeaderMap,
+    },
+    /// An HTTP response's head.
+    Response {
+        /// The status.
+        status: http::StatusCode,
+        /// Its headers.
+        headers: &'a http::HeaderMap,
+    },
+    /// A note about the connection itself, for the user: connected, restarted, closed.
+    Note(&'a str),
+}
+
+/// The URL of the server that a request belongs to, in the request's extensions.
+///
+/// Credentials are requested for this URL, wherever the request itself is sent: to the target of a redirect, or to an endpoint
+/// that the server named. Without it, the request's own URL is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BelongsTo(pub http::Uri);
+
+/// Authorizes HTTP requests: adds credentials to them and reacts when they are rejected.
+pub trait Authorizer: Send + Sync + 'static {
+    /// Adds credentials to a request that is about to be sent. May take long: a user may have to log in.
+    ///
+    /// # Errors
+    /// Why there are none, and what to do about it. Never contains a credential.
+    fn authorize<'a>(&'a self, head: &'a mut http::request::Parts) -> BoxFuture<'a, Result<(), Arc<str>>>;
+
+    /// Inspects the headers of a response with any status (servers issue nonces with any). Returns `true` if the
+    /// request should be sent again. The caller limits how often.
+    ///
+    /// # Errors
+    /// Why authorization failed, and what to do about it. Never contains a credential.
+    fn answered<'a>(
+        &'a self,
+        request: &'a http::request::Parts,
+        status: http::StatusCode,
+        headers: &'a http::HeaderMap,
+    ) -> BoxFuture<'a, Result<bool, Arc<str>>>;
+}

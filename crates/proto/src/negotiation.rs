@@ -1,0 +1,307 @@
+//! How a client finds out which revision a server speaks, without I/O.
+//!
+//! The client makes the [`Attempt`] it is told to, reports what came of it, and is told what that means. A server is asked
+//! with `server/discover` first. A result, or an error that only servers of its era know, settles the era; anything else
+//! (an error of any other code, a status, silence, even the end of the program) leads to `initialize`; and where that is
+//! refused with a status, to the transport of 2024-11-05.
+//!
+//! Specification: 2026-07-28 "Versioning and Compatibility", and "Backward Compatibility" of stdio and Streamable HTTP.
+
+use crate::era::{self, Features};
+use linchpin_types::capability::ServerCapabilities;
+use linchpin_types::error::code;
+use linchpin_types::lifecycle::{DiscoverResult, Implementation, InitializeResult};
+use linchpin_types::meta::key;
+use linchpin_types::page::ResultType;
+use serde::Deserialize;
+
+/// What to say to the server next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// `server/discover`, claiming this revision.
+    Discover(&'static Features),
+    /// `initialize`, asking for this revision.
+    Initialize(&'static Features),
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome<'a> {
+    /// A result: its JSON text.
+    Result(&'a str),
+    /// An error object: its JSON text, and the status it came with.
+    Error(&'a str, Option<u16>),
+    /// A status without a message.
+    Status(u16),
+    /// Nothing within the time for it.
+    Silence,
+    /// Something unreadable: what.
+    Unreadable(&'a str),
+    /// The link ended: how. Not for places that could not be reached at all.
+    Gone(&'a str),
+}
+
+/// What an outcome means.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Agreed.
+    Agreed(Box<Agreed>),
+    /// Make this attempt on the same link.
+    Again(Attempt),
+    /// Make this attempt on a new link.
+    Redial(Attempt),
+    /// Try the link's fallback, and make this attempt there. Without one, the opening failed for the reason given.
+    Elsewhere(Attempt, String),
+    /// There is no agreement: why.
+    Failed(String),
+}
+
+/// What client and server agreed on.
+#[derive(Clone, Debug)]
+pub struct Agreed {
+    /// What is spoken.
+    pub features: &'static Features,
+    /// Who the server says it is.
+    pub server: Option<Implementation>,
+    /// What it can do.
+    pub capabilities: ServerCapabilities,
+    /// What it wants a model to know.
+    pub instructions: Option<String>,
+    /// Every version it named.
+    pub versions: Vec<String>,
+    /// The whole result, as JSON text.
+    pub result: Box<str>,
+}
+
+/// Finds out the revision. One serves one opening.
+#[derive(Debug)]
+pub struct Negotiation {
+    accepted: Vec<&'static Features>,
+    attempt: Attempt,
+    /// Attempts left before it is given up: a server may name versions back and forth.
+    left: u32,
+    /// `initialize` has been tried, so that nothing leads there again.
+    initialized: bool,
+    /// Statuses and errors so far, for the last message.
+    heard: Vec<String>,
+}
+
+impl Negotiation {
+    /// An opening that may end in any of `accepted` (newest first; must not be empty). `known` is what the same server
+    /// spoke last time, which is tried first.
+    pub fn new(accepted: Vec<&'static Features>, known: Option<&'static Features>) -> Negotiation {
+        let first = known.filter(|features| accepted.contains(features)).or_else(|| accepted.first().copied());
+        let attempt = first.map_or(Attempt::Discover(Features::negotiated("")), attempt_at);
+        Negotiation { accepted, attempt, left: 6, initialized: false, heard: Vec::new() }
+    }
+
+    /// What to say first.
+    pub fn first(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Says that the next outcome is that of this attempt, where more than one was made at once.
+    pub fn at(&mut self, attempt: Attempt) {
+        self.attempt = attempt;
+    }
+
+    /// Takes what came of the last attempt.
+    pub fn took(&mut self, outcome: Outcome<'_>) -> Verdict {
+        let verdict = match self.attempt {
+            Attempt::Discover(features) => self.discovered(features, outcome),
+            Attempt::Initialize(_) => self.initialized(outcome),
+        };
+        let next = match &verdict {
+            Verdict::Again(next) | Verdict::Redial(next) | Verdict::Elsewhere(next, _) => *next,
+            Verdict::Agreed(_) | Verdict::Failed(_) => return verdict,
+        };
+        if self.left == 0 {
+            return Verdict::Failed(format!("no revision was agreed on: {}", self.heard.join("; ")));
+        }
+        self.left -= 1;
+        self.attempt = next;
+        verdict
+    }
+
+    fn discovered(&mut self, features: &'static Features, outcome: Outcome<'_>) -> Verdict {
+        match outcome {
+            Outcome::Result(json) => match serde_json::from_str::<DiscoverResult>(json) {
+                Ok(DiscoverResult { result_type: Some(odd), .. }) if odd != ResultType::Complete => {
+                    let odd: String = odd.as_str().chars().take(80).collect();
+                    self.heard.push(format!("its answer to server/discover has the `resultType` {odd:?}"));
+                }
+                Ok(found) => return self.choose(features, found, json),
+                Err(e) => self.heard.push(format!("its answer to server/discover cannot be read: {e}")),
+            },
+            Outcome::Error(json, status) => {
+                let error = ErrorSeen::read(json);
+                self.heard.push(error.tell("server/discover", status));
+                if error.code == code::UNSUPPORTED_PROTOCOL_VERSION {
+                    return self.offered(&error.data.supported);
+                }
+                if era::modern_error(error.code) {
+                    return Verdict::Failed(error.tell("server/discover", status));
+                }
+            }
+            Outcome::Status(status) => self.heard.push(format!("status {status} to server/discover")),
+            Outcome::Silence => self.heard.push("no answer to server/discover".to_owned()),
+            Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
+            Outcome::Gone(how) => {
+                self.heard.push(how.to_owned());
+                return self.handshake().map_or_else(|| self.fail(), Verdict::Redial);
+            }
+        }
+        self.handshake().map_or_else(|| self.fail(), Verdict::Again)
+    }
+
+    /// Picks a version out of a discovery.
+    fn choose(&mut self, features: &'static Features, found: DiscoverResult, json: &str) -> Verdict {
+        let versions = found.supported_versions;
+        let mutual = self.accepted.iter().copied().find(|w| versions.iter().any(|v| v == w.revision.as_str()));
+        match mutual.or_else(|| versions.is_empty().then_some(features)) {
+            Some(best) if best.stateless => Verdict::Agreed(Box::new(Agreed {
+                features: best,
+                server: found.meta.and_then(|meta| meta.get_as(key::SERVER_INFO).ok().flatten()),
+                capabilities: found.capabilities,
+                instructions: found.instructions,
+                versions,
+                result: json.into(),
+            })),
+            Some(best) => Verdict::Again(attempt_at(best)),
+            None => self.none_of(&versions),
+        }
+    }
+
+    /// The server refused the version and named others.
+    fn offered(&mut self, versions: &[String]) -> Verdict {
+        match self.accepted.iter().copied().find(|w| versions.iter().any(|v| v == w.revision.as_str())) {
+            Some(best) => Verdict::Again(attempt_at(best)),
+            None => self.none_of(versions),
+        }
+    }
+
+    fn initialized(&mut self, outcome: Outcome<'_>) -> Verdict {
+        let first = !std::mem::replace(&mut self.initialized, true);
+        match outcome {
+            Outcome::Result(json) => match serde_json::from_str::<InitializeResult>(json) {
+                Ok(found) => return self.handshaken(found, json),
+                Err(e) => self.heard.push(format!("its answer to initialize cannot be read: {e}")),
+            },
+            Outcome::Error(json, status) => {
+                let error = ErrorSeen::read(json);
+                self.heard.push(error.tell("initialize", status));
+                if error.code == code::UNSUPPORTED_PROTOCOL_VERSION {
+                    return self.offered(&error.data.supported);
+                }
+                // Not every server of the era without handshakes has met a client that begins with one.
+                if let Some(features) = self.accepted.iter().copied().find(|w| w.stateless).filter(|_| first)
+                    && error.code == code::METHOD_NOT_FOUND
+                    && self.left == 6
+                {
+                    return Verdict::Again(Attempt::Discover(features));
+                }
+                if let Some(status) = status.filter(|s| (400..500).contains(s)) {
+                    return self.elsewhere(status);
+                }
+            }
+            Outcome::Status(status) if (400..500).contains(&status) => {
+                self.heard.push(format!("status {status} to initialize"));
+                return self.elsewhere(status);
+            }
+            Outcome::Status(status) => self.heard.push(format!("status {status} to initialize")),
+            Outcome::Silence => self.heard.push("no answer to initialize".to_owned()),
+            Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
+            Outcome::Gone(how) => {
+                // The first end only showed that the server is an old one; this one is what went wrong.
+                return Verdict::Failed(how.to_owned());
+            }
+        }
+        self.fail()
+    }
+
+    fn handshaken(&mut self, found: InitializeResult, json: &str) -> Verdict {
+        let version = found.protocol_version;
+        match era::named(&version).filter(|features| self.accepted.contains(features) && !features.stateless) {
+            Some(features) => Verdict::Agreed(Box::new(Agreed {
+                features,
+                server: Some(found.server_info),
+                capabilities: found.capabilities,
+                instructions: found.instructions,
+                versions: vec![version],
+                result: json.into(),
+            })),
+            None => self.none_of(&[version]),
+        }
+    }
+
+    /// The handshake, if sessions are accepted at all and it has not failed already.
+    fn handshake(&self) -> Option<Attempt> {
+        if self.initialized {
+            return None;
+        }
+        self.accepted.iter().copied().find(|features| !features.stateless).map(Attempt::Initialize)
+    }
+
+    fn elsewhere(&mut self, status: u16) -> Verdict {
+        let oldest = self.accepted.last().copied().filter(|features| !features.stateless);
+        let newest = self.accepted.iter().copied().find(|features| !features.stateless);
+        match (oldest.and(newest), status) {
+            // Being turned away is no sign of age.
+            (Some(features), 400 | 404 | 405 | 406 | 410 | 415) => {
+                Verdict::Elsewhere(Attempt::Initialize(features), self.why())
+            }
+            _ => self.fail(),
+        }
+    }
+
+    fn none_of(&self, versions: &[String]) -> Verdict {
+        let ours: Vec<_> = self.accepted.iter().map(|features| features.revision.as_str()).collect();
+        let shown: Vec<_> = versions.iter().take(16).map(|v| v.chars().take(40).collect::<String>()).collect();
+        Verdict::Failed(format!(
+            "no common protocol version: the server speaks {}, this client {}",
+            if shown.is_empty() { "none that it names".to_owned() } else { shown.join(", ") },
+            ours.join(", ")
+        ))
+    }
+
+    fn fail(&self) -> Verdict {
+        Verdict::Failed(self.why())
+    }
+
+    fn why(&self) -> String {
+        format!("the server did not agree to a protocol version: {}", self.heard.join("; "))
+    }
+}
+
+fn attempt_at(features: &'static Features) -> Attempt {
+    if features.stateless { Attempt::Discover(features) } else { Attempt::Initialize(features) }
+}
+
+/// An error object as far as an opening looks at it, read leniently.
+#[derive(Default)]
+struct ErrorSeen {
+    code: i32,
+    message: String,
+    data: DataSeen,
+}
+
+#[derive(Deserialize, Default)]
+struct DataSeen {
+    #[serde(default)]
+    supported: Vec<String>,
+}
+
+impl ErrorSeen {
+    fn read(json: &str) -> ErrorSeen {
+        let Ok(error) = serde_json::from_str::<linchpin_types::error::ErrorObject>(json) else {
+            return ErrorSeen { message: "an error that cannot be read".to_owned(), ..ErrorSeen::default() };
+        };
+        let data = error.data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
+        ErrorSeen { code: error.code, message: error.message.chars().take(300).collect(), data }
+    }
+
+    fn tell(&self, to: &str, status: Option<u16>) -> String {
+        let status = status.filter(|s| *s != 200).map_or(String::new(), |s| format!(", status {s}"));
+        format!("\"{}\" ({}{status}) to {to}", self.message, self.code)
+    }
+}

@@ -1,0 +1,422 @@
+//! Change notifications for subscribers: coalesced, bounded, and never blocking the publisher.
+//!
+//! A list change is one bit and a resource update one entry of a set, so a reader who never comes costs a bounded amount
+//! of memory, and one who comes late still learns everything that matters.
+
+use crate::budget::{Budget, EXHAUSTED, Reservation};
+use crate::id::Id;
+use crate::json::write_str;
+use crate::render;
+use bytes::Bytes;
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Something that changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServerChange {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or templates.
+    Resources,
+    /// The resource of this URI.
+    Updated(Arc<str>),
+    /// A log message for the session, already a frame.
+    Log(Bytes),
+}
+
+/// The list changes that a subscription receives.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Changes of the tool list.
+    pub tools: bool,
+    /// Changes of the prompt list.
+    pub prompts: bool,
+    /// Changes of the resource list.
+    pub resources: bool,
+}
+
+const TOOLS: u8 = 1;
+const PROMPTS: u8 = 2;
+const RESOURCES: u8 = 4;
+const LOGS_MAX: usize = 128;
+/// Longest URI that can be subscribed to, and the longest total of one subscription's URIs.
+const URI_BYTES_MAX: usize = 8 << 10;
+const URIS_BYTES_MAX: usize = 256 << 10;
+
+/// The pending changes of one subscriber.
+pub struct Subscription(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    wants: u8,
+    pending: u8,
+    uris: BTreeSet<Box<str>>,
+    /// For the bytes of `uris`.
+    kept: Option<Reservation>,
+    updated: VecDeque<Arc<str>>,
+    logs: VecDeque<Bytes>,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+impl Subscription {
+    fn new(filter: Filter) -> Subscription {
+        let bit = |on, bit| if on { bit } else { 0 };
+        let wants = bit(filter.tools, TOOLS) | bit(filter.prompts, PROMPTS) | bit(filter.resources, RESOURCES);
+        Subscription(Mutex::new(Inner { wants, ..Inner::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds `change` if the subscriber wants it. Repeats of a pending change are combined.
+    pub fn push(&self, change: &ServerChange) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        match change {
+            ServerChange::Tools => inner.pending |= TOOLS & inner.wants,
+            ServerChange::Prompts => inner.pending |= PROMPTS & inner.wants,
+            ServerChange::Resources => inner.pending |= RESOURCES & inner.wants,
+            // `updated` has no duplicates, so it is bounded by the number of subscribed URIs.
+            ServerChange::Updated(uri) if inner.uris.contains(&**uri) && !inner.updated.contains(uri) => {
+                inner.updated.push_back(uri.clone())
+            }
+            ServerChange::Updated(_) => return,
+            ServerChange::Log(frame) => {
+                if inner.logs.len() == LOGS_MAX {
+                    inner.logs.pop_front();
+                }
+                inner.logs.push_back(frame.clone());
+            }
+        }
+        if (inner.pending != 0 || !inner.updated.is_empty() || !inner.logs.is_empty())
+            && let Some(waker) = inner.waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// Polls for the next change; `None` once the subscription is closed and empty. Only the last task that polled is woken.
+    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<ServerChange>> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        for (bit, change) in
+            [(TOOLS, ServerChange::Tools), (PROMPTS, ServerChange::Prompts), (RESOURCES, ServerChange::Resources)]
+        {
+            if inner.pending & bit != 0 {
+                inner.pending &= !bit;
+                return Poll::Ready(Some(change));
+            }
+        }
+        if let Some(uri) = inner.updated.pop_front() {
+            return Poll::Ready(Some(ServerChange::Updated(uri)));
+        }
+        if let Some(frame) = inner.logs.pop_front() {
+            return Poll::Ready(Some(ServerChange::Log(frame)));
+        }
+        if inner.closed {
+            return Poll::Ready(None);
+        }
+        match &mut inner.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Subscribes to updates of a resource, up to `max` resources. The URI's memory is taken from `budget`.
+    ///
+    /// # Errors
+    /// If a limit is reached; the error's text is for the client.
+    pub fn subscribe(&self, uri: &str, max: usize, budget: &Arc<Budget>) -> Result<(), SubscribeError> {
+        let mut inner = self.lock();
+        if inner.uris.contains(uri) {
+            return Ok(());
+        }
+        if uri.len() > URI_BYTES_MAX {
+            return Err(SubscribeError::UriTooLong { max: URI_BYTES_MAX });
+        }
+        if inner.uris.len() >= max {
+            return Err(SubscribeError::TooMany { max });
+        }
+        let kept = inner.kept.as_ref().map_or(0, Reservation::bytes) + uri.len();
+        if kept > URIS_BYTES_MAX {
+            return Err(SubscribeError::UrisTooLong { max: URIS_BYTES_MAX });
+        }
+        let reserved = match &mut inner.kept {
+            Some(kept) => kept.grow(uri.len()),
+            none => {
+                *none = budget.reserve(uri.len());
+                none.is_some()
+            }
+        };
+        if !reserved {
+            return Err(SubscribeError::OutOfMemory);
+        }
+        inner.uris.insert(uri.into());
+        Ok(())
+    }
+
+    /// Unsubscribes from a resource. Unknown URIs are ignored.
+    pub fn unsubscribe(&self, uri: &str) {
+        let mut inner = self.lock();
+        if inner.uris.remove(uri)
+            && let Some(kept) = &mut inner.kept
+        {
+            kept.shrink(uri.len());
+        }
+        inner.updated.retain(|u| &**u != uri);
+    }
+
+    /// Returns the URIs of the subscribed resources.
+    pub fn subscriptions(&self) -> Vec<Box<str>> {
+        self.lock().uris.iter().cloned().collect()
+    }
+
+    /// Closes the subscription once its pending changes were taken.
+    pub fn close(&self) {
+        let mut inner = self.lock();
+        inner.closed = true;
+        if let Some(waker) = inner.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").finish_non_exhaustive()
+    }
+}
+
+/// Why subscribing to a resource failed. The text is for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// The URI is too long.
+    UriTooLong {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Too many subscribed resources.
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
+    /// The URIs are too long in total.
+    UrisTooLong {
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The server's memory budget is exhausted, which is not the request's fault.
+    OutOfMemory,
+}
+
+impl fmt::Display for SubscribeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SubscribeError::UriTooLong { max } => write!(f, "the URI is longer than {max} bytes"),
+            SubscribeError::TooMany { max } => write!(f, "too many subscriptions (limit {max}); end one first"),
+            SubscribeError::UrisTooLong { max } => {
+                write!(f, "the subscribed URIs are longer than {max} bytes together; end one first")
+            }
+            SubscribeError::OutOfMemory => f.write_str(EXHAUSTED),
+        }
+    }
+}
+
+impl std::error::Error for SubscribeError {}
+
+/// All subscriptions of one server.
+#[derive(Default)]
+pub struct ChangeBus(Mutex<Slots>);
+
+#[derive(Default)]
+struct Slots {
+    feeds: Vec<Option<Arc<Subscription>>>,
+    free: Vec<u32>,
+    closed: bool,
+}
+
+impl ChangeBus {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a subscription until its handle is dropped. `None` if `max` subscriptions are open.
+    pub fn open(self: &Arc<Self>, filter: Filter, max: usize) -> Option<SubscriptionHandle> {
+        let mut slots = self.lock();
+        if slots.feeds.len() - slots.free.len() >= max {
+            return None;
+        }
+        let feed = Arc::new(Subscription::new(filter));
+        if slots.closed {
+            feed.close();
+        }
+        let slot = match slots.free.pop() {
+            Some(slot) => slot,
+            None => {
+                slots.feeds.push(None);
+                (slots.feeds.len() - 1) as u32
+            }
+        };
+        slots.feeds[slot as usize] = Some(feed.clone());
+        Some(SubscriptionHandle { feed, hub: self.clone(), slot })
+    }
+
+    /// Adds a change to every subscription that wants it.
+    pub fn publish(&self, change: &ServerChange) {
+        for feed in self.lock().feeds.iter().flatten() {
+            feed.push(change);
+        }
+    }
+
+    /// Returns the number of open subscriptions.
+    pub fn open_feeds(&self) -> usize {
+        let slots = self.lock();
+        slots.feeds.len() - slots.free.len()
+    }
+
+    /// Closes all subscriptions, including those opened later.
+    pub fn close(&self) {
+        let mut slots = self.lock();
+        slots.closed = true;
+        for feed in slots.feeds.iter().flatten() {
+            feed.close();
+        }
+    }
+}
+
+impl fmt::Debug for ChangeBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("open", &self.open_feeds()).finish()
+    }
+}
+
+/// An open subscription; dropping it closes it.
+#[derive(Debug)]
+pub struct SubscriptionHandle {
+    feed: Arc<Subscription>,
+    hub: Arc<ChangeBus>,
+    slot: u32,
+}
+
+impl SubscriptionHandle {
+    /// Returns the subscription, to poll it from elsewhere.
+    pub fn feed(&self) -> &Arc<Subscription> {
+        &self.feed
+    }
+}
+
+impl Drop for SubscriptionHandle {
+    fn drop(&mut self) {
+        let mut slots = self.hub.lock();
+        slots.feeds[self.slot as usize] = None;
+        slots.free.push(self.slot);
+        if slots.free.len() == slots.feeds.len() {
+            *slots = Slots { closed: slots.closed, ..Slots::default() };
+        }
+    }
+}
+
+impl ServerChange {
+    /// Returns the notification frame, with the id of the `subscriptions/listen` request if there is one.
+    pub fn frame(&self, subscription: Option<&Id>) -> Bytes {
+        let (method, uri) = match self {
+            ServerChange::Log(frame) => return frame.clone(),
+            ServerChange::Tools => ("notifications/tools/list_changed", None),
+            ServerChange::Prompts => ("notifications/prompts/list_changed", None),
+            ServerChange::Resources => ("notifications/resources/list_changed", None),
+            ServerChange::Updated(uri) => ("notifications/resources/updated", Some(uri)),
+        };
+        let mut params = Vec::new();
+        if let Some(id) = subscription {
+            render::subscription_meta(&mut params, id);
+        }
+        if let Some(uri) = uri {
+            params.extend_from_slice(if params.is_empty() { b"\"uri\":" } else { b",\"uri\":" });
+            write_str(&mut params, uri);
+        }
+        render::notification(method, &params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(feed: &Subscription) -> Vec<ServerChange> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut all = Vec::new();
+        while let Poll::Ready(Some(change)) = feed.poll_next(&mut cx) {
+            all.push(change);
+        }
+        all
+    }
+
+    #[test]
+    fn changes_are_coalesced_and_only_wanted_ones_arrive() {
+        let hub = Arc::new(ChangeBus::default());
+        let all = hub.open(Filter { tools: true, prompts: true, resources: true }, 2).unwrap();
+        let some = hub.open(Filter { tools: true, ..Filter::default() }, 2).unwrap();
+        some.feed().subscribe("a:1", 1, &Budget::new(9)).unwrap();
+        assert!(hub.open(Filter::default(), 2).is_none(), "the third feed is over the limit");
+        for change in [
+            ServerChange::Tools,
+            ServerChange::Prompts,
+            ServerChange::Tools,
+            ServerChange::Updated("a:1".into()),
+            ServerChange::Updated("a:2".into()),
+            ServerChange::Updated("a:1".into()),
+        ] {
+            hub.publish(&change);
+        }
+        assert_eq!(drain(all.feed()), [ServerChange::Tools, ServerChange::Prompts]);
+        assert_eq!(drain(some.feed()), [ServerChange::Tools, ServerChange::Updated("a:1".into())]);
+        drop(some);
+        assert_eq!(hub.open_feeds(), 1);
+        hub.close();
+        assert_eq!(all.feed().poll_next(&mut Context::from_waker(Waker::noop())), Poll::Ready(None));
+    }
+
+    #[test]
+    fn subscriptions_are_bounded_and_end() {
+        let hub = Arc::new(ChangeBus::default());
+        let h = hub.open(Filter::default(), 2).unwrap();
+        let budget = Budget::new(2 * URIS_BYTES_MAX);
+        let subscribe = |uri: &str, max| h.feed().subscribe(uri, max, &budget);
+        for uri in ["a:1", "a:2", "a:1"] {
+            subscribe(uri, 2).unwrap();
+        }
+        assert_eq!(subscribe("a:3", 2).unwrap_err().to_string(), "too many subscriptions (limit 2); end one first");
+        let long = |n: usize| format!("a:{n:0>width$}", width = URI_BYTES_MAX - 2);
+        assert_eq!(subscribe(&format!("{}x", long(1)), 99), Err(SubscribeError::UriTooLong { max: 8192 }));
+        let fitting = (0..99).take_while(|n| subscribe(&long(*n), 99).is_ok()).count();
+        assert_eq!(fitting, 31, "beside two short ones");
+        assert!(subscribe(&long(99), 99).unwrap_err().to_string().contains("262144 bytes together"));
+        let other = hub.open(Filter::default(), 2).unwrap();
+        assert_eq!(other.feed().subscribe(&long(99), 99, &Budget::new(100)).unwrap_err(), SubscribeError::OutOfMemory);
+        (0..fitting).for_each(|n| h.feed().unsubscribe(&long(n)));
+        assert_eq!(budget.used(), 6);
+        drop(other);
+        hub.publish(&ServerChange::Updated("a:1".into()));
+        h.feed().unsubscribe("a:1");
+        hub.publish(&ServerChange::Updated("a:1".into()));
+        assert_eq!(drain(h.feed()), []);
+    }
+
+    #[test]
+    fn frames_name_their_subscription() {
+        let id = Id::from_json("\"x\"").unwrap();
+        assert_eq!(
+            ServerChange::Updated("a:1".into()).frame(Some(&id)),
+            r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"x"},"uri":"a:1"}}"#
+        );
+        assert_eq!(ServerChange::Tools.frame(None), r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    }
+}

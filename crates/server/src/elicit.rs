@@ -1,0 +1,379 @@
+//! Elicitation, sampling and roots in the middle of a call, with one API for both eras.
+//!
+//! With a session, each is a server request, and the handler waits for the response. Without one, missing input ends
+//! this run of the handler: the error that `?` returns becomes `input_required`, the client retries with the input, and
+//! the handler runs again from the start.
+
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::form_schema;
+use crate::request_error::{RequestError, RequestErrorKind};
+use linchpin_proto::{ServerRequest, ServerRequestError, downgrade};
+use linchpin_types::content::Role;
+use linchpin_types::elicit::{ElicitAction, ElicitResult};
+use linchpin_types::error::ErrorObject;
+use linchpin_types::root::{ListRootsResult, Root};
+use linchpin_types::sample::{
+    CreateMessageRequestParams, CreateMessageResult, SamplingMessage, SamplingMessageContentBlock,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Maximum size of an elicitation result and of a list of roots.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+const SAMPLE: &str = "sampling/createMessage";
+
+/// The result of a form elicitation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Elicited<T> {
+    /// The user submitted the form.
+    Accepted(T),
+    /// The user declined.
+    Declined,
+    /// The user dismissed the form without a choice.
+    Cancelled,
+}
+
+/// The result of a URL elicitation.
+///
+/// `Accepted` means consent to open the URL, not that the user finished there.
+pub type UrlElicited = Elicited<()>;
+
+impl Cx {
+    /// Asks the user to fill in `T`, a flat struct of strings, numbers, booleans and enums.
+    ///
+    /// `key` identifies the elicitation within this tool, so that the retry of a multi-round-trip request finds the
+    /// input. **Code before an elicitation runs again with each retry**: keep it free of side effects, or wrap side
+    /// effects in [`Cx::memoize`]. To elicit several inputs in one round trip, use `tokio::join!` and then `?`.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Error, Result};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Confirm {
+    ///     /// Delete all rows?
+    ///     yes: bool,
+    /// }
+    ///
+    /// async fn purge(cx: &Cx) -> Result<&'static str> {
+    ///     let confirm: Confirm = cx.elicit("confirm", "This cannot be undone.").await?;
+    ///     if confirm.yes { Ok("deleted") } else { Err(Error::tool("not confirmed")) }
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("purge", purge);
+    /// ```
+    ///
+    /// # Errors
+    /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
+    /// does not respond within `server_request_ms_max`; or if [input is required](RequestErrorKind::InputRequired):
+    /// return that with `?`, from a handler with any error type. Dropping the future withdraws the elicitation.
+    #[doc(alias = "elicitation")]
+    #[doc(alias = "elicitInput")]
+    #[doc(alias = "create_elicitation")]
+    pub async fn elicit<T: DeserializeOwned + JsonSchema>(&self, key: &str, message: &str) -> Result<T, RequestError> {
+        match self.elicit_form::<T>(key, message).await? {
+            Elicited::Accepted(answer) => Ok(answer),
+            Elicited::Declined => Err(RequestError::new(RequestErrorKind::Declined, "the user declined to answer")),
+            Elicited::Cancelled => {
+                Err(RequestError::new(RequestErrorKind::Cancelled, "the user dismissed the question"))
+            }
+        }
+    }
+
+    /// Like [`Cx::elicit`], for handlers that continue when the user declines.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Elicited, Result};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Trip { city: String }
+    /// async fn book(cx: &Cx) -> Result<String> {
+    ///     Ok(match cx.elicit_form::<Trip>("trip", "Where to?").await? {
+    ///         Elicited::Accepted(trip) => format!("booked {}", trip.city),
+    ///         Elicited::Declined | Elicited::Cancelled => "booked nothing".to_owned(),
+    ///     })
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("book", book);
+    /// ```
+    pub async fn elicit_form<T: DeserializeOwned + JsonSchema>(
+        &self,
+        key: &str,
+        message: &str,
+    ) -> Result<Elicited<T>, RequestError> {
+        let schema = form_schema::schema::<T>().map_err(RequestError::invalid)?;
+        let read = |r: &ElicitResult| -> Option<T> {
+            let content = serde_json::to_value(r.content.as_ref()?).ok()?;
+            serde_json::from_value(content).ok()
+        };
+        let fits = |r: &ElicitResult| r.action != ElicitAction::Accept || read(r).is_some();
+        let result = self.elicit_schema(key, message, schema, &fits).await?;
+        Ok(match result.action {
+            ElicitAction::Accept => match read(&result) {
+                Some(answer) => Elicited::Accepted(answer),
+                None => {
+                    let why = "the client's answer does not fit the form";
+                    return Err(RequestError::new(RequestErrorKind::InvalidResponse, why));
+                }
+            },
+            ElicitAction::Decline => Elicited::Declined,
+            ElicitAction::Cancel => Elicited::Cancelled,
+        })
+    }
+
+    /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
+    pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
+        self.elicit_schema(key, message, schema, &|_| true).await
+    }
+
+    async fn elicit_schema(
+        &self,
+        key: &str,
+        message: &str,
+        mut schema: Value,
+        fits: &(dyn Fn(&ElicitResult) -> bool + Sync),
+    ) -> Result<ElicitResult, RequestError> {
+        self.need(self.caps().elicitation_form, "elicitation", json!({}))?;
+        downgrade::form(&mut schema, self.caller().features()).map_err(RequestError::invalid)?;
+        let mut params = json!({ "message": message, "requestedSchema": schema });
+        if self.caller().features().icons {
+            params["mode"] = "form".into();
+        }
+        self.server_request(key, "elicitation/create", params.to_string(), fits).await
+    }
+
+    /// Asks the user to open a URL.
+    ///
+    /// It is for data that must not pass through the client: logins, payments, secrets.
+    ///
+    /// The URL must not contain credentials or personal data, and the page behind it must verify the user itself.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Elicited, Error, Result};
+    /// async fn pay(cx: &Cx) -> Result<&'static str> {
+    ///     match cx.elicit_url("pay", "Please pay the invoice.", "https://example.com/invoices/17").await? {
+    ///         Elicited::Accepted(()) => Ok("waiting for the payment"),
+    ///         _ => Err(Error::tool("the user did not open the page")),
+    ///     }
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("pay", pay);
+    /// ```
+    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<UrlElicited, RequestError> {
+        if !self.caller().features().icons {
+            return Err(RequestError::unsupported("the client's protocol revision has no elicitation by URL"));
+        }
+        self.need(self.caps().elicitation_url, "elicitation", json!({ "url": {} }))?;
+        if !url.parse::<http::Uri>().is_ok_and(|u| u.scheme().is_some()) {
+            return Err(RequestError::invalid(format!("cannot ask to open `{url}`: it is not an absolute URL")));
+        }
+        let mut params = json!({ "mode": "url", "message": message, "url": url });
+        if !self.caller().features().multi_round_trip {
+            params["elicitationId"] = self.0.core.unguessable().into();
+        }
+        let result: ElicitResult =
+            self.server_request(key, "elicitation/create", params.to_string(), &|_| true).await?;
+        Ok(match result.action {
+            ElicitAction::Accept => Elicited::Accepted(()),
+            ElicitAction::Decline => Elicited::Declined,
+            ElicitAction::Cancel => Elicited::Cancelled,
+        })
+    }
+
+    /// Requests a completion from the client's model.
+    ///
+    /// Deprecated by the current revision, but still supported.
+    #[doc(alias = "sampling")]
+    #[doc(alias = "create_message")]
+    #[doc(alias = "createMessage")]
+    pub async fn sample(
+        &self,
+        key: &str,
+        request: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, RequestError> {
+        let (caps, tools) = (self.caps(), request.tools.is_some() || request.tool_choice.is_some());
+        self.need(caps.sampling, "sampling", json!({}))?;
+        self.need(!tools || caps.sampling_tools, "sampling", json!({ "tools": {} }))?;
+        if tools && !self.caller().features().icons {
+            return Err(RequestError::unsupported("the client's protocol revision has no tools in sampling"));
+        }
+        balanced(&request.messages).map_err(RequestError::invalid)?;
+        let audio = |m: &SamplingMessage| m.content.iter().any(|b| matches!(b, SamplingMessageContentBlock::Audio(_)));
+        if !self.caller().features().audio && request.messages.iter().any(audio) {
+            return Err(RequestError::unsupported("the client's protocol revision has no audio"));
+        }
+        let mut params = serde_json::to_value(&request)
+            .map_err(|e| RequestError::invalid(format!("the request for sampling cannot be JSON: {e}")).caused_by(e))?;
+        if !self.caller().features().icons {
+            one_block_each(&mut params);
+        } else if !caps.sampling_context
+            && let Some(params) = params.as_object_mut()
+        {
+            // A client without the capability must not be asked for context.
+            params.remove("includeContext");
+        }
+        self.server_request(key, SAMPLE, params.to_string(), &|_| true).await
+    }
+
+    /// Requests the client's roots. Deprecated by the current revision, but still supported.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result};
+    /// async fn folders(cx: &Cx) -> Result<String> {
+    ///     let roots = cx.roots("roots").await?;
+    ///     Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("folders", folders);
+    /// ```
+    #[doc(alias = "list_roots")]
+    #[doc(alias = "listRoots")]
+    pub async fn roots(&self, key: &str) -> Result<Vec<Root>, RequestError> {
+        self.need(self.caps().roots, "roots", json!({}))?;
+        let result: ListRootsResult = self.server_request(key, "roots/list", "{}".into(), &|_| true).await?;
+        Ok(result.roots)
+    }
+
+    /// Runs a step once per multi-round-trip request: retries reuse its result.
+    ///
+    /// The result travels in the encrypted `requestState`. With sessions there are no retries and the step simply runs.
+    ///
+    /// The state is bound to the principal, the method and its parameters, and expires; until then a client can replay
+    /// it, so a step that must never happen twice needs a record on the server.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Result};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Confirm { yes: bool }
+    /// # async fn reserve() -> Result<u64> { Ok(17) }
+    /// async fn book(cx: &Cx) -> Result<String> {
+    ///     let seat = cx.memoize("seat", reserve()).await?;
+    ///     let confirm: Confirm = cx.elicit("confirm", &format!("Take seat {seat}?")).await?;
+    ///     Ok(format!("seat {seat}: {}", confirm.yes))
+    /// }
+    /// # linchpin_server::Server::new("s", "1").tool("book", book);
+    /// ```
+    #[doc(alias = "once")]
+    pub async fn memoize<T, F>(&self, key: &str, step: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T>>,
+    {
+        if !self.caller().features().multi_round_trip {
+            return step.await;
+        }
+        let memo = self.round_trips().memos.get(key).cloned();
+        if let Some(memo) = memo.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+            return Ok(memo);
+        }
+        let value = step.await?;
+        let raw = serde_json::value::to_raw_value(&value)?;
+        self.round_trips().memos.insert(key.to_owned(), raw);
+        Ok(value)
+    }
+
+    /// Returns an error unless `has`: the client lacks the capability, given by name and settings.
+    ///
+    /// For example for extensions. The client receives the specification's error, which names the capability.
+    pub fn require(&self, has: bool, capability: &'static str, settings: Value) -> Result<(), RequestError> {
+        self.need(has, capability, settings)
+    }
+
+    fn need(&self, has: bool, capability: &'static str, settings: Value) -> Result<(), RequestError> {
+        if has {
+            return Ok(());
+        }
+        if self.caller().features().multi_round_trip {
+            self.round_trips().lack(capability, settings);
+        }
+        let why = format!("this needs a client that supports {capability}, and this one did not declare it");
+        Err(RequestError::unsupported(why))
+    }
+
+    async fn server_request<R: DeserializeOwned>(
+        &self,
+        key: &str,
+        method: &'static str,
+        params: String,
+        fits: &(dyn Fn(&R) -> bool + Sync),
+    ) -> Result<R, RequestError> {
+        // A sampling result may be large, for example an image. Forms and roots are small.
+        let check = |answer: &str| match answer.len() {
+            0..=ANSWER_BYTES_MAX => Ok(()),
+            _ if method == SAMPLE => Ok(()),
+            _ => {
+                let why = format!("the client's answer to {method} is longer than {ANSWER_BYTES_MAX} bytes");
+                Err(RequestError::new(RequestErrorKind::InvalidResponse, why))
+            }
+        };
+        if self.caller().features().multi_round_trip {
+            let mut round_trips = self.round_trips();
+            let raw = round_trips.answer(key);
+            raw.map_or(Ok(()), |raw| check(raw.get()))?;
+            let answer = raw.and_then(|raw| serde_json::from_str::<R>(raw.get()).ok()).filter(|r| fits(r));
+            return match answer {
+                Some(answer) => Ok(answer),
+                None => {
+                    round_trips.want(key, method, params);
+                    Err(RequestError::new(RequestErrorKind::InputRequired, format!("input `{key}` is required")))
+                }
+            };
+        }
+        let (tx, rx) = tokio::sync::oneshot::channel();
+        let answer = Box::new(move |result| drop(tx.send(result)));
+        self.push_ask(ServerRequest { method, params, answer })?;
+        let deadline = Duration::from_millis(self.0.core.limits.server_request_ms_max);
+        let result = match tokio::time::timeout(deadline, rx).await {
+            Err(_) => {
+                let why = format!("the client did not answer {method} within {} seconds", deadline.as_secs());
+                return Err(RequestError::new(RequestErrorKind::Timeout, why));
+            }
+            Ok(Err(_)) | Ok(Ok(Err(ServerRequestError::Disconnected))) => {
+                return Err(RequestError::new(RequestErrorKind::Closed, "the client went away before it answered"));
+            }
+            Ok(Ok(Err(ServerRequestError::Rpc(code, message)))) => {
+                return Err(RequestError::refused(method, ErrorObject::new(code, message)));
+            }
+            Ok(Ok(Ok(result))) => result,
+        };
+        check(&result)?;
+        serde_json::from_str(&result).map_err(|e| {
+            let why = format!("the client's answer to {method} is malformed: {e}");
+            RequestError::new(RequestErrorKind::InvalidResponse, why).caused_by(e)
+        })
+    }
+}
+
+/// Checks that each tool use is followed at once by its result, and that a message with results has nothing else.
+fn balanced(messages: &[SamplingMessage]) -> Result<(), String> {
+    use SamplingMessageContentBlock as Block;
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        let results: Vec<&str> = message
+            .content
+            .iter()
+            .filter_map(|b| if let Block::ToolResult(r) = b { Some(&*r.tool_use_id) } else { None })
+            .collect();
+        if !results.is_empty() && (results.len() < message.content.len() || message.role != Role::User) {
+            return Err("sampling: a message with tool results is the user's and holds nothing else".into());
+        }
+        if open.len() != results.len() || !open.iter().all(|id| results.contains(id)) {
+            return Err("sampling: each use of a tool must be followed at once by its result".into());
+        }
+        open = message
+            .content
+            .iter()
+            .filter_map(|b| if let Block::ToolUse(u) = b { Some(&*u.id) } else { None })
+            .collect();
+    }
+    if open.is_empty() { Ok(()) } else { Err("sampling: the last use of a tool has no result".into()) }
+}
+
+/// Splits messages for earlier revisions, which allow one content block per message.
+fn one_block_each(params: &mut Value) {
+    let Some(messages) = params["messages"].as_array_mut() else { return };
+    let said = std::mem::take(messages);
+    messages.extend(said.into_iter().flat_map(|message| {
+        let blocks = match &message["content"] {
+            Value::Array(blocks) => blocks.clone(),
+            one => vec![one.clone()],
+        };
+        let role = message["role"].clone();
+        blocks.into_iter().map(move |block| json!({ "role": role, "content": block }))
+    }));
+}

@@ -1,0 +1,139 @@
+//! Multi-round-trip requests: the input received so far, the input still required, and the encrypted state that carries
+//! both from one stateless request to the next.
+
+use crate::service::RunningServer;
+use linchpin_proto::frame::Request;
+use linchpin_proto::seal::{self, State};
+use linchpin_proto::{Method, Reply, ReplyKind, ResultWriter};
+use linchpin_types::error::code;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The multi-round-trip state of one call. Empty, at no cost, for calls that never ask.
+#[derive(Default)]
+pub(crate) struct RoundTrips {
+    round: u32,
+    /// Input of earlier round trips and of this one.
+    answers: BTreeMap<String, Box<RawValue>>,
+    pub(crate) memos: BTreeMap<String, Box<RawValue>>,
+    /// Input that is requested now: key, method, params.
+    wanted: BTreeMap<String, (&'static str, String)>,
+    /// Missing capabilities of the client, as members of a `ClientCapabilities` object.
+    missing: BTreeMap<&'static str, serde_json::Value>,
+}
+
+impl RoundTrips {
+    /// Reads the state of the request. State that does not verify is rejected.
+    pub(crate) fn of(request: &Request, principal: Option<&str>, core: &RunningServer) -> Result<RoundTrips, Reply> {
+        let mut round_trips = RoundTrips::default();
+        let params = request.params;
+        let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
+        if let Some(state) = params.request_state.filter(|_| request.caller.features().multi_round_trip) {
+            let sealed =
+                request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
+            let state: State = core
+                .keyring()
+                .open(&sealed, &binding(request, principal), core.limits.state_bytes_max)
+                .filter(|state| state.expires_ms > now_ms())
+                .ok_or_else(|| {
+                    refuse(
+                        "`requestState` is not valid here: it was changed, has expired or belongs to another request",
+                    )
+                })?;
+            round_trips.round = state.round;
+            round_trips.answers = state.answers;
+            round_trips.memos = state.memos;
+        }
+        if let Some(responses) = params.input_responses.filter(|_| request.caller.features().multi_round_trip) {
+            let responses: BTreeMap<String, Box<RawValue>> = serde_json::from_str(request.text(responses))
+                .map_err(|_| refuse("`inputResponses` must be an object with one member for each input request"))?;
+            round_trips.answers.extend(responses);
+        }
+        Ok(round_trips)
+    }
+
+    pub(crate) fn answer(&self, key: &str) -> Option<&RawValue> {
+        self.answers.get(key).map(|raw| &**raw)
+    }
+
+    /// Requests an input; an invalid earlier one is discarded.
+    pub(crate) fn want(&mut self, key: &str, method: &'static str, params: String) {
+        self.answers.remove(key);
+        self.wanted.insert(key.to_owned(), (method, params));
+    }
+
+    pub(crate) fn lack(&mut self, capability: &'static str, settings: serde_json::Value) {
+        self.missing.insert(capability, settings);
+    }
+
+    /// Whether the call needs the client to continue.
+    pub(crate) fn pending(&self) -> bool {
+        !self.wanted.is_empty() || !self.missing.is_empty()
+    }
+
+    /// The response of a call that needs the client: `input_required`, or the missing capability.
+    pub(crate) fn reply(&mut self, request: &Request, principal: Option<&str>, core: &RunningServer) -> Reply {
+        if !self.missing.is_empty() {
+            let data = serde_json::json!({ "requiredCapabilities": self.missing });
+            let why = "the client did not declare a capability that this request needs";
+            return Reply::error(
+                Some(&request.id),
+                code::MISSING_REQUIRED_CLIENT_CAPABILITY,
+                why,
+                Some(&data.to_string()),
+            );
+        }
+        if self.round >= core.limits.round_trips_max {
+            let why = format!("gave up after {} round trips", self.round);
+            return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
+        }
+        let state = State {
+            expires_ms: now_ms() + core.limits.state_ms_max,
+            round: self.round + 1,
+            answers: std::mem::take(&mut self.answers),
+            memos: std::mem::take(&mut self.memos),
+        };
+        let sealed = core.keyring().seal(&state, &binding(request, principal), core.random());
+        if sealed.len() > core.limits.state_bytes_max {
+            let why = format!(
+                "the state to carry over is {} bytes; the limit is {}",
+                sealed.len(),
+                core.limits.state_bytes_max
+            );
+            return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
+        }
+        let mut out: ResultWriter = core.writer(request);
+        out.key("inputRequests");
+        out.push(b"{");
+        for (i, (key, (method, params))) in self.wanted.iter().enumerate() {
+            if i > 0 {
+                out.push(b",");
+            }
+            out.string(key);
+            out.push(b":{\"method\":");
+            out.string(method);
+            out.push(b",\"params\":");
+            out.push(params.as_bytes());
+            out.push(b"}");
+        }
+        out.push(b"}");
+        out.key("requestState");
+        out.string(&sealed);
+        out.finish(ReplyKind::InputRequired)
+    }
+}
+
+/// The binding of the state: the principal, the method, and the parameters.
+fn binding(request: &Request, principal: Option<&str>) -> [u8; 32] {
+    let part = |span: Option<linchpin_proto::Span>| span.map_or("null", |s| request.text(s));
+    let about = match request.method {
+        Method::ResourcesRead => format!("[{}]", part(request.params.uri)),
+        _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
+    };
+    seal::binding(principal, request.method.as_str(), &about)
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}

@@ -1,0 +1,207 @@
+//! A running handler: polled in place, protected against panics, timeouts and floods, and cancelled by dropping it.
+
+use crate::cx::{CallState, Cx, Out};
+use crate::dispatch::CallStart as Call;
+use crate::service::RunningServer;
+use linchpin_proto::frame::Request;
+use linchpin_proto::service::{BoxFuture, CallStart};
+use linchpin_proto::{CallEvent, Cancel, Features, Id, Method, Reply, RunningCall};
+use linchpin_types::error::code;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
+pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
+    let Call { mut future, cx, name } = call;
+    let about = About { id: request.id.clone(), features: request.caller.features(), method: request.method, name };
+    // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
+    // their number.
+    if core.calls.load(Ordering::Relaxed) >= core.limits.calls_max {
+        let why = format!("the server is busy (limit of {} calls at once); try again", core.limits.calls_max);
+        return CallStart::Done(Reply::error(Some(&about.id), code::INTERNAL_ERROR, &why, None));
+    }
+    let done = match poll(core, &about, &mut future, task) {
+        Poll::Ready(reply) => {
+            let reply = settle(core, cx.as_ref(), reply);
+            let Some(cx) = &cx else { return CallStart::Done(reply) };
+            if cx.0.queue().out.is_empty() {
+                cx.0.close();
+                return CallStart::Done(reply);
+            }
+            Some(reply)
+        }
+        Poll::Pending => None,
+    };
+    core.calls.fetch_add(1, Ordering::Relaxed);
+    let stop = match &cx {
+        Some(cx) => Stop::Call(cx.0.clone()),
+        None => Stop::Flag(Arc::default()),
+    };
+    let deadline =
+        (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.call_ms_max))));
+    let future = done.is_none().then_some(future);
+    CallStart::Running(Box::new(Running { core: core.clone(), about, future, done, cx, stop, deadline }))
+}
+
+struct About {
+    id: Id,
+    features: &'static Features,
+    method: Method,
+    name: Option<Arc<str>>,
+}
+
+fn poll(
+    core: &RunningServer,
+    about: &About,
+    future: &mut BoxFuture<'static, Reply>,
+    task: &mut Context<'_>,
+) -> Poll<Reply> {
+    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
+        Ok(polled) => polled,
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned());
+            let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
+            tracing::error!(method = %about.method, name, panic = what, "a handler panicked");
+            Poll::Ready(core.failed(
+                &about.id,
+                about.features,
+                about.method,
+                "it stopped unexpectedly because of a bug in the server",
+            ))
+        }
+    }
+}
+
+/// Turns a response that failed only because input is required into `input_required`.
+fn settle(core: &RunningServer, cx: Option<&Cx>, reply: Reply) -> Reply {
+    match cx {
+        Some(cx) if reply.is_error() && cx.caller().features().multi_round_trip => {
+            let mut round_trips = cx.round_trips();
+            if round_trips.pending() { round_trips.reply(&cx.0.request, cx.principal(), core) } else { reply }
+        }
+        _ => reply,
+    }
+}
+
+struct Running {
+    core: Arc<RunningServer>,
+    about: About,
+    future: Option<BoxFuture<'static, Reply>>,
+    done: Option<Reply>,
+    cx: Option<Cx>,
+    stop: Stop,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+#[derive(Clone)]
+enum Stop {
+    Call(Arc<CallState>),
+    Flag(Arc<Flag>),
+}
+
+impl RunningCall for Running {
+    fn poll_event(&mut self, task: &mut Context<'_>) -> Poll<CallEvent> {
+        loop {
+            if self.stopped(task) {
+                self.future = None;
+                return Poll::Ready(CallEvent::Cancelled);
+            }
+            if let Some(out) = self.cx.as_ref().and_then(|cx| cx.0.queue().out.pop_front()) {
+                return Poll::Ready(match out {
+                    Out::Notify(frame) => CallEvent::Notify(frame),
+                    Out::ServerRequest(ask) => CallEvent::ServerRequest(ask),
+                    Out::Pause(ms) => CallEvent::Pause(ms),
+                });
+            }
+            if let Some(reply) = self.done.take() {
+                return Poll::Ready(CallEvent::Done(reply));
+            }
+            let Some(future) = &mut self.future else { return Poll::Ready(CallEvent::Cancelled) };
+            if let Poll::Ready(reply) = poll(&self.core, &self.about, future, task) {
+                self.future = None;
+                self.done = Some(settle(&self.core, self.cx.as_ref(), reply));
+                continue;
+            }
+            if self.deadline.as_mut().is_some_and(|d| d.as_mut().poll(task).is_ready()) {
+                self.future = None;
+                let why = format!("it took longer than the server's limit of {} ms", self.core.limits.call_ms_max);
+                self.done = Some(self.core.failed(&self.about.id, self.about.features, self.about.method, &why));
+                continue;
+            }
+            // The handler may have sent a message in this poll.
+            if self.cx.as_ref().is_none_or(|cx| cx.0.queue().out.is_empty()) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        match &self.stop {
+            Stop::Call(call) => call.clone(),
+            Stop::Flag(flag) => flag.clone(),
+        }
+    }
+}
+
+impl Running {
+    fn stopped(&self, task: &Context<'_>) -> bool {
+        match (&self.stop, &self.cx) {
+            (Stop::Flag(flag), _) => flag.poll(task),
+            (Stop::Call(call), Some(cx)) => {
+                call.queue().waker = Some(task.waker().clone());
+                cx.is_cancelled()
+            }
+            (Stop::Call(_), None) => false,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.core.calls.fetch_sub(1, Ordering::Relaxed);
+        self.future = None;
+        if let Some(cx) = &self.cx {
+            cx.0.close();
+        }
+    }
+}
+
+/// A cancellation that wakes the polling task.
+#[derive(Default)]
+pub(crate) struct Flag {
+    set: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    /// Returns whether it is set, and registers the task to be woken.
+    pub(crate) fn poll(&self, task: &Context<'_>) -> bool {
+        if self.set.load(Ordering::Acquire) {
+            return true;
+        }
+        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *waker {
+            Some(waker) => waker.clone_from(task.waker()),
+            none => *none = Some(task.waker().clone()),
+        }
+        drop(waker);
+        self.set.load(Ordering::Acquire)
+    }
+}
+
+impl Cancel for Flag {
+    fn cancel(&self) {
+        self.set.store(true, Ordering::Release);
+        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! A configured server behind its transports: resolves requests and starts them.
+
+use crate::complete::Completion;
+use crate::dispatch::{self, Target};
+use crate::error::Result;
+use crate::handle::Registries;
+use crate::handler::{Args, Source};
+use crate::layer::Layer;
+use crate::registry::{Item, Snapshot};
+use crate::running_call;
+use crate::tool_result;
+use crate::validate::{self, near_miss};
+use crate::{list, listen};
+use linchpin_proto::frame::{Name, Request};
+use linchpin_proto::seal::Keyring;
+use linchpin_proto::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
+use linchpin_proto::subscription::{Filter, SubscribeError};
+use linchpin_proto::{
+    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps,
+    SubscriptionHandle, downgrade, era,
+};
+use linchpin_types::capability::{
+    EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
+};
+use linchpin_types::complete::{CompleteReference, CompleteRequestParams};
+use linchpin_types::error::code;
+use linchpin_types::lifecycle::Implementation;
+use linchpin_types::logging::LoggingLevel;
+use linchpin_types::page::CacheScope;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Context;
+use std::time::Duration;
+
+/// Updates the list of resources.
+pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// Cleans up after calls.
+pub(crate) type ShutdownHook = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// The time limit of all shutdown hooks together.
+const END_TIME: Duration = Duration::from_secs(1);
+
+pub(crate) struct RunningServer {
+    pub(crate) registries: Arc<Registries>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) stamps: Arc<Stamps>,
+    pub(crate) calls: AtomicUsize,
+    pub(crate) list_cache: (u64, CacheScope),
+    pub(crate) info: Implementation,
+    pub(crate) instructions: Option<String>,
+    pub(crate) extensions: BTreeMap<String, Box<RawValue>>,
+    pub(crate) layers: Arc<[Layer]>,
+    pub(crate) refreshers: Arc<[Refresher]>,
+    pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
+    pub(crate) keyring: Keyring,
+    /// The service itself, for calls that outlive `&self`.
+    pub(crate) this: std::sync::Weak<RunningServer>,
+}
+
+impl Service for RunningServer {
+    fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    fn start(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        match request.method {
+            Method::ToolsCall => self.call_tool(request, door, task),
+            Method::ResourcesRead => self.read(request, door, task),
+            Method::PromptsGet => self.prompt(request, door, task),
+            Method::CompletionComplete => self.complete(request, task),
+            Method::SubscriptionsListen => listen::open(self, &request),
+            Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, task),
+            _ => CallStart::Done(self.answer(&request)),
+        }
+    }
+
+    fn notified(&self, _: &Caller, name: &Name, _: &str) {
+        tracing::debug!(name = %clip(name.as_str()), "notification");
+    }
+
+    fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
+        if self.registries.mirrored.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.registries.tools.snapshot().get(tool)?.item.headers.clone()
+    }
+
+    fn changes(&self) -> &Arc<ChangeBus> {
+        &self.registries.hub
+    }
+
+    fn open_feed(&self) -> Option<SubscriptionHandle> {
+        let filter = Filter { tools: true, prompts: true, resources: true };
+        self.registries.hub.open(filter, self.limits.listeners_max + self.limits.sessions_max)
+    }
+
+    fn close(&self) {
+        self.registries.hub.close();
+    }
+
+    fn ended(&self) -> BoxFuture<'static, ()> {
+        let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
+        Box::pin(async move {
+            let all = async {
+                for end in work {
+                    end.await;
+                }
+            };
+            if tokio::time::timeout(END_TIME, all).await.is_err() {
+                tracing::debug!("shutdown hooks did not finish within 1 s");
+            }
+        })
+    }
+}
+
+impl RunningServer {
+    /// Returns a writer for the response to `request`.
+    pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
+        ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.result_bytes_max)
+    }
+
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    pub(crate) fn random(&self) -> [u8; 12] {
+        random()
+    }
+
+    /// Returns an unguessable identifier.
+    pub(crate) fn unguessable(&self) -> String {
+        random::<16>().iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// Returns the layers of a call, if there are any.
+    pub(crate) fn layers(&self, own: &Arc<[Layer]>) -> Option<Arc<[Layer]>> {
+        match (self.layers.is_empty(), own.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(own.clone()),
+            (false, true) => Some(self.layers.clone()),
+            (false, false) => Some(self.layers.iter().chain(own.iter()).cloned().collect()),
+        }
+    }
+
+    /// Whether there are tools, resources, prompts.
+    pub(crate) fn offered(&self) -> [bool; 3] {
+        let o = &self.registries;
+        let announced = |i: usize| o.announced[i].load(Ordering::Relaxed);
+        [
+            announced(0) || !o.tools.is_empty(),
+            announced(1) || !o.resources.is_empty(),
+            announced(2) || !o.prompts.is_empty(),
+        ]
+    }
+
+    /// Writes the cache hints, in revisions that have them.
+    pub(crate) fn cache_hints(&self, out: &mut ResultWriter, (ttl_ms, scope): (u64, CacheScope)) {
+        if out.features().cache_hints {
+            out.key("ttlMs");
+            out.push(ttl_ms.to_string().as_bytes());
+            out.key("cacheScope");
+            out.string(match scope {
+                CacheScope::Public => "public",
+                // Any other scope is not for shared caches.
+                _ => "private",
+            });
+        }
+    }
+
+    /// The response for a call that failed outside of its handler.
+    pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: Method, why: &str) -> Reply {
+        if method == Method::ToolsCall {
+            let out = ResultWriter::new(id, features, &self.stamps, self.limits.result_bytes_max);
+            return tool_result::failure(out, &format!("the tool failed: {why}"));
+        }
+        Reply::error(Some(id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
+    }
+
+    fn launch(
+        &self,
+        target: &Target,
+        request: &Request,
+        door: RequestContext,
+        args: Args,
+        task: &mut Context<'_>,
+    ) -> CallStart {
+        let Some(core) = self.this.upgrade() else {
+            return fail(request, code::INTERNAL_ERROR, "the server is shutting down");
+        };
+        match dispatch::start(&core, target, request, door, args) {
+            Ok(call) => running_call::launch(&core, request, call, task),
+            Err(reply) => CallStart::Done(reply),
+        }
+    }
+
+    fn call_tool(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        if !self.offered()[0] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no tools");
+        }
+        let Some(name) = request.string(request.params.name) else {
+            return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a tool");
+        };
+        let tools = self.registries.tools.snapshot();
+        let Some(entry) = tools.get(&name) else {
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("tool", &name, &tools));
+        };
+        if let Some(span) = request.params.arguments
+            && !matches!(request.text(span).as_bytes(), [b'{', ..] | b"null")
+        {
+            return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object");
+        }
+        let args = dispatch::json_args(&request, request.params.arguments);
+        self.launch(&entry.item.target, &request, door, args, task)
+    }
+
+    fn read(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        if !self.offered()[1] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no resources");
+        }
+        let Some(uri) = request.string(request.params.uri).map(|u| u.into_owned()) else {
+            return fail(&request, code::INVALID_PARAMS, "`uri` must be the URI of a resource");
+        };
+        let resources = self.registries.resources.snapshot();
+        let found = match resources.get(&uri).filter(|e| e.item.template.is_none()) {
+            Some(entry) => Some((entry, Vec::new())),
+            None => resources.entries.iter().find_map(|entry| {
+                let vars = entry.item.template.as_ref()?.matches(&uri)?;
+                Some((entry, vars.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
+            }),
+        };
+        let Some((entry, vars)) = found else {
+            let data = serde_json::json!({ "uri": uri }).to_string();
+            let code = request.caller.features().resource_not_found;
+            let why = format!("resource not found: {}", clip(&uri));
+            return CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)));
+        };
+        let hints = entry.item.cache.unwrap_or((0, CacheScope::Private));
+        let mut target = entry.item.target.clone();
+        // The URI and the cache hints precede the handler's output.
+        let (run, this) = (target.run.clone(), self.this.clone());
+        target.run = Arc::new(move |mut call| {
+            call.out.set_uri(uri.clone());
+            if let Some(core) = this.upgrade() {
+                core.cache_hints(&mut call.out, hints);
+            }
+            run(call)
+        });
+        self.launch(&target, &request, door, Args(Source::Vars(vars.into())), task)
+    }
+
+    fn prompt(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(default)]
+            arguments: Option<BTreeMap<String, String>>,
+        }
+        if !self.offered()[2] {
+            return fail(&request, code::METHOD_NOT_FOUND, "this server has no prompts");
+        }
+        let Some(name) = request.string(request.params.name) else {
+            return fail(&request, code::INVALID_PARAMS, "`name` must be the name of a prompt");
+        };
+        let prompts = self.registries.prompts.snapshot();
+        let Some(entry) = prompts.get(&name) else {
+            return fail(&request, code::INVALID_PARAMS, &unknown_name("prompt", &name, &prompts));
+        };
+        let given = match serde_json::from_str::<Params>(request.params_text()) {
+            Ok(params) => params.arguments.unwrap_or_default(),
+            Err(_) => return fail(&request, code::INVALID_PARAMS, "`arguments` must be an object of strings"),
+        };
+        for argument in entry.item.def.arguments.iter().filter(|a| a.required == Some(true)) {
+            if !given.contains_key(&argument.name) {
+                let why = format!("prompt `{name}` needs the argument `{}`", argument.name);
+                return fail(&request, code::INVALID_PARAMS, &why);
+            }
+        }
+        let vars: Vec<(String, String)> = given.into_iter().collect();
+        self.launch(&entry.item.target, &request, door, Args(Source::Vars(vars.into())), task)
+    }
+
+    fn complete(&self, request: Request, task: &mut Context<'_>) -> CallStart {
+        let params = match serde_json::from_str::<CompleteRequestParams>(request.params_text()) {
+            Ok(params) => params,
+            Err(e) => {
+                return fail(
+                    &request,
+                    code::INVALID_PARAMS,
+                    &format!("malformed completion request: {}", validate::serde_message(&e)),
+                );
+            }
+        };
+        let (argument, unknown) =
+            (params.argument.name.clone(), |what: String| fail(&request, code::INVALID_PARAMS, &what));
+        let completer = match &params.reference {
+            CompleteReference::Prompt(prompt) => match self.registries.prompts.snapshot().get(&prompt.name) {
+                None => return unknown(format!("Unknown prompt: {}", clip(&prompt.name))),
+                Some(e) if !e.item.def.arguments.iter().any(|a| a.name == argument) => {
+                    return unknown(format!("prompt `{}` has no argument `{}`", prompt.name, clip(&argument)));
+                }
+                Some(e) => e.item.completers.get(&argument).cloned(),
+            },
+            CompleteReference::Resource(resource) => match self.registries.resources.snapshot().get(&resource.uri) {
+                None => return unknown(format!("Unknown resource template: {}", clip(&resource.uri))),
+                Some(e) => e.item.completers.get(&argument).cloned(),
+            },
+            _ => return unknown("Unknown kind of reference".into()),
+        };
+        let context = params.context.map(|c| c.arguments).unwrap_or_default();
+        let asked = Completion { argument, value: params.argument.value, context };
+        let (mut out, id) = (self.writer(&request), request.id.clone());
+        let future = Box::pin(async move {
+            const SHOWN_MAX: usize = 100;
+            let values = match completer {
+                Some(completer) => completer.run(asked).await,
+                None => Ok(Vec::new()),
+            };
+            match values {
+                Err(why) => Reply::error(Some(&id), code::INTERNAL_ERROR, &why, None),
+                Ok(values) => {
+                    let completion = serde_json::json!({
+                        "values": values.iter().take(SHOWN_MAX).collect::<Vec<_>>(), "total": values.len(), "hasMore": values.len() > SHOWN_MAX
+                    });
+                    out.key("completion");
+                    out.push(completion.to_string().as_bytes());
+                    out.finish(ReplyKind::Complete)
+                }
+            }
+        });
+        match self.this.upgrade() {
+            Some(core) => {
+                running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
+            }
+            None => fail(&request, code::INTERNAL_ERROR, "the server is shutting down"),
+        }
+    }
+
+    /// `resources/list` with a refresh before the first page. Later pages use the same list.
+    fn list_fresh(&self, request: Request, task: &mut Context<'_>) -> CallStart {
+        let later = request.params.cursor.is_some_and(|span| request.text(span) != "null");
+        let Some(core) = self.this.upgrade().filter(|_| !later && self.offered()[1]) else {
+            return CallStart::Done(self.answer(&request));
+        };
+        let this = core.clone();
+        let asked = request.clone();
+        let future = Box::pin(async move {
+            let mut failed = None;
+            for refresh in this.refreshers.iter() {
+                if let Err(error) = refresh().await {
+                    failed = failed.or(Some(error));
+                }
+            }
+            let some =
+                || this.registries.resources.snapshot().entries.iter().any(|entry| entry.item.template.is_none());
+            match failed {
+                Some(error) if !some() => this.writer(&asked).error(code::INTERNAL_ERROR, &error.to_string(), None),
+                _ => this.answer(&asked),
+            }
+        });
+        running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
+    }
+
+    /// Requests without a handler.
+    fn answer(&self, request: &Request) -> Reply {
+        let offered = self.offered();
+        let missing =
+            |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
+        match request.method {
+            Method::ToolsList if !offered[0] => missing("tools"),
+            Method::ResourcesList
+            | Method::ResourcesTemplatesList
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe
+                if !offered[1] =>
+            {
+                missing("resources")
+            }
+            Method::PromptsList if !offered[2] => missing("prompts"),
+            Method::ToolsList => list::tools(self, request),
+            Method::ResourcesList => list::resources(self, request),
+            Method::ResourcesTemplatesList => list::templates(self, request),
+            Method::PromptsList => list::prompts(self, request),
+            Method::Initialize => self.initialize(request),
+            Method::ServerDiscover => self.discover(request),
+            Method::LoggingSetLevel => self.set_level(request),
+            Method::ResourcesSubscribe => self.subscribe(request, true),
+            Method::ResourcesUnsubscribe => self.subscribe(request, false),
+            _ => self.writer(request).finish(ReplyKind::Complete),
+        }
+    }
+
+    fn capabilities(&self, features: &Features) -> String {
+        let [tools, resources, prompts] = self.offered();
+        let completes = self.registries.prompts.snapshot().entries.iter().any(|e| !e.item.completers.is_empty())
+            || self.registries.resources.snapshot().entries.iter().any(|e| !e.item.completers.is_empty());
+        let mut capabilities = ServerCapabilities::new().with_logging(EmptyCapability::default());
+        capabilities.tools = tools.then(|| ToolsCapability::new().with_list_changed(true));
+        capabilities.resources =
+            resources.then(|| ResourcesCapability::new().with_subscribe(true).with_list_changed(true));
+        capabilities.prompts = prompts.then(|| PromptsCapability::new().with_list_changed(true));
+        capabilities.completions = (completes && features.completions_capability).then(EmptyCapability::default);
+        if features.extensions {
+            capabilities.extensions = self.extensions.clone();
+        }
+        serde_json::to_string(&capabilities).unwrap_or_else(|_| "{}".into())
+    }
+
+    fn initialize(&self, request: &Request) -> Reply {
+        let features = request.caller.features();
+        let mut out = self.writer(request);
+        out.key("protocolVersion");
+        out.string(features.revision.as_str());
+        out.key("capabilities");
+        out.push(self.capabilities(features).as_bytes());
+        out.key("serverInfo");
+        let _ = out.serialize(&downgrade::implementation(self.info.clone(), features));
+        self.instruct(&mut out);
+        out.finish(ReplyKind::Complete)
+    }
+
+    fn discover(&self, request: &Request) -> Reply {
+        let mut out = self.writer(request);
+        out.key("supportedVersions");
+        let _ = out.serialize(&era::served().collect::<Vec<_>>());
+        out.key("capabilities");
+        out.push(self.capabilities(request.caller.features()).as_bytes());
+        self.instruct(&mut out);
+        self.cache_hints(&mut out, self.list_cache);
+        out.finish(ReplyKind::Complete)
+    }
+
+    fn instruct(&self, out: &mut ResultWriter) {
+        if let Some(instructions) = &self.instructions {
+            out.key("instructions");
+            out.string(instructions);
+        }
+    }
+
+    fn set_level(&self, request: &Request) -> Reply {
+        #[derive(Deserialize)]
+        struct Params {
+            level: LoggingLevel,
+        }
+        match (serde_json::from_str::<Params>(request.params_text()), request.caller.session()) {
+            (Ok(params), Some(session)) => {
+                session.set_log_level(params.level);
+                self.writer(request).finish(ReplyKind::Complete)
+            }
+            _ => Reply::error(
+                Some(&request.id),
+                code::INVALID_PARAMS,
+                "`level` must be a log level, for example \"warning\"",
+                None,
+            ),
+        }
+    }
+
+    /// The response for a rejected subscription: a full table is not an error of its parameters.
+    pub(crate) fn subscribe_refused(&self, id: &Id, why: SubscribeError) -> Reply {
+        let code = if why == SubscribeError::OutOfMemory { code::INTERNAL_ERROR } else { code::INVALID_PARAMS };
+        Reply::error(Some(id), code, &why.to_string(), None)
+    }
+
+    fn subscribe(&self, request: &Request, on: bool) -> Reply {
+        let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
+        let Some(uri) = request.string(request.params.uri) else {
+            return refuse("`uri` must be the URI of a resource");
+        };
+        let Some(feed) = request.caller.session().and_then(|s| s.feed()) else {
+            return refuse("this connection cannot carry subscriptions");
+        };
+        if !on {
+            feed.feed().unsubscribe(&uri);
+        } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions_max, &self.budget) {
+            return self.subscribe_refused(&request.id, why);
+        }
+        self.writer(request).finish(ReplyKind::Complete)
+    }
+}
+
+fn fail(request: &Request, code: i32, why: &str) -> CallStart {
+    CallStart::Done(Reply::error(Some(&request.id), code, why, None))
+}
+
+/// The message for an unknown name, with the most similar one.
+fn unknown_name<T: Item>(kind: &str, name: &str, snapshot: &Snapshot<T>) -> String {
+    if let Some(owners) = snapshot.contested(name) {
+        return format!("Several {kind}s answer to {}: use {owners}", clip(name));
+    }
+    let near = near_miss(name, snapshot.names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+    format!("Unknown {kind}: {}{near}", clip(name))
+}
+
+/// Truncates names from the peer before they are quoted in an error.
+pub(crate) fn clip(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
+/// Random bytes from the operating system. It is not safe to continue without them.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}

@@ -1,0 +1,102 @@
+//! Decodes string variables (of a URI template or a prompt) into the handler's type: numbers and booleans are parsed.
+
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+type E = serde::de::value::Error;
+
+/// Reads `T` from named strings. The error names the invalid one, in one line.
+pub(crate) fn decode<T: DeserializeOwned>(vars: &[(String, String)]) -> Result<T, String> {
+    let entries = vars.iter().map(|(name, value)| (name.as_str(), Var { name, value }));
+    T::deserialize(MapDeserializer::new(entries)).map_err(|e: E| e.to_string())
+}
+
+#[derive(Clone, Copy)]
+struct Var<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+impl<'a> IntoDeserializer<'a, E> for Var<'a> {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+macro_rules! parsed {
+    ($($method:ident $visit:ident $kind:literal),*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+            match self.value.parse() {
+                Ok(value) => visitor.$visit(value),
+                Err(_) => Err(E::custom(format_args!("`{}` must be {}", self.name, $kind))),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Var<'_> {
+    type Error = E;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_str(self.value)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, E> {
+        StrDeserializer::<E>::new(self.value).deserialize_enum(name, variants, visitor)
+    }
+
+    parsed! {
+        deserialize_bool visit_bool "true or false",
+        deserialize_u8 visit_u8 "a small whole number", deserialize_u16 visit_u16 "a whole number", deserialize_u32 visit_u32 "a whole number",
+        deserialize_u64 visit_u64 "a whole number", deserialize_i8 visit_i8 "a small whole number", deserialize_i16 visit_i16 "a whole number",
+        deserialize_i32 visit_i32 "a whole number", deserialize_i64 visit_i64 "a whole number",
+        deserialize_f32 visit_f32 "a number", deserialize_f64 visit_f64 "a number"
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    #[derive(Deserialize, Debug, PartialEq)]
+    struct Args {
+        name: String,
+        day: u16,
+        on: Option<bool>,
+        kind: Option<Kind>,
+    }
+    #[derive(Deserialize, Debug, PartialEq)]
+    enum Kind {
+        Text,
+    }
+
+    #[test]
+    fn strings_become_what_the_type_says() {
+        let v = |pairs: &[(&str, &str)]| {
+            super::decode::<Args>(&pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect::<Vec<_>>())
+        };
+        let want = Args { name: "7".into(), day: 3, on: Some(true), kind: Some(Kind::Text) };
+        assert_eq!(v(&[("name", "7"), ("day", "3"), ("on", "true"), ("kind", "Text")]), Ok(want));
+        assert_eq!(v(&[("name", "x"), ("day", "three")]), Err("`day` must be a whole number".into()));
+        assert_eq!(v(&[("day", "3")]), Err("missing field `name`".into()));
+    }
+}

@@ -1,0 +1,245 @@
+//! The address of a server and how requests are sent there: credentials, redirects, what a tap sees.
+
+use super::head::{self, Heads};
+use crate::web::{Web, WebError, WebErrorKind, WebResponse, target};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use linchpin_proto::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use url::Url;
+
+/// A server's address with everything that requests to it need.
+pub(super) struct Endpoint {
+    pub(super) url: Url,
+    /// The address as it may be shown.
+    pub(super) name: Arc<str>,
+    pub(super) web: Web,
+    pub(super) heads: Heads,
+    pub(super) options: ConnectOptions,
+    pub(super) runtime: tokio::runtime::Handle,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    /// Requests for which the authorizer is being asked, and perhaps a user behind it.
+    asking: AtomicUsize,
+    /// Where a permanent redirect has led.
+    moved: OnceLock<Url>,
+    /// It has answered before, so that a failed connection is a failed request and no wrong address.
+    worked: AtomicBool,
+}
+
+impl Endpoint {
+    /// Must be called in a runtime.
+    pub(super) fn new(
+        url: Url,
+        name: Arc<str>,
+        web: Web,
+        heads: Heads,
+        authorizer: Option<Arc<dyn Authorizer>>,
+        options: ConnectOptions,
+    ) -> Endpoint {
+        let runtime = tokio::runtime::Handle::current();
+        let (moved, worked) = (OnceLock::new(), AtomicBool::new(false));
+        Endpoint { url, name, web, heads, options, runtime, authorizer, asking: AtomicUsize::new(0), moved, worked }
+    }
+
+    /// Sends a request here and returns what answers it, redirects and refused credentials dealt with. `head` builds the
+    /// headers, once for each time it is sent.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        body: Bytes,
+        head: &(dyn Fn() -> HeaderMap + Send + Sync),
+    ) -> Result<WebResponse, TransportError> {
+        self.send_to(self.moved.get().unwrap_or(&self.url), method, body, head).await
+    }
+
+    /// The same for another address of the same origin.
+    pub(super) async fn send_to(
+        &self,
+        url: &Url,
+        method: Method,
+        body: Bytes,
+        head: &(dyn Fn() -> HeaderMap + Send + Sync),
+    ) -> Result<WebResponse, TransportError> {
+        let mut url = Cow::Borrowed(url);
+        let (mut resent, mut hops) = (0, 0);
+        loop {
+            let (answer, again) = self.once(&url, &method, body.clone(), head()).await?;
+            let status = answer.parts.status;
+            if again && resent < RESENDS_MAX {
+                resent += 1;
+                self.finish(answer.body);
+                continue;
+            }
+            if status == StatusCode::UNAUTHORIZED {
+                self.finish(answer.body);
+                return Err(self.unauthorized());
+            }
+            if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(answer);
+            }
+            let next = self.redirected(&url, &method, &answer)?;
+            self.finish(answer.body);
+            hops += 1;
+            if hops > HOPS_MAX {
+                return Err(TransportError::Unreachable(
+                    format!("{} redirects more than {HOPS_MAX} times", self.name).into(),
+                ));
+            }
+            // Only the server's main address is remembered.
+            if status == StatusCode::PERMANENT_REDIRECT && hops == 1 && *url == self.url {
+                let _ = self.moved.set(next.clone());
+            }
+            url = Cow::Owned(next);
+        }
+    }
+
+    /// Whether permission is being asked for right now, which may take as long as a user takes.
+    pub(super) fn asks(&self) -> bool {
+        self.asking.load(Ordering::Relaxed) > 0
+    }
+
+    /// One request, and whether the authorizer wants it sent again.
+    async fn once(
+        &self,
+        url: &Url,
+        method: &Method,
+        body: Bytes,
+        headers: HeaderMap,
+    ) -> Result<(WebResponse, bool), TransportError> {
+        let tapped = self.options.tap.is_some();
+        let uri = if tapped || self.authorizer.is_some() { uri(url) } else { Uri::default() };
+        let Some(authorizer) = &self.authorizer else {
+            if tapped {
+                self.show_request(method, &uri, &headers);
+            }
+            return self
+                .answer(self.web.request(method.clone(), url, headers, body).await)
+                .map(|answer| (answer, false));
+        };
+        let mut parts = http::Request::new(()).into_parts().0;
+        (parts.method, parts.uri, parts.headers) = (method.clone(), uri, headers);
+        // Permission is for the server, wherever a redirect or an endpoint that it named leads.
+        parts.extensions.insert(BelongsTo(self.url.as_str().parse().unwrap_or_default()));
+        let asking = Asking::of(&self.asking);
+        authorizer.authorize(&mut parts).await.map_err(TransportError::Unauthorized)?;
+        drop(asking);
+        head::mark(&mut parts.headers);
+        if tapped {
+            self.show_request(method, &parts.uri, &parts.headers);
+        }
+        let answer = self.answer(self.web.request(method.clone(), url, parts.headers.clone(), body).await)?;
+        let _asking = Asking::of(&self.asking);
+        let seen = authorizer.answered(&parts, answer.parts.status, &answer.parts.headers).await;
+        seen.map(|again| (answer, again)).map_err(TransportError::Unauthorized)
+    }
+
+    fn answer(&self, answer: Result<WebResponse, WebError>) -> Result<WebResponse, TransportError> {
+        let mut answer = answer.map_err(|e| self.failed(&e))?;
+        self.worked.store(true, Ordering::Relaxed);
+        if self.options.tap.is_some() {
+            head::mark(&mut answer.parts.headers);
+            let (status, headers) = (answer.parts.status, &answer.parts.headers);
+            self.options.show(|| Traffic::Response { status, headers });
+        }
+        Ok(answer)
+    }
+
+    fn show_request(&self, method: &Method, uri: &Uri, headers: &HeaderMap) {
+        // What is in a query may be a key.
+        let shown = uri.query().and_then(|_| format!("{}?...", uri.to_string().split('?').next()?).parse().ok());
+        let uri = shown.as_ref().unwrap_or(uri);
+        self.options.show(|| Traffic::Request { method, uri, headers });
+    }
+
+    /// Where a redirect leads, if it may be followed.
+    fn redirected(&self, from: &Url, method: &Method, answer: &WebResponse) -> Result<Url, TransportError> {
+        let status = answer.parts.status.as_u16();
+        let next = match target(from, &answer.parts.headers) {
+            Ok(Some(next)) => next,
+            Ok(None) => return Err(TransportError::Status { status, body: "".into() }),
+            Err(e) => return Err(TransportError::Unreachable(e.text())),
+        };
+        let keeps = method == Method::GET || matches!(status, 307 | 308);
+        if keeps && next.origin() == from.origin() {
+            return Ok(next);
+        }
+        let why = format!(
+            "{} redirects to {} (status {status}), which is not followed; if that is the right address, use it",
+            self.name,
+            without_secrets(&next)
+        );
+        Err(TransportError::Unreachable(why.into()))
+    }
+
+    fn unauthorized(&self) -> TransportError {
+        let why = match self.authorizer {
+            Some(_) => "does not accept the credentials it was given (status 401)",
+            None => "wants credentials (status 401); give a token or let somebody log in",
+        };
+        TransportError::Unauthorized(format!("{} {why}", self.name).into())
+    }
+
+    /// What a failed request means for the link.
+    fn failed(&self, error: &WebError) -> TransportError {
+        match error.kind() {
+            WebErrorKind::TooLong => TransportError::Unreadable(error.text()),
+            WebErrorKind::Broken => TransportError::CutOff(error.text()),
+            _ if self.worked.load(Ordering::Relaxed) => TransportError::CutOff(error.text()),
+            _ => TransportError::Unreachable(error.text()),
+        }
+    }
+
+    /// Reads what is left of an answer that nobody waits for, so that its connection can be used again. Not much and not
+    /// long: a stream that goes on is closed.
+    pub(super) fn finish(&self, mut body: crate::web::WebBody) {
+        if body.is_over() {
+            return;
+        }
+        self.runtime.spawn(tokio::time::timeout(FINISH, async move {
+            let mut left = FINISH_BYTES;
+            while let Ok(Some(more)) = body.chunk().await
+                && let Some(less) = left.checked_sub(more.len())
+            {
+                left = less;
+            }
+        }));
+    }
+}
+
+/// Origin and path of an address: what may be shown of it.
+pub(super) fn without_secrets(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+fn uri(url: &Url) -> Uri {
+    url.as_str().parse().unwrap_or_default()
+}
+
+/// The error for an answer that does not come any more.
+pub(super) fn closed() -> TransportError {
+    TransportError::Closed("the connection was closed".into())
+}
+
+const RESENDS_MAX: u32 = 4;
+const HOPS_MAX: u32 = 5;
+const FINISH: Duration = Duration::from_secs(1);
+const FINISH_BYTES: usize = 64 << 10;
+
+/// Counts one question to the authorizer as long as it lives.
+struct Asking<'a>(&'a AtomicUsize);
+
+impl Asking<'_> {
+    fn of(count: &AtomicUsize) -> Asking<'_> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Asking(count)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,134 @@
+//! Answers: a text for clients that only read text, structured content for the others.
+
+use crate::ToolError;
+use crate::names::as_listed;
+use linchpin::proto::{Reply, ResultWriter};
+use linchpin::types::content::{Annotations, Role};
+use linchpin::{CallToolResult, ContentBlock, IntoReply, Json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Whose words an answer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provenance {
+    /// This server's own.
+    Server,
+    /// What files, pages, rows and messages hold: data that anybody may have written. Its blocks are marked as meant for the
+    /// model (`annotations.audience`).
+    ThirdParty,
+}
+
+/// What a tool answers: `text` keeps the shape that the published server gave it, `value` is `structuredContent` and gives
+/// the tool its output schema.
+#[derive(Debug, Clone)]
+pub struct ToolOutput<T> {
+    /// The first text block; left out when `blocks` says everything.
+    pub text: Option<String>,
+    /// Structured content: a struct.
+    pub value: T,
+    /// Whose words `text` is.
+    pub provenance: Provenance,
+    /// A second text block in our own words: says that something was cut, and how to go on. Tools that it names are shown under
+    /// the names that they are listed under.
+    pub notice: Option<String>,
+    /// Further blocks (pictures, embedded resources), as they are.
+    pub blocks: Vec<ContentBlock>,
+}
+
+impl<T> ToolOutput<T> {
+    /// A text in our own words and its structured form.
+    pub fn ours(text: impl Into<String>, value: T) -> Self {
+        Self { text: Some(text.into()), value, provenance: Provenance::Server, notice: None, blocks: Vec::new() }
+    }
+
+    /// A text that others wrote and its structured form.
+    pub fn outside(text: impl Into<String>, value: T) -> Self {
+        Self { provenance: Provenance::ThirdParty, ..Self::ours(text, value) }
+    }
+
+    /// Blocks instead of a text.
+    pub fn blocks(blocks: Vec<ContentBlock>, value: T) -> Self {
+        Self { text: None, value, provenance: Provenance::ThirdParty, notice: None, blocks }
+    }
+
+    /// Adds the notice that something was cut, if there is one.
+    #[must_use]
+    pub fn notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
+        self
+    }
+}
+
+impl<T: Serialize> ToolOutput<T> {
+    /// The value as JSON indented by two spaces, as the published servers write it, and as structured content.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, which is a mistake in the server.
+    pub fn json(value: T, provenance: Provenance) -> Result<Self, ToolError> {
+        let text = serde_json::to_string_pretty(&value).map_err(|e| unwritable(&e))?;
+        Ok(Self { provenance, ..Self::ours(text, value) })
+    }
+
+    /// The result as the protocol carries it.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, which is a mistake in the server.
+    pub fn into_result(self) -> Result<CallToolResult, ToolError> {
+        let structured = serde_json::value::to_raw_value(&self.value).map_err(|e| unwritable(&e))?;
+        let text = self.text.map(ContentBlock::text).map(|text| match self.provenance {
+            Provenance::ThirdParty => from_outside(text),
+            Provenance::Server => text,
+        });
+        let notice = self.notice.map(|notice| match as_listed(&notice) {
+            Cow::Owned(said) => ContentBlock::text(said),
+            Cow::Borrowed(_) => ContentBlock::text(notice),
+        });
+        let content = text.into_iter().chain(self.blocks).chain(notice).collect();
+        Ok(CallToolResult::new(content).with_structured_content(structured))
+    }
+}
+
+fn unwritable(error: &serde_json::Error) -> ToolError {
+    ToolError::new(format!("The answer cannot be written as JSON: {error}"))
+}
+
+/// Marks a block as data for the model: it may hold anything, written by anyone.
+#[must_use]
+pub fn from_outside(block: ContentBlock) -> ContentBlock {
+    block.with_annotations(Annotations::new().with_audience([Role::Assistant]))
+}
+
+impl<T: Serialize + JsonSchema + 'static> IntoReply for ToolOutput<T> {
+    fn into_reply(self, out: ResultWriter) -> Reply {
+        #[cfg(feature = "validate")]
+        as_described(&self.value);
+        self.into_result().into_reply(out)
+    }
+
+    fn output_schema() -> Option<Value> {
+        <Json<T> as IntoReply>::output_schema()
+    }
+}
+
+/// Every test of every server is a test of its output schemas too: with the feature `validate`, which they turn on, an answer that its schema does not describe
+/// is a panic, which the caller sees as an error.
+#[cfg(feature = "validate")]
+fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
+    use std::any::TypeId;
+    use std::collections::HashMap;
+    use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+    static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<jsonschema::Validator>>>> = LazyLock::new(Mutex::default);
+
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let validator = known.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let schema = <Json<T> as IntoReply>::output_schema().unwrap_or(Value::Bool(true));
+        Arc::new(jsonschema::validator_for(&schema).expect("a schema that was derived is one"))
+    });
+    let validator = Arc::clone(validator);
+    drop(known);
+    let value = serde_json::to_value(value).unwrap_or_default();
+    let wrong: Vec<String> = validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).collect();
+    assert!(wrong.is_empty(), "{} is not what its schema says: {}", std::any::type_name::<T>(), wrong.join("; "));
+}

@@ -1,0 +1,222 @@
+//! Putting the chosen tools on a server.
+
+use crate::names::Names;
+use crate::{Service, ToolChoice, ToolError, ToolPrefix, ToolSpec};
+use linchpin::server::{Call, Next, PromptHandler, ResourceHandler, ToolHandler};
+use linchpin::{Prompt, Resource, Server, Tool};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::ser::Serializer;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Puts the chosen ones of a service's tools on a server, under the chosen names. A tool that is exposed under another name
+/// than its own answers to its own name too, unlisted, as long as no other server of the process has one of that name. Its
+/// old names ([`ToolSpec::aliases`]) work likewise, with and without the prefix. What the server says about its tools in
+/// instructions, descriptions, hints and notices names them as they are listed.
+///
+/// ```
+/// # use linchpin_kit::{ToolError, Service, ToolChoice, ToolSpec, ToolSet, ToolOutput};
+/// # use linchpin::{Server, Json}; use serde::{Serialize, Deserialize}; use schemars::JsonSchema;
+/// # #[derive(Deserialize, JsonSchema)] struct Add { a: i64, b: i64 }
+/// # #[derive(Serialize, JsonSchema)] struct Sum { sum: i64 }
+/// const ADD: ToolSpec = ToolSpec::reads("add", "Add", "all", "Adds two numbers.");
+/// const SERVICE: Service = Service { name: "calc", tools: &[ADD] };
+///
+/// struct Calc;
+///
+/// async fn add(_: &Calc, args: Add) -> Result<ToolOutput<Sum>, ToolError> {
+///     let sum = args.a.checked_add(args.b).ok_or_else(|| ToolError::new("Too large").hint("Use smaller numbers."))?;
+///     Ok(ToolOutput::ours(sum.to_string(), Sum { sum }))
+/// }
+///
+/// let server = Server::new("calc", "1.0").state(Calc);
+/// let server = ToolSet::open(server, &SERVICE, &ToolChoice::default())?.tool(&ADD, add).close();
+/// # Ok::<(), ToolError>(())
+/// ```
+pub struct ToolSet<S> {
+    server: Server<S>,
+    service: &'static str,
+    prefix: ToolPrefix,
+    chosen: BTreeMap<&'static str, String>,
+    names: Arc<Names>,
+}
+
+impl<S: Send + Sync + 'static> ToolSet<S> {
+    /// For this service and this choice; the server's state must be the handlers' already.
+    ///
+    /// # Errors
+    /// As [`ToolChoice::choose`].
+    pub fn open(server: Server<S>, service: &Service, choice: &ToolChoice) -> Result<Self, ToolError> {
+        let chosen: BTreeMap<_, _> =
+            choice.choose(service)?.into_iter().map(|(spec, name)| (spec.name, name)).collect();
+        let mut names = Names::default();
+        for (own, name) in &chosen {
+            names.add(own, name);
+        }
+        Ok(Self { server, service: service.name, prefix: choice.prefix.clone(), chosen, names: names.into() })
+    }
+
+    /// Adds a paragraph to what models are told about the server.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.server = self.server.instructions(self.names.in_words(&text).unwrap_or(text));
+        self
+    }
+
+    /// Whether this tool was chosen.
+    #[must_use]
+    pub fn has(&self, spec: &ToolSpec) -> bool {
+        self.chosen.contains_key(spec.name)
+    }
+
+    /// Adds the tool if it was chosen.
+    #[must_use]
+    #[track_caller]
+    pub fn tool<M, H>(self, spec: &ToolSpec, handler: H) -> Self
+    where
+        H: ToolHandler<S, M>,
+    {
+        self.tool_as(spec, |tool| tool, handler)
+    }
+
+    /// Adds the tool if it was chosen, with changes to its definition (a description that names what was configured, a
+    /// schema of its own).
+    #[must_use]
+    #[track_caller]
+    pub fn tool_as<M, H>(mut self, spec: &ToolSpec, change: impl FnOnce(Tool) -> Tool, handler: H) -> Self
+    where
+        H: ToolHandler<S, M>,
+    {
+        if let Some(name) = self.chosen.get(spec.name) {
+            let tool = self.named(change(self.aliased(spec.listed(name), name, spec)));
+            self.server = self.server.tool(tool, handler);
+        }
+        self
+    }
+
+    /// The tool with words that name others as they are listed.
+    fn named(&self, tool: Tool) -> Tool {
+        if self.names.is_empty() {
+            return tool;
+        }
+        let (said, names) = (self.names.clone(), self.names.clone());
+        tool.reword(move |text| said.in_words(text)).layer(move |call, next| names.clone().around(call, next))
+    }
+
+    /// The tool with all names it answers to beside `name`, arguments of old names mapped.
+    fn aliased(&self, mut tool: Tool, name: &str, spec: &ToolSpec) -> Tool {
+        if name != spec.name {
+            tool = tool.alias(spec.name);
+        }
+        let mut moved = Vec::new();
+        for alias in spec.aliases {
+            let mut names = vec![alias.name.to_owned(), self.prefix.apply(self.service, alias.name)];
+            names.dedup();
+            for old in names {
+                tool = tool.alias(old.as_str());
+                if !alias.arguments.is_empty() {
+                    moved.push((old, alias.arguments));
+                }
+            }
+        }
+        if moved.is_empty() {
+            return tool;
+        }
+        tool.layer(move |mut call: Call, next: Next| {
+            let arguments = moved.iter().find(|(old, _)| *old == call.name()).map(|(_, arguments)| *arguments);
+            if let Some(json) = arguments.and_then(|arguments| renamed(&call.arguments(), arguments)) {
+                call.set_arguments(json);
+            }
+            next.run(call)
+        })
+    }
+
+    /// Adds a prompt under the name that the choice of prefixes gives it.
+    #[must_use]
+    #[track_caller]
+    pub fn prompt<M, H>(
+        mut self,
+        name: &str,
+        description: &str,
+        change: impl FnOnce(Prompt) -> Prompt,
+        handler: H,
+    ) -> Self
+    where
+        H: PromptHandler<S, M>,
+    {
+        let exposed = self.prefix.apply(self.service, name);
+        Arc::make_mut(&mut self.names).add(name, &exposed);
+        let description = self.names.in_words(description).unwrap_or_else(|| description.to_owned());
+        let mut prompt = change(Prompt::new(exposed.as_str(), description));
+        if exposed != name {
+            prompt = prompt.alias(name);
+        }
+        if !self.names.is_empty() {
+            let names = self.names.clone();
+            prompt = prompt.layer(move |call, next| names.clone().around(call, next));
+        }
+        self.server = self.server.prompt(prompt, handler);
+        self
+    }
+
+    /// Adds a resource or a template. What its handler says names tools as they are listed.
+    #[must_use]
+    #[track_caller]
+    pub fn resource<M, H>(mut self, mut resource: Resource, handler: H) -> Self
+    where
+        H: ResourceHandler<S, M>,
+    {
+        if !self.names.is_empty() {
+            let names = self.names.clone();
+            resource = resource.layer(move |call, next| names.clone().around(call, next));
+        }
+        self.server = self.server.resource(resource, handler);
+        self
+    }
+
+    /// The server with everything that was added.
+    #[must_use]
+    pub fn close(self) -> Server<S> {
+        self.server
+    }
+}
+
+/// The members of a JSON object as they stand, repetitions included: what they hold is the handler's to judge.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some(member) = map.next_entry()? {
+            self.0.push(member);
+        }
+        Ok(self)
+    }
+}
+
+/// The arguments with old names replaced. `None` when there are none of these, or both an old one and its new one, so that the
+/// handler sees what was really sent.
+fn renamed(json: &str, arguments: &[(&str, &str)]) -> Option<String> {
+    let Members(mut members) = serde_json::Deserializer::from_str(json).deserialize_map(Members(Vec::new())).ok()?;
+    let mut any = false;
+    for (old, new) in arguments {
+        if members.iter().any(|(name, _)| name == new) {
+            continue;
+        }
+        for (name, _) in members.iter_mut().filter(|(name, _)| name == old) {
+            *name = (*new).to_owned();
+            any = true;
+        }
+    }
+    let mut out = Vec::with_capacity(json.len());
+    serde_json::Serializer::new(&mut out).collect_map(members).ok()?;
+    any.then(|| String::from_utf8(out).ok()).flatten()
+}
