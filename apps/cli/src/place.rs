@@ -101,6 +101,7 @@ impl PlaceArgs {
         };
         runtime.block_on(async {
             #[cfg(all(target_os = "linux", target_env = "gnu"))]
+            crate::trim::set_thresholds();
             tokio::spawn(crate::trim::when_large());
             let served = served.await;
             ended.ended().await;

@@ -1,8 +1,9 @@
 //! Returns the memory of large messages to the system after use.
 //!
-//! The allocator of glibc keeps what is freed for what comes next, which is half a GiB after forty messages of 12 MB at once. With
-//! a lower threshold for `mmap` it would give each message back at once, and every large message would wait for its pages
-//! again. So it is told to give back now and then, while a process that serves is larger than it has to be.
+//! The allocator of glibc keeps what is freed for what comes next, which is half a GiB after forty messages of 12 MB at once.
+//! [`when_large`] tells it to give that back now and then, while a process that serves is larger than it has to be. But
+//! `malloc_trim` leaves the free end of each arena but the first alone, up to 64 MiB of it once large blocks have been freed:
+//! [`set_thresholds`] bounds that.
 
 use std::time::Duration;
 
@@ -12,6 +13,21 @@ const EVERY: Duration = Duration::from_secs(5);
 const PAUSE_MAX: u32 = 12;
 /// KiB of its own, without the program's file, that it may keep.
 const KEPT_KIB: u64 = 24 << 10;
+
+/// Blocks of this size are mapped on their own and returned when they are freed; smaller ones are reused.
+const MMAP_THRESHOLD: libc::c_int = 4 << 20;
+/// The free end of an arena may grow to this size before it is returned.
+const TRIM_THRESHOLD: libc::c_int = 8 << 20;
+
+/// Sets the thresholds, which glibc otherwise raises whenever a large block is freed. Call it before the first such.
+#[allow(unsafe_code, reason = "the allocator is told in C only")]
+pub(crate) fn set_thresholds() {
+    // SAFETY: `mallopt` takes no pointer; it locks the allocator while it sets a number.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+    }
+}
 
 /// Checks the process size periodically, forever.
 pub(crate) async fn when_large() {
