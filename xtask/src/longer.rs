@@ -37,16 +37,28 @@ pub(crate) fn release(context: &Context) -> Result<Report> {
 /// Checks every library with each of its features alone.
 pub(crate) fn features(context: &Context) -> Result<Report> {
     let mut hack = Command::new(tools::cargo_subcommand(context, tools::HACK)?);
-    hack.args(["hack", "check", "--locked", "--each-feature", "--no-dev-deps"]);
+    hack.args(["hack", "check", "--locked", "--each-feature"]);
     hack.args(LIBRARIES.iter().flat_map(|library| ["--package", library]));
     one(context, "features", hack.env("RUSTFLAGS", "-D warnings").env("CARGO_TARGET_DIR", context.target.join("hack")))
 }
 
 /// Advisories, licences, sources and duplicates of dependencies, as `deny.toml` wants them.
 pub(crate) fn deny(context: &Context) -> Result<Report> {
-    let mut deny = Command::new(tools::cargo_subcommand(context, tools::DENY)?);
-    deny.args(["--all-features", "check"]);
-    one(context, "deny", &mut deny)
+    let deny = Command::new(tools::cargo_subcommand(context, tools::DENY)?);
+    let program = deny.get_program();
+    let mut rules = Command::new(program);
+    rules.args(["--all-features", "check", "bans", "licenses", "sources"]);
+    let mut report = one(context, "deny", &mut rules)?;
+    let mut advisories = Command::new(program);
+    advisories.args(["--all-features", "check", "advisories"]);
+    let mut checked = one(context, "deny-advisories", &mut advisories)?;
+    if checked.counts.failed > 0 && checked.text.contains("failed to fetch advisory database") {
+        checked = Report::skipped("advisories: the database of RustSec on GitHub cannot be fetched".into());
+    }
+    report.counts.add(checked.counts);
+    report.text.push_str(&checked.text);
+    report.skips.append(&mut checked.skips);
+    Ok(report)
 }
 
 /// Compares the public API with that of the last release, a tag `v*`.
