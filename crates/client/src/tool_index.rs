@@ -30,6 +30,7 @@ enum Entry {
 
 /// The output schema of a tool, compiled on first use.
 pub(crate) struct Output {
+    #[cfg_attr(not(feature = "validate"), expect(dead_code, reason = "only results that are checked need it"))]
     schema: Box<RawValue>,
     #[cfg(feature = "validate")]
     compiled: std::sync::OnceLock<Result<jsonschema::Validator, String>>,
@@ -72,6 +73,7 @@ impl ToolIndex {
         *lock(&self.known) = Book::default();
     }
 
+    #[cfg(feature = "validate")]
     pub(crate) fn is_complete(&self) -> bool {
         lock(&self.known).complete
     }
