@@ -5,7 +5,7 @@
 //! Arguments that begin with `http` are URLs, all others command lines. A server that hangs, misbehaves or exits does not affect
 //! the others: each has its own deadline and limits. Without arguments it uses two servers inside this program.
 
-use linchpin::client::{ClientLimits, Connector};
+use linchpin::client::Connector;
 use linchpin::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
@@ -17,14 +17,12 @@ const AT_ONCE: usize = 16;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let limits = ClientLimits {
-        open_ms_max: 30_000,
-        call_ms_max: 10_000,
-        items_max: 10_000,
-        frame_bytes_max: 8 << 20,
-        ..ClientLimits::default()
-    };
-    let client = Client::new("crawl", "1.0").limits(limits);
+    let client = Client::new("crawl", "1.0").limits(|limits| {
+        limits.connections.open_ms_max = 30_000;
+        limits.calls.run_ms_max = 10_000;
+        limits.lists.items_max = 10_000;
+        limits.messages.frame_bytes_max = 8 << 20;
+    });
     let mut places: Vec<(String, Arc<dyn Connector>)> = Vec::new();
     for word in std::env::args().skip(1) {
         let place: Arc<dyn Connector> =

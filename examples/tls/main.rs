@@ -28,8 +28,7 @@ async fn main() -> Result<(), BoxError> {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
 
-    let mut options = HttpOptions::default();
-    options.allowed_hosts.get_or_insert_default().push(name.clone());
+    let options = HttpOptions::default().with(|options| options.allowed_hosts = Some(vec![name.clone()]));
     let service =
         Server::new("tls", "1.0").tool(("hello", "Says hello."), || "Hello over TLS!").into_service_with(options)?;
 

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use linchpin_proto::engine::{claimed_version, open};
 use linchpin_proto::frame::{self, Kind};
-use linchpin_proto::{ClientCaps, Limits, Session, Features};
+use linchpin_proto::{ClientCaps, Features, Limits, Session};
 use std::sync::Arc;
 
 fuzz_target!(|data: &[u8]| {

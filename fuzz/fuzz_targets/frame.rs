@@ -29,14 +29,19 @@ fn check(message: &Message) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    for limits in
-        [Limits::default(), Limits { depth_max: 4, id_bytes_max: 8, batch_messages_max: 3, ..Limits::default() }]
-    {
+    for limits in [
+        Limits::default(),
+        Limits::default().with(|limits| {
+            limits.messages.depth_max = 4;
+            limits.messages.id_bytes_max = 8;
+            limits.messages.per_batch_max = 3;
+        }),
+    ] {
         match frame::read(data.to_vec().into(), &limits) {
             Err(reply) => refused(&reply),
             Ok(Frame::One(message)) => check(&message),
             Ok(Frame::Batch(parts)) => {
-                assert!((1..=limits.batch_messages_max).contains(&parts.len()));
+                assert!((1..=limits.messages.per_batch_max).contains(&parts.len()));
                 for part in parts {
                     match frame::message(part, &limits) {
                         Err(reply) => refused(&reply),

@@ -8,7 +8,7 @@ use linchpin_proto::negotiation::{Negotiation, Outcome, Verdict};
 use linchpin_proto::{ClientLimits, Span, era};
 
 fuzz_target!(|data: &[u8]| {
-    let limits = ClientLimits { depth_max: 40, ..ClientLimits::default() };
+    let limits = ClientLimits::default().with(|limits| limits.messages.depth_max = 40);
     let mut opening = Negotiation::new(era::all().collect(), None);
     let mut open = true;
     let heard = frame::hear(data.to_vec().into(), &limits, &mut |message| {

@@ -3,7 +3,7 @@
 
 /// Texts of library messages, and their replacements.
 const WORDS: &[(&str, &str)] = &[
-    (" (open_ms_max)", ""),
+    (" (connections.open_ms_max)", ""),
     ("allow_plain_http()", "--allow-plain-http"),
     ("; arguments are given one by one, not with the program's name; `child(\"…\")` takes a whole command line", ""),
     (", and nobody has said how to log in: give OAuth a login(…), for example a Browser, or client_credentials(…)", ""),

@@ -106,7 +106,7 @@ impl Replay {
             methods: Vec::new(),
             redactor: Redactor::default(),
             limits: Arc::default(),
-            budget: Budget::new(Limits::default().memory_bytes_max),
+            budget: Budget::new(Limits::default().connections.memory_bytes_max),
             hub: Arc::default(),
         };
         let mut pending: Vec<Pending> = Vec::new();
@@ -408,7 +408,7 @@ impl Service for Replay {
     }
 
     fn open_feed(&self) -> Option<SubscriptionHandle> {
-        self.hub.open(Default::default(), self.limits.sessions_max)
+        self.hub.open(Default::default(), self.limits.sessions.concurrent_max)
     }
 
     fn close(&self) {

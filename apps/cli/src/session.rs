@@ -12,7 +12,7 @@ use crate::target::{Kind, Target};
 use crate::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::transcript::Recorder;
 use clap::Args;
-use linchpin::client::{Client, ClientLimits, Connection, Error, ErrorKind, Tap, TransportError};
+use linchpin::client::{Client, Connection, Error, ErrorKind, Tap, TransportError};
 use linchpin::proto::era;
 use linchpin::types::error::code;
 use linchpin::types::root::Root;
@@ -202,15 +202,17 @@ pub(crate) async fn connect(
     if let Some(revisions) = talk.revisions()? {
         client = client.revisions(&revisions);
     }
-    let mut limits = ClientLimits::default();
-    if let Some(timeout) = talk.timeout {
-        let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        limits.call_ms_max = ms;
-        limits.open_ms_max = if ms == 0 { u64::from(u32::MAX) } else { ms };
-        limits.probe_ms_max = limits.probe_ms_max.min(limits.open_ms_max / 2 + 1);
-    }
-    let open_ms = u128::from(limits.open_ms_max);
-    client = client.limits(limits);
+    let mut open_ms = 0;
+    client = client.limits(|limits| {
+        let connections = &mut limits.connections;
+        if let Some(timeout) = talk.timeout {
+            let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            limits.calls.run_ms_max = ms;
+            connections.open_ms_max = if ms == 0 { u64::from(u32::MAX) } else { ms };
+            connections.probe_ms_max = connections.probe_ms_max.min(connections.open_ms_max / 2 + 1);
+        }
+        open_ms = u128::from(connections.open_ms_max);
+    });
     let roots = talk.roots()?;
     if !roots.is_empty() {
         client = client.roots(roots);

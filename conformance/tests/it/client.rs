@@ -113,7 +113,7 @@ async fn no_deadline_runs_while_a_person_is_waited_for() {
     let place = http("127.0.0.1:0").on_ready(move |at| ready.send(at).unwrap());
     tokio::spawn(linchpin_conformance::server().serve(place));
     let place = remote(&format!("http://{}/mcp", at.await.unwrap())).unwrap().auth(SlowPerson);
-    let limits = linchpin::client::ClientLimits { open_ms_max: 150, call_ms_max: 150, ..Default::default() };
-    let connection = Client::new("test", "1").limits(limits).connect(place).await.unwrap();
+    let client = Client::new("test", "1").limits(|l| (l.connections.open_ms_max, l.calls.run_ms_max) = (150, 150));
+    let connection = client.connect(place).await.unwrap();
     assert!(connection.call("test_simple_text", ()).await.unwrap().text().contains("simple text"));
 }

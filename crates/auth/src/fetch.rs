@@ -180,7 +180,10 @@ impl WebFetch {
     /// Clients with these options, except for where they may connect and how long they may take.
     pub(crate) fn new(options: &WebOptions) -> WebFetch {
         let web = |reach| {
-            Web::new(WebOptions { reach, request_ms_max: Some(DEADLINE.as_millis() as u64), ..options.clone() })
+            Web::new(options.clone().with(|web| {
+                web.reach = reach;
+                web.request_ms_max = Some(DEADLINE.as_millis() as u64);
+            }))
         };
         WebFetch {
             any: web(Reach::Any),

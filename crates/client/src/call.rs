@@ -72,7 +72,7 @@ impl<T: Received> Call<T> {
     pub(crate) fn new(connection: &Connection, request: Result<Request>) -> Call<T> {
         let core = connection.core();
         let (limits, recipe) = (&core.recipe.limits, &core.recipe);
-        let timeout = (limits.call_ms_max > 0).then(|| Duration::from_millis(limits.call_ms_max));
+        let timeout = (limits.calls.run_ms_max > 0).then(|| Duration::from_millis(limits.calls.run_ms_max));
         let log = *lock(&core.log_level);
         let options = Options { timeout, watched: None, log };
         let (connection, rounds) = (connection.clone(), recipe.rounds);
@@ -87,7 +87,7 @@ impl<T: Received> Call<T> {
 
     /// Sets the timeout of this call; zero means no timeout.
     ///
-    /// If progress was requested, each progress notification resets the timeout, up to `call_with_progress_ms_max`.
+    /// If progress was requested, each progress notification resets the timeout, up to `calls.run_with_progress_ms_max`.
     pub fn timeout(mut self, timeout: Duration) -> Call<T> {
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self
@@ -154,7 +154,7 @@ impl<T: Received> Call<T> {
     }
 
     fn watch(mut self) -> Call<T> {
-        let limit = self.connection.core().recipe.limits.queue_messages_max;
+        let limit = self.connection.core().recipe.limits.messages.queued_max;
         self.options
             .watched
             .get_or_insert_with(|| Arc::new(Watched { queue: Queue::new(limit), touched: Notify::new() }));

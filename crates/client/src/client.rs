@@ -67,9 +67,11 @@ pub(crate) struct ClientConfig {
 ///
 /// ```
 /// # use linchpin_client::{Client, ReconnectPolicy};
-/// let client = Client::new("my-host", "1.0").reconnect(ReconnectPolicy { attempts_max: 3, ..ReconnectPolicy::default() });
+/// let policy = ReconnectPolicy::default().with(|policy| policy.attempts_max = 3);
+/// let client = Client::new("my-host", "1.0").reconnect(policy);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReconnectPolicy {
     /// Delay before the first attempt; doubles with each failed attempt, with jitter. Default 200 ms.
     pub first_ms: u64,
@@ -82,6 +84,15 @@ pub struct ReconnectPolicy {
 impl Default for ReconnectPolicy {
     fn default() -> Self {
         ReconnectPolicy { first_ms: 200, longest_ms: 30_000, attempts_max: 8 }
+    }
+}
+
+impl ReconnectPolicy {
+    /// Changes some of these values.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 }
 
@@ -249,15 +260,21 @@ impl Client {
         self
     }
 
-    /// Sets the limits.
-    pub fn limits(mut self, limits: ClientLimits) -> Client {
-        self.recipe.limits = Arc::new(limits);
+    /// Changes limits. Each has a safe default; see [`ClientLimits`].
+    ///
+    /// ```
+    /// # use linchpin_client::Client;
+    /// let client = Client::new("my-host", "1.0").limits(|limits| limits.calls.run_ms_max = 5_000);
+    /// ```
+    pub fn limits(mut self, change: impl FnOnce(&mut ClientLimits)) -> Client {
+        change(Arc::make_mut(&mut self.recipe.limits));
         self
     }
 
     /// Sets the default timeout of calls. Default one minute; zero means no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Client {
-        Arc::make_mut(&mut self.recipe.limits).call_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        Arc::make_mut(&mut self.recipe.limits).calls.run_ms_max =
+            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
@@ -305,8 +322,8 @@ impl Client {
     /// Cancel-safe: dropping the future undoes everything, a child process included.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Connect`] if the server cannot be reached, does not respond within `open_ms_max`, or shares
-    /// no revision; [`crate::ErrorKind::Unauthorized`] if it requires a login.
+    /// [`crate::ErrorKind::Connect`] if the server cannot be reached, does not respond within `connections.open_ms_max`, or
+    /// shares no revision; [`crate::ErrorKind::Unauthorized`] if it requires a login.
     pub async fn connect(&self, connector: impl Connector) -> Result<Connection> {
         self.connect_to(Arc::new(connector)).await
     }

@@ -158,7 +158,7 @@ impl Connection {
     /// Returns all tools, from the cache while fresh. Empty if the server has no tools.
     ///
     /// # Errors
-    /// [`Error`], also if the list exceeds `pages_max` or `items_max`.
+    /// [`Error`], also if the list exceeds `lists.pages_max` or `lists.items_max`.
     #[doc(alias = "list_tools")]
     #[doc(alias = "listTools")]
     pub async fn tools(&self) -> Result<Listing<Tool>> {

@@ -148,11 +148,11 @@ impl ConnectionState {
             restarts: AtomicU32::new(0),
             given_up: Mutex::default(),
             progress: Mutex::default(),
-            events: Arc::new(Queue::new(limits.queue_messages_max)),
+            events: Arc::new(Queue::new(limits.messages.queued_max)),
             listeners: Mutex::default(),
             tools: ToolIndex::default(),
-            cache: Cache::new(if recipe.cache { limits.cache_bytes_max } else { 0 }),
-            asks: Arc::new(Semaphore::new(limits.server_requests_max)),
+            cache: Cache::new(if recipe.cache { limits.calls.cache_bytes_max } else { 0 }),
+            asks: Arc::new(Semaphore::new(limits.server_requests.concurrent_max)),
             asking: Mutex::default(),
             visited: Visited::default(),
             log_level: Mutex::new(recipe.log_level),
@@ -312,7 +312,7 @@ impl ConnectionState {
     async fn wait<F: Future>(&self, live: &ActiveTransport, options: &Options, work: F) -> Result<F::Output> {
         let Some(limit) = options.timeout else { return Ok(work.await) };
         let mut work = std::pin::pin!(work);
-        let end = Instant::now() + Duration::from_millis(self.recipe.limits.call_with_progress_ms_max).max(limit);
+        let end = Instant::now() + Duration::from_millis(self.recipe.limits.calls.run_with_progress_ms_max).max(limit);
         loop {
             let touched = async {
                 match &options.watched {

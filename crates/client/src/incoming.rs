@@ -71,7 +71,7 @@ impl Incoming {
         };
         let server = self.live.get().and_then(Weak::upgrade).and_then(|live| live.agreed.server.clone());
         let server = server.map_or_else(|| core.connector.name(), |server| server.name);
-        let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_request_ms_max);
+        let (answers, limit) = (core.recipe.answers.clone(), core.recipe.limits.server_requests.response_ms_max);
         let key: Box<str> = id.as_json().into();
         let (weak, done) = (self.core.clone(), key.clone());
         let task = tokio::spawn(async move {

@@ -185,7 +185,7 @@ async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) ->
     if let Some(cursor) = &cursor {
         request.members.text("cursor", cursor);
     }
-    let limit = core.recipe.limits.call_ms_max;
+    let limit = core.recipe.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
     let response = core.exchange(&request, &options, &Round::default()).await;
     if cursor.is_some() && response.as_ref().is_err_and(|error| error.rpc().is_some()) {
@@ -248,12 +248,12 @@ pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listin
         number += 1;
         listing.items.extend(page.items);
         listing.refused.extend(page.refused);
-        if listing.items.len() > limits.items_max {
-            let why = format!("{} goes on past {} items (items_max)", T::METHOD, limits.items_max);
+        if listing.items.len() > limits.lists.items_max {
+            let why = format!("{} goes on past {} items (lists.items_max)", T::METHOD, limits.lists.items_max);
             return Err(Error::new(ErrorKind::InvalidResponse, why));
         }
         let Some(cursor) = page.next_cursor else { break };
-        if number >= limits.pages_max || !seen.insert(cursor) {
+        if number >= limits.lists.pages_max || !seen.insert(cursor) {
             let why = format!("{} does not end: page {number} leads on to more", T::METHOD);
             return Err(Error::new(ErrorKind::InvalidResponse, why));
         }

@@ -103,7 +103,7 @@ fn is_part(uri: &str, whole: &str) -> bool {
 /// A stream of changes. Ends with the connection; dropping it unsubscribes. Also a [`Stream`].
 ///
 /// It resubscribes after a reconnect and then reports everything in its filter as changed, because changes may have
-/// been missed. If changes arrive faster than they are read, the oldest are dropped (`queue_messages_max`).
+/// been missed. If changes arrive faster than they are read, the oldest are dropped (`messages.queued_max`).
 pub struct Changes {
     core: Arc<ConnectionState>,
     key: u64,
@@ -242,14 +242,14 @@ impl Listeners {
 }
 
 fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
-    let queue = Queue::new(core.recipe.limits.queue_messages_max);
+    let queue = Queue::new(core.recipe.limits.messages.queued_max);
     Arc::new(Listener { interests, queue, current: Mutex::default(), state: watch::Sender::default() })
 }
 
 pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter) -> Result<Changes> {
     let live = core.live().await?;
     let listener = listener(core, interests);
-    let limit = Duration::from_millis(core.recipe.limits.call_ms_max.max(1));
+    let limit = Duration::from_millis(core.recipe.limits.calls.run_ms_max.max(1));
     if live.agreed.features.listens {
         let key = lock(&core.listeners).add(&listener);
         let changes = Changes { core: core.clone(), key, listener: listener.clone() };
@@ -351,7 +351,7 @@ pub(crate) async fn once(
     live: &Arc<ActiveTransport>,
     request: &Request,
 ) -> Result<Response> {
-    let limit = core.recipe.limits.call_ms_max;
+    let limit = core.recipe.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };
     core.exchange_on(live, request, &options, &Round::default()).await
 }

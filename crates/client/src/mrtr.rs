@@ -59,7 +59,7 @@ pub(crate) async fn run(
         let why = format!("the tool `{}` was refused: {why}", tool.unwrap_or_default());
         return Err(Error::new(ErrorKind::InvalidTool, why));
     }
-    let limit = core.recipe.limits.round_trips_max;
+    let limit = core.recipe.limits.round_trips.per_request_max;
     let (mut round, mut listed) = (Round::default(), false);
     for number in 0..=limit {
         let answer = core.exchange(request, options, &round).await;
@@ -122,7 +122,7 @@ async fn answer_all(core: &Arc<ConnectionState>, wanted: Wanted) -> Result<Round
     let server = core.latest().and_then(|live| live.agreed.server.clone());
     let server = server.map_or_else(|| core.connector.name(), |server| server.name);
     let mut responses = wanted.input_requests.as_ref().map(|_| String::from("{"));
-    let limit = Duration::from_millis(core.recipe.limits.server_request_ms_max);
+    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
     for (key, request) in wanted.input_requests.into_iter().flatten() {
         let question: InputRequest = serde_json::from_str(request.get()).map_err(|e| {
             let why = format!("the server asks for `{key}` in a way that cannot be read: {e}");
@@ -179,6 +179,6 @@ async fn visit(core: &Arc<ConnectionState>, data: Option<&RawValue>) -> bool {
             changed.await;
         }
     };
-    let limit = Duration::from_millis(core.recipe.limits.server_request_ms_max);
+    let limit = Duration::from_millis(core.recipe.limits.server_requests.response_ms_max);
     tokio::time::timeout(limit, done).await.is_ok()
 }

@@ -66,7 +66,7 @@ fn hear(core: &ConnectionState) {
 
 /// Opens a transport, negotiates a revision, and makes the transport the current one.
 pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransport>> {
-    let limit = Duration::from_millis(core.recipe.limits.open_ms_max);
+    let limit = Duration::from_millis(core.recipe.limits.connections.open_ms_max);
     let current = Current::default();
     let mut work = std::pin::pin!(agree(core, &current));
     let (link, agreed, post) = loop {
@@ -76,7 +76,8 @@ pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransp
             Err(elapsed) => {
                 current.close().await;
                 let name = core.connector.name();
-                let why = format!("{name} did not finish opening within {} ms (open_ms_max)", limit.as_millis());
+                let why =
+                    format!("{name} did not finish opening within {} ms (connections.open_ms_max)", limit.as_millis());
                 return Err(Error::connect_late(&why, elapsed));
             }
         }
@@ -115,7 +116,7 @@ pub(crate) async fn set_log_level(core: &ConnectionState, live: &ActiveTransport
     let out = live.writer.request(core.next_id(), "logging/setLevel", Extras::default(), |members| {
         members.text("level", level.as_str());
     });
-    let limit = Duration::from_millis(core.recipe.limits.probe_ms_max);
+    let limit = Duration::from_millis(core.recipe.limits.connections.probe_ms_max);
     if !matches!(tokio::time::timeout(limit, live.link.exchange(out)).await, Ok(Ok(_))) {
         tracing::debug!("the server did not take the log level");
     }
@@ -205,8 +206,8 @@ async fn failed<T>(link: &Arc<dyn ClientTransport>, why: &str, cause: Option<Tra
 async fn open_transport(core: &Arc<ConnectionState>) -> Result<(Arc<dyn ClientTransport>, Arc<Incoming>)> {
     let generation = core.generations.fetch_add(1, Ordering::Relaxed) + 1;
     let post = Arc::new(Incoming::new(core, generation));
-    let options =
-        ConnectOptions { inbox: post.clone(), limits: core.recipe.limits.clone(), tap: core.recipe.tap.clone() };
+    let options = ConnectOptions::new(post.clone(), core.recipe.limits.clone())
+        .with(|options| options.tap = core.recipe.tap.clone());
     let link = core.connector.connect(options).await.map_err(Error::connecting)?;
     post.attach(&link);
     Ok((link, post))
@@ -231,7 +232,7 @@ async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, att
         return ProbeOutcome::of(attempt, work.await);
     };
     let mut work = std::pin::pin!(work);
-    let probe = Duration::from_millis(core.recipe.limits.probe_ms_max);
+    let probe = Duration::from_millis(core.recipe.limits.connections.probe_ms_max);
     if let Ok(outcome) = tokio::time::timeout(probe, work.as_mut()).await {
         return ProbeOutcome::of(attempt, outcome);
     }

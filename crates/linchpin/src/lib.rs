@@ -91,6 +91,8 @@
 // This crate must never hold code: what is missing here belongs in one of the crates that it re-exports.
 
 pub use linchpin_proto as proto;
+/// The limits of servers and clients, in groups by what they bound, with their defaults.
+pub use linchpin_proto::limits;
 pub use linchpin_transport as transport;
 pub use linchpin_types as types;
 

@@ -16,7 +16,8 @@ pub const EXHAUSTED: &str = "the server holds as much memory for its clients as 
 const LARGE_BYTES_MIN: usize = 16 << 10;
 
 /// What all peers of one server may hold together. The last eighth is for what is small, so that large messages leave room
-/// for the questions, answers and sessions of others. Its size is [`Limits::memory_bytes_max`](crate::Limits::memory_bytes_max).
+/// for the questions, answers and sessions of others. Its size is
+/// [`connections.memory_bytes_max`](crate::limits::ConnectionLimits::memory_bytes_max).
 pub struct Budget {
     used: AtomicUsize,
     max: usize,

@@ -30,18 +30,40 @@ pub trait Connector: Send + Sync + 'static {
     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>>;
 }
 
-/// The parameters of a new transport.
+/// The parameters of a new transport. The client makes them; only tests of a connector need to.
+///
+/// ```
+/// use linchpin_proto::{ConnectOptions, Inbox, Tap};
+/// use std::sync::Arc;
+///
+/// fn options(inbox: Arc<dyn Inbox>, tap: Arc<dyn Tap>) -> ConnectOptions {
+///     ConnectOptions::new(inbox, Arc::default()).with(|options| options.tap = Some(tap))
+/// }
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ConnectOptions {
     /// Receives messages that are not responses.
     pub inbox: Arc<dyn Inbox>,
     /// The limits that apply.
     pub limits: Arc<ClientLimits>,
-    /// Sees all traffic.
+    /// Sees all traffic. Default none.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
 impl ConnectOptions {
+    /// Creates the parameters of a transport with this inbox and these limits, without a tap.
+    pub fn new(inbox: Arc<dyn Inbox>, limits: Arc<ClientLimits>) -> ConnectOptions {
+        ConnectOptions { inbox, limits, tap: None }
+    }
+
+    /// Changes some of these options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Passes an event to the tap. `event` is only called if there is one.
     pub fn show<'a>(&self, event: impl FnOnce() -> Traffic<'a>) {
         if let Some(tap) = &self.tap {

@@ -57,7 +57,8 @@ enum State {
 /// See the module's documentation.
 pub struct Engine {
     state: State,
-    /// At most `calls_per_peer_max` and `listeners_per_peer_max`, mostly one or two: a search through them beats hashing.
+    /// At most `calls.per_peer_max` and `subscriptions.streams_per_peer_max`, mostly one or two: a search through them beats
+    /// hashing.
     running: Vec<Running>,
     asked: HashMap<u64, (Id, ServerRequest)>,
     next_ask: u64,
@@ -127,8 +128,10 @@ impl Engine {
         }
         let listens = request.method == Method::SubscriptionsListen;
         let (max, what, advice) = match listens {
-            true => (self.limits.listeners_per_peer_max, "`subscriptions/listen` streams", "cancel one first"),
-            false => (self.limits.calls_per_peer_max, "calls", "wait for one to finish"),
+            true => {
+                (self.limits.subscriptions.streams_per_peer_max, "`subscriptions/listen` streams", "cancel one first")
+            }
+            false => (self.limits.calls.per_peer_max, "calls", "wait for one to finish"),
         };
         if self.running.iter().filter(|r| r.listens == listens).count() >= max {
             return refuse(code::INTERNAL_ERROR, &format!("too many {what} at once (limit {max}); {advice}"));

@@ -167,14 +167,14 @@ pub enum Frame {
 pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
     let frame = utf8(frame)?;
     let text: &str = &frame;
-    match Scanner::new(text, limits.depth_max).peek() {
+    match Scanner::new(text, limits.messages.depth_max).peek() {
         Some(b'[') => {
             let mut parts = Vec::new();
-            let mut s = Scanner::new(text, limits.depth_max);
+            let mut s = Scanner::new(text, limits.messages.depth_max);
             let scanned = s
                 .array(&mut |s| {
                     let span = s.value()?;
-                    if parts.len() == limits.batch_messages_max {
+                    if parts.len() == limits.messages.per_batch_max {
                         return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
                     }
                     parts.push(frame.as_bytes().slice(span.range()));
@@ -201,7 +201,7 @@ pub fn message(frame: Bytes, limits: &Limits) -> Result<Message, Reply> {
 fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
     let text: &str = &frame;
     let mut env = Envelope::default();
-    let mut s = Scanner::new(text, limits.depth_max);
+    let mut s = Scanner::new(text, limits.messages.depth_max);
     if s.peek() != Some(b'{') {
         let scanned = s.value().and_then(|_| s.end());
         let code = if scanned.is_ok() { code::INVALID_REQUEST } else { code::PARSE_ERROR };
@@ -211,8 +211,10 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
         return Err(Reply::error(None, code, &why, None));
     }
     let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
-    let id =
-        env.id.and_then(|span| Id::from_json(span.of(text))).filter(|id| id.as_bytes().len() <= limits.id_bytes_max);
+    let id = env
+        .id
+        .and_then(|span| Id::from_json(span.of(text)))
+        .filter(|id| id.as_bytes().len() <= limits.messages.id_bytes_max);
     // A broken answer carries an id that this side chose: an error with that id would hit another request of the peer.
     let answers = env.method.is_none() && (env.result.is_some() || env.error.is_some());
     let theirs = id.as_ref().filter(|_| !answers);
@@ -239,14 +241,14 @@ pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) 
     }
     let frame = ByteString::try_from(frame).map_err(|_| "not UTF-8 text".to_owned())?;
     let at = |e: ScanError| format!("not JSON at byte {}: {}", e.at, e.what);
-    let mut s = Scanner::new(&frame, limits.depth_max);
+    let mut s = Scanner::new(&frame, limits.messages.depth_max);
     if s.peek() != Some(b'[') {
         return heard(frame, limits).map(each);
     }
     let mut parts = Vec::new();
     s.array(&mut |s| {
         let span = s.value()?;
-        if parts.len() == limits.batch_messages_max {
+        if parts.len() == limits.messages.per_batch_max {
             return Err(ScanError { at: span.start as usize, what: "too many messages in the batch" });
         }
         parts.push(span);
@@ -266,7 +268,7 @@ pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) 
 fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     let text: &str = &frame;
     let mut env = Envelope { lenient: true, ..Envelope::default() };
-    let mut s = Scanner::new(text, limits.depth_max);
+    let mut s = Scanner::new(text, limits.messages.depth_max);
     if s.peek() != Some(b'{') {
         return Err("not a JSON object".to_owned());
     }
@@ -407,7 +409,7 @@ impl Envelope {
             return Err("`jsonrpc` must be \"2.0\"");
         }
         if let Some(span) = self.id.filter(|_| id.is_none()) {
-            let long = (span.end - span.start) as usize > limits.id_bytes_max;
+            let long = (span.end - span.start) as usize > limits.messages.id_bytes_max;
             return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
         }
         // A notification is never answered, not even to say that it is malformed: who takes it ignores it.

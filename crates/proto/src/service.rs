@@ -21,7 +21,8 @@ pub trait Service: Send + Sync + 'static {
     /// Returns the limits that apply to the engine and the transports.
     fn limits(&self) -> &Arc<Limits>;
 
-    /// Returns the memory budget of all clients: [`Limits::memory_bytes_max`] for all transports together.
+    /// Returns the memory budget of all clients, which all transports share:
+    /// [`connections.memory_bytes_max`](crate::limits::ConnectionLimits::memory_bytes_max).
     fn budget(&self) -> &Arc<Budget>;
 
     /// Starts a request and polls it once.

@@ -280,7 +280,7 @@ impl CallState {
         if queue.closed {
             return;
         }
-        if queue.out.len() >= self.core.limits.queue_messages_max
+        if queue.out.len() >= self.core.limits.messages.queued_max
             && let Some(oldest) = queue.out.iter().position(|o| matches!(o, Out::Notify(_)))
         {
             queue.out.remove(oldest);

@@ -66,8 +66,9 @@ impl Cx {
     ///
     /// # Errors
     /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
-    /// does not respond within `server_request_ms_max`; or if [input is required](RequestErrorKind::InputRequired):
-    /// return that with `?`, from a handler with any error type. Dropping the future withdraws the elicitation.
+    /// does not respond within `server_requests.response_ms_max`; or if
+    /// [input is required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error
+    /// type. Dropping the future withdraws the elicitation.
     #[doc(alias = "elicitation")]
     #[doc(alias = "elicitInput")]
     #[doc(alias = "create_elicitation")]
@@ -317,7 +318,7 @@ impl Cx {
         let (tx, rx) = tokio::sync::oneshot::channel();
         let answer = Box::new(move |result| drop(tx.send(result)));
         self.push_ask(ServerRequest { method, params, answer })?;
-        let deadline = Duration::from_millis(self.0.core.limits.server_request_ms_max);
+        let deadline = Duration::from_millis(self.0.core.limits.server_requests.response_ms_max);
         let result = match tokio::time::timeout(deadline, rx).await {
             Err(_) => {
                 let why = format!("the client did not answer {method} within {} seconds", deadline.as_secs());

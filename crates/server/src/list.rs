@@ -97,7 +97,8 @@ fn serve<T: crate::registry::Item>(
     let entries = || snapshot.entries.iter().filter(|e| (list.on)(&e.item));
     let pages = snapshot.rendered[list.slot][features.index].get_or_init(|| {
         let all: Vec<_> = entries().collect();
-        let size = if core.limits.page_items_max == 0 { all.len().max(1) } else { core.limits.page_items_max };
+        let size =
+            if core.limits.lists.page_items_max == 0 { all.len().max(1) } else { core.limits.lists.page_items_max };
         if all.is_empty() {
             return vec![page(core, features, list, 0, &[], false)].into();
         }
@@ -116,8 +117,11 @@ fn serve<T: crate::registry::Item>(
         // The list changed since the cursor was issued: the pages moved, but the cursor still marks its position.
         Err(_) => {
             let rest: Vec<_> = entries().filter(|e| e.seq > after).collect();
-            let size =
-                if core.limits.page_items_max == 0 { rest.len() } else { core.limits.page_items_max.min(rest.len()) };
+            let size = if core.limits.lists.page_items_max == 0 {
+                rest.len()
+            } else {
+                core.limits.lists.page_items_max.min(rest.len())
+            };
             page(core, features, list, after, &rest[..size], size < rest.len()).result
         }
     };

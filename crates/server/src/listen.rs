@@ -27,8 +27,8 @@ pub(crate) fn open(core: &RunningServer, request: &Request) -> CallStart {
         Ok(params) => params.notifications,
         Err(e) => return fail(code::INVALID_PARAMS, &format!("`notifications` is malformed: {e}")),
     };
-    if wanted.resource_subscriptions.len() > core.limits.subscriptions_max {
-        let why = format!("too many resources in one subscription (limit {})", core.limits.subscriptions_max);
+    if wanted.resource_subscriptions.len() > core.limits.subscriptions.resources_max {
+        let why = format!("too many resources in one subscription (limit {})", core.limits.subscriptions.resources_max);
         return fail(code::INVALID_PARAMS, &why);
     }
     let [tools, resources, prompts] = core.offered();
@@ -38,12 +38,14 @@ pub(crate) fn open(core: &RunningServer, request: &Request) -> CallStart {
         prompts: on(wanted.prompts_list_changed, prompts),
         resources: on(wanted.resources_list_changed, resources),
     };
-    let Some(feed) = core.registries.hub.open(filter, core.limits.listeners_max + core.limits.sessions_max) else {
+    let Some(feed) =
+        core.registries.hub.open(filter, core.limits.subscriptions.streams_max + core.limits.sessions.concurrent_max)
+    else {
         return fail(code::INTERNAL_ERROR, "too many open subscriptions; close one and try again");
     };
     if resources {
         for uri in &wanted.resource_subscriptions {
-            if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions_max, &core.budget) {
+            if let Err(why) = feed.feed().subscribe(uri, core.limits.subscriptions.resources_max, &core.budget) {
                 return CallStart::Done(core.subscribe_refused(&request.id, why));
             }
         }

@@ -34,7 +34,7 @@ impl RoundTrips {
                 request.string(Some(state)).ok_or_else(|| refuse("`requestState` must be the string that was sent"))?;
             let state: State = core
                 .keyring()
-                .open(&sealed, &binding(request, principal), core.limits.state_bytes_max)
+                .open(&sealed, &binding(request, principal), core.limits.round_trips.state_bytes_max)
                 .filter(|state| state.expires_ms > now_ms())
                 .ok_or_else(|| {
                     refuse(
@@ -84,22 +84,22 @@ impl RoundTrips {
                 Some(&data.to_string()),
             );
         }
-        if self.round >= core.limits.round_trips_max {
+        if self.round >= core.limits.round_trips.per_request_max {
             let why = format!("gave up after {} round trips", self.round);
             return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
         }
         let state = State {
-            expires_ms: now_ms() + core.limits.state_ms_max,
+            expires_ms: now_ms() + core.limits.round_trips.state_ms_max,
             round: self.round + 1,
             answers: std::mem::take(&mut self.answers),
             memos: std::mem::take(&mut self.memos),
         };
         let sealed = core.keyring().seal(&state, &binding(request, principal), core.random());
-        if sealed.len() > core.limits.state_bytes_max {
+        if sealed.len() > core.limits.round_trips.state_bytes_max {
             let why = format!(
                 "the state to carry over is {} bytes; the limit is {}",
                 sealed.len(),
-                core.limits.state_bytes_max
+                core.limits.round_trips.state_bytes_max
             );
             return Reply::error(Some(&request.id), code::INTERNAL_ERROR, &why, None);
         }

@@ -51,7 +51,7 @@ pub enum RequestErrorKind {
     Cancelled,
     /// The client returned a JSON-RPC error, see [`RequestError::rpc`].
     Rpc,
-    /// The client did not respond within `server_request_ms_max`.
+    /// The client did not respond within `server_requests.response_ms_max`.
     Timeout,
     /// The connection or the call ended before the response.
     Closed,

@@ -21,8 +21,9 @@ pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, t
     let about = About { id: request.id.clone(), features: request.caller.features(), method: request.method, name };
     // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
     // their number.
-    if core.calls.load(Ordering::Relaxed) >= core.limits.calls_max {
-        let why = format!("the server is busy (limit of {} calls at once); try again", core.limits.calls_max);
+    if core.calls.load(Ordering::Relaxed) >= core.limits.calls.concurrent_max {
+        let why =
+            format!("the server is busy (limit of {} calls at once); try again", core.limits.calls.concurrent_max);
         return CallStart::Done(Reply::error(Some(&about.id), code::INTERNAL_ERROR, &why, None));
     }
     let done = match poll(core, &about, &mut future, task) {
@@ -43,7 +44,7 @@ pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, t
         None => Stop::Flag(Arc::default()),
     };
     let deadline =
-        (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.call_ms_max))));
+        (done.is_none()).then(|| Box::pin(tokio::time::sleep(Duration::from_millis(core.limits.calls.run_ms_max))));
     let future = done.is_none().then_some(future);
     CallStart::Running(Box::new(Running { core: core.clone(), about, future, done, cx, stop, deadline }))
 }
@@ -132,7 +133,7 @@ impl RunningCall for Running {
             }
             if self.deadline.as_mut().is_some_and(|d| d.as_mut().poll(task).is_ready()) {
                 self.future = None;
-                let why = format!("it took longer than the server's limit of {} ms", self.core.limits.call_ms_max);
+                let why = format!("it took longer than the server's limit of {} ms", self.core.limits.calls.run_ms_max);
                 self.done = Some(self.core.failed(&self.about.id, self.about.features, self.about.method, &why));
                 continue;
             }

@@ -94,7 +94,7 @@ impl Server {
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Server {
         let info = Implementation::new(name, version);
         let registries = Arc::new(Registries::default());
-        registries.problems_max.store(Limits::default().problems_max, Ordering::Relaxed);
+        registries.problems_max.store(Limits::default().calls.problems_max, Ordering::Relaxed);
         let settings = Settings {
             info,
             instructions: None,
@@ -223,7 +223,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         let mut tool = tool.into();
         tool.place = std::panic::Location::caller();
         let bound = handler::bind_tool(self.state.clone(), handler);
-        let added = tool::register(tool, bound, self.settings.limits.problems_max).and_then(|tool| {
+        let added = tool::register(tool, bound, self.settings.limits.calls.problems_max).and_then(|tool| {
             self.registries.mirrors(&tool);
             self.registries.tools.insert(tool).map_err(|why| format!("tool {why}"))
         });
@@ -404,11 +404,11 @@ impl<S: Send + Sync + 'static> Server<S> {
     ///
     /// ```
     /// # use linchpin_server::Server;
-    /// let server = Server::new("files", "1.0").limits(|limits| limits.server_request_ms_max = 60_000);
+    /// let server = Server::new("files", "1.0").limits(|limits| limits.server_requests.response_ms_max = 60_000);
     /// ```
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.settings.limits);
-        self.registries.problems_max.store(self.settings.limits.problems_max, Ordering::Relaxed);
+        self.registries.problems_max.store(self.settings.limits.calls.problems_max, Ordering::Relaxed);
         self
     }
 
@@ -518,11 +518,11 @@ impl<S: Send + Sync + 'static> Server<S> {
         let mut keyring = Keyring::new(keys.next().unwrap_or_else(|| SealKey::from_bytes(service::random())));
         keyring.previous.extend(keys);
         let registries = self.registries;
-        registries.pause_ms.store(limits.list_changed_ms_min, Ordering::Relaxed);
+        registries.pause_ms.store(limits.lists.changed_ms_min, Ordering::Relaxed);
         registries.live.store(true, Ordering::Release);
         Ok(Arc::new_cyclic(|this| RunningServer {
             registries,
-            budget: Budget::new(limits.memory_bytes_max),
+            budget: Budget::new(limits.connections.memory_bytes_max),
             limits: Arc::new(limits),
             stamps: Arc::new(Stamps { server_info }),
             calls: Default::default(),

@@ -100,7 +100,7 @@ impl Service for RunningServer {
 
     fn open_feed(&self) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
-        self.registries.hub.open(filter, self.limits.listeners_max + self.limits.sessions_max)
+        self.registries.hub.open(filter, self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max)
     }
 
     fn close(&self) {
@@ -125,7 +125,7 @@ impl Service for RunningServer {
 impl RunningServer {
     /// Returns a writer for the response to `request`.
     pub(crate) fn writer(&self, request: &Request) -> ResultWriter {
-        ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.result_bytes_max)
+        ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.messages.result_bytes_max)
     }
 
     pub(crate) fn keyring(&self) -> &Keyring {
@@ -179,7 +179,7 @@ impl RunningServer {
     /// The response for a call that failed outside of its handler.
     pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: Method, why: &str) -> Reply {
         if method == Method::ToolsCall {
-            let out = ResultWriter::new(id, features, &self.stamps, self.limits.result_bytes_max);
+            let out = ResultWriter::new(id, features, &self.stamps, self.limits.messages.result_bytes_max);
             return tool_result::failure(out, &format!("the tool failed: {why}"));
         }
         Reply::error(Some(id), code::INTERNAL_ERROR, &format!("the request failed: {why}"), None)
@@ -479,7 +479,7 @@ impl RunningServer {
         };
         if !on {
             feed.feed().unsubscribe(&uri);
-        } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions_max, &self.budget) {
+        } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions.resources_max, &self.budget) {
             return self.subscribe_refused(&request.id, why);
         }
         self.writer(request).finish(ReplyKind::Complete)

@@ -33,9 +33,9 @@ const WAITING: usize = 256;
 
 /// Serves one peer until its input ends, it stops reading, or `stop` completes; then running calls are drained.
 ///
-/// Each line is one message. A line longer than `frame_bytes_max` is skipped, and the response is an error, with the request's
-/// id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last line without a line break
-/// is read. The service is not closed, and its other peers are not affected. Errors are those of reading or
+/// Each line is one message. A line longer than `messages.frame_bytes_max` is skipped, and the response is an error, with the
+/// request's id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last line without a
+/// line break is read. The service is not closed, and its other peers are not affected. Errors are those of reading or
 /// writing. Dropping the future cancels running calls.
 pub async fn serve<R, W>(
     service: Arc<dyn Service>,
@@ -49,7 +49,7 @@ where
 {
     let (sender, mut waiting) = mpsc::channel(WAITING);
     let engine = Engine::new(service.limits().clone());
-    let limit = service.limits().frame_bytes_max;
+    let limit = service.limits().messages.frame_bytes_max;
     let mut peer = Peer {
         service,
         engine,
@@ -214,7 +214,7 @@ impl Peer {
     }
 
     async fn refuse_long(&mut self, head: &Head, id: Option<Id>) {
-        let limit = self.service.limits().frame_bytes_max;
+        let limit = self.service.limits().messages.frame_bytes_max;
         // A response to a server request: the waiting handler gets the error; the advice to send less is not for it.
         let ours = id.is_some() && head.result && !head.request;
         let advice = if ours { "" } else { "; send less at once, in several messages" };
@@ -413,7 +413,7 @@ impl Peer {
         waiting: &mut mpsc::Receiver<Out>,
         output: &mut W,
     ) -> io::Result<()> {
-        let limit = Duration::from_millis(self.service.limits().drain_ms_max);
+        let limit = Duration::from_millis(self.service.limits().calls.drain_ms_max);
         let deadline = tokio::time::Instant::now() + limit;
         let listeners = self.engine.listeners();
         listeners.iter().for_each(|listener| listener.finish());

@@ -37,7 +37,8 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// For a server: stops when `signal` completes. No new connections, and running calls may finish within `drain_ms_max`.
+    /// For a server: stops when `signal` completes. No new connections, and running calls may finish within
+    /// `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> UnixServer {
         UnixServer { path: self.path, shutdown: Box::pin(signal) }
     }
@@ -92,10 +93,10 @@ impl Connector for Unix {
         Some(format!("unix:{}", path.display()))
     }
 
-    /// Opens a new connection within `connect_ms_max`.
+    /// Opens a new connection within `connections.connect_ms_max`.
     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
-            let limit = Duration::from_millis(options.limits.connect_ms_max);
+            let limit = Duration::from_millis(options.limits.connections.connect_ms_max);
             let stream = match tokio::time::timeout(limit, connect(&self.path)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(e)) => return Err(TransportError::Unreachable(self.unreachable(&e).into())),
@@ -166,7 +167,7 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown
     let mut connections = JoinSet::new();
     let (stop, stopped) = watch::channel(false);
     loop {
-        let room = connections.len() < limits.connections_max;
+        let room = connections.len() < limits.connections.concurrent_max;
         let stream = tokio::select! {
             accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => stream,
@@ -190,6 +191,6 @@ async fn accept(listener: &UnixListener, service: Arc<dyn Service>, mut shutdown
     }
     service.close();
     let _ = stop.send(true);
-    let limit = Duration::from_millis(2 * limits.drain_ms_max);
+    let limit = Duration::from_millis(2 * limits.calls.drain_ms_max);
     let _ = tokio::time::timeout(limit, async { while connections.join_next().await.is_some() {} }).await;
 }

@@ -49,16 +49,15 @@ impl Fetcher {
 /// change what they mean; names are not.
 fn rules(options: &Options) -> WebOptions {
     let lasting = |rule: &&HostRule| is_address(&rule.to_string());
-    WebOptions {
-        reach: Reach::Public,
-        request_ms_max: Some(options.fetch_ms_max),
-        body_bytes_max: Some(options.fetch_bytes_max),
-        proxy_trusts_dns: false,
-        web_ports_only: true,
-        only_hosts: options.fetch_hosts.clone(),
-        trusted_hosts: options.fetch_hosts.iter().filter(lasting).cloned().collect(),
-        ..WebOptions::default()
-    }
+    WebOptions::default().with(|web| {
+        web.reach = Reach::Public;
+        web.request_ms_max = Some(options.fetch_ms_max);
+        web.body_bytes_max = Some(options.fetch_bytes_max);
+        web.proxy_trusts_dns = false;
+        web.web_ports_only = true;
+        web.only_hosts = options.fetch_hosts.clone();
+        web.trusted_hosts = options.fetch_hosts.iter().filter(lasting).cloned().collect();
+    })
 }
 
 /// Reads a list of hosts as `GZIP_ALLOWED_DOMAINS` holds it: separated by commas; a name stands for itself and everything

@@ -138,24 +138,23 @@ impl Config {
 
     /// What the HTTP client is told.
     pub(crate) fn web(&self) -> WebOptions {
-        WebOptions {
-            reach: if self.allow_private_ips { Reach::Any } else { Reach::Public },
-            connect_ms_max: self.timeout_ms.min(10_000),
-            request_ms_max: Some(self.timeout_ms),
+        WebOptions::default().with(|web| {
+            web.reach = if self.allow_private_ips { Reach::Any } else { Reach::Public };
+            web.connect_ms_max = self.timeout_ms.min(10_000);
+            web.request_ms_max = Some(self.timeout_ms);
             // One more than allowed, so that the reader's own message is the one that is seen.
-            body_bytes_max: Some(self.max_bytes.saturating_add(1 << 20)),
-            proxy: self.proxy_url.clone(),
-            proxies: self.env_proxies,
-            proxy_trusts_dns: self.proxy_trusts_dns,
-            https_only: self.https_only,
-            web_ports_only: true,
-            only_hosts: self.allow_hosts.clone(),
-            deny_hosts: self.deny_hosts.clone(),
-            trusted_hosts: self.allow_private_hosts.clone(),
-            decompress: true,
-            retries_max: self.retries_max,
-            ..WebOptions::default()
-        }
+            web.body_bytes_max = Some(self.max_bytes.saturating_add(1 << 20));
+            web.proxy = self.proxy_url.clone();
+            web.proxies = self.env_proxies;
+            web.proxy_trusts_dns = self.proxy_trusts_dns;
+            web.https_only = self.https_only;
+            web.web_ports_only = true;
+            web.only_hosts = self.allow_hosts.clone();
+            web.deny_hosts = self.deny_hosts.clone();
+            web.trusted_hosts = self.allow_private_hosts.clone();
+            web.decompress = true;
+            web.retries_max = self.retries_max;
+        })
     }
 }
 

@@ -9,8 +9,12 @@ const MACHINE_PATHS: &[&str] = &[concat!("/ro", "ot/"), concat!("/ho", "me/")];
 /// What may follow them: users of no machine, in examples.
 const NOBODY: &[&str] = &["me/", "you/"];
 
-/// The file that holds every limit's knob.
-const LIMITS: &str = "crates/proto/src/limits.rs";
+/// The files that hold every limit's knob: a server's, and a client's.
+const SERVER_LIMITS: &str = "crates/proto/src/limits/server.rs";
+const CLIENT_LIMITS: &str = "crates/proto/src/limits/client.rs";
+
+/// What stands between the two in `docs/LIMITS.md`.
+const CLIENTS: &str = "\n## Clients\n";
 
 /// Lines of tracked text that name a folder of one machine.
 pub(super) fn machine_paths(tree: &Tree<'_>) -> Vec<Finding> {
@@ -45,29 +49,49 @@ fn lines_with_machine_paths(text: &str) -> Vec<usize> {
 
 /// Knobs that `docs/LIMITS.md` does not name.
 pub(super) fn limits(tree: &Tree<'_>) -> Vec<Finding> {
-    let Some(code) = tree.read(LIMITS) else {
-        return vec![Finding::new(LIMITS, "is missing")];
-    };
     let Some(document) = tree.read("docs/LIMITS.md") else {
         return vec![Finding::new("docs/LIMITS.md", "is missing")];
     };
-    unnamed_knobs(&code, &document)
-        .into_iter()
-        .map(|knob| Finding::new("docs/LIMITS.md", format!("does not name `{knob}`")))
-        .collect()
+    let Some((servers, clients)) = document.split_once(CLIENTS) else {
+        return vec![Finding::new("docs/LIMITS.md", "has no section about clients")];
+    };
+    let mut found = Vec::new();
+    for (path, document) in [(SERVER_LIMITS, servers), (CLIENT_LIMITS, clients)] {
+        let Some(code) = tree.read(path) else {
+            found.push(Finding::new(path, "is missing"));
+            continue;
+        };
+        let unnamed = unnamed_knobs(&code, document);
+        found.extend(unnamed.iter().map(|knob| Finding::new("docs/LIMITS.md", format!("does not name `{knob}`"))));
+    }
+    found
 }
 
 fn unnamed_knobs(code: &str, document: &str) -> Vec<String> {
-    let source = Source::new(LIMITS, code);
-    let named = |knob: &str| document.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == knob);
-    let mut knobs: Vec<String> = source
-        .words()
-        .map(|(_, word)| word)
-        .filter(|word| word.ends_with("_max") && !named(word))
-        .map(String::from)
-        .collect();
-    knobs.sort();
-    knobs.dedup();
+    let name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let named = |knob: &str| document.split(|c| !name(c)).any(|word| word.trim_end_matches('.') == knob);
+    let mut knobs = knobs(code);
+    knobs.retain(|knob| !named(knob));
+    knobs
+}
+
+/// The fields of all structs of `code`, each as `group.field`: the group is the field that has the struct as its type.
+fn knobs(code: &str) -> Vec<String> {
+    let source = Source::new(SERVER_LIMITS, code);
+    let mut fields: Vec<(&str, &str, &str)> = Vec::new();
+    let mut owner = "";
+    for line in source.code.lines().filter_map(|line| line.trim().strip_prefix("pub ")) {
+        if let Some(name) = line.strip_prefix("struct ") {
+            owner = name.trim_end_matches([' ', '{']);
+        } else if let Some((field, kind)) = line.split_once(": ").filter(|_| !line.starts_with("fn ")) {
+            fields.push((owner, field, kind.trim_end_matches(',')));
+        }
+    }
+    let mut knobs = Vec::new();
+    for (owner, field, _) in &fields {
+        let group = fields.iter().find(|(_, _, kind)| kind == owner);
+        knobs.extend(group.map(|(_, group, _)| format!("{group}.{field}")));
+    }
     knobs
 }
 
@@ -110,9 +134,21 @@ mod tests {
 
     #[test]
     fn a_knob_must_be_named_whole() {
-        let code = "pub struct Limits {\n    // old_max\n    pub frame_bytes_max: usize,\n    pub calls_max: usize,\n}";
-        assert_eq!(unnamed_knobs(code, "`frame_bytes_max` and `open_calls_max`"), ["calls_max"]);
-        assert!(unnamed_knobs(code, "frame_bytes_max, calls_max").is_empty());
+        let code = "
+pub struct Limits {
+    // pub old: Old,
+    pub calls: CallLimits,
+}
+impl Limits {
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+}
+pub struct CallLimits {
+    pub per_peer_max: usize,
+    pub run_ms: u64,
+}";
+        assert_eq!(unnamed_knobs(code, "`calls.per_peer_max` and `run_ms`"), ["calls.run_ms"]);
+        assert_eq!(unnamed_knobs(code, "`old.calls.per_peer_max`, `calls.run_ms_max`").len(), 2);
+        assert!(unnamed_knobs(code, "calls.per_peer_max, calls.run_ms.").is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The host: what it answers when it is asked, and what it heard.
 
-use linchpin::client::{Change, ClientLimits, ElicitForm};
+use linchpin::client::{Change, ElicitForm};
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::root::Root;
@@ -30,7 +30,7 @@ impl Host {
         let (asked, logs, changes) = (self.clone(), self.clone(), self.clone());
         Client::new("linchpin-interop", env!("CARGO_PKG_VERSION"))
             // A server that compiles itself on a busy machine is not an old one.
-            .limits(ClientLimits { probe_ms_max: 15_000, ..ClientLimits::default() })
+            .limits(|limits| limits.connections.probe_ms_max = 15_000)
             .check_results(true)
             .on_elicitation(move |form| {
                 let host = asked.clone();

@@ -1,6 +1,6 @@
 //! The messages of a client and its handling of responses, against a scripted server that records everything.
 
-use linchpin::client::{ChangeFilter, ClientLimits, Connection, ErrorKind};
+use linchpin::client::{ChangeFilter, Connection, ErrorKind};
 use linchpin::prelude::*;
 use linchpin::transport::stdio::{Pipes, pipes};
 use linchpin::types::root::Root;
@@ -341,7 +341,7 @@ async fn an_older_servers_code_for_a_missing_resource_is_understood() {
 #[tokio::test]
 async fn an_initialize_that_is_given_up_is_not_cancelled() {
     let (place, heard) = scripted(|_| String::new());
-    let client = legacy().limits(ClientLimits { open_ms_max: 30, exit_ms_max: 30, ..ClientLimits::default() });
+    let client = legacy().limits(|l| (l.connections.open_ms_max, l.connections.close_ms_max) = (30, 30));
     assert_eq!(client.connect(place).await.unwrap_err().kind(), ErrorKind::Connect);
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(heard.methods(), ["initialize"]);

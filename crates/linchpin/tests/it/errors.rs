@@ -381,7 +381,7 @@ async fn what_became_of_a_question_has_a_kind() {
         let answer = peer.call("t", json!({ "kind": "ask" })).await;
         assert_eq!(text(&answer), "Unsupported None", "{revision}: a handler may go on without it");
     }
-    let quick = Server::new("s", "1").tool("t", kinds).limits(|l| l.server_request_ms_max = 20);
+    let quick = Server::new("s", "1").tool("t", kinds).limits(|l| l.server_requests.response_ms_max = 20);
     let mut peer = Peer::of(service(quick), "2025-11-25", capabilities).await;
     assert_eq!(text(&peer.call("t", json!({ "kind": "ask" })).await), "Timeout None");
 }
@@ -389,7 +389,7 @@ async fn what_became_of_a_question_has_a_kind() {
 #[cfg(feature = "client")]
 mod host {
     use super::*;
-    use linchpin::client::{ClientLimits, Error, ErrorKind, TransportError};
+    use linchpin::client::{Error, ErrorKind, TransportError};
     use linchpin::types::error::ErrorObject;
     use linchpin::types::sample::SamplingMessage;
     use linchpin::types::version::Revision;
@@ -433,10 +433,10 @@ mod host {
     async fn a_server_that_does_not_answer_while_it_is_opened_is_a_timeout() {
         let (near, _far) = tokio::io::duplex(1 << 10);
         let (read, write) = tokio::io::split(near);
-        let mut limits = ClientLimits::default();
-        (limits.open_ms_max, limits.probe_ms_max) = (20, 5);
+        let client =
+            Client::new("h", "1").limits(|l| (l.connections.open_ms_max, l.connections.probe_ms_max) = (20, 5));
         let place = linchpin::transport::stdio::pipes(read, write);
-        let error = Client::new("h", "1").limits(limits).connect(place).await.unwrap_err();
+        let error = client.connect(place).await.unwrap_err();
         assert!(error.kind() == ErrorKind::Connect && error.is_timeout(), "{error:?}");
     }
 

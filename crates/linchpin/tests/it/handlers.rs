@@ -213,7 +213,7 @@ async fn schemas_are_taken_by_their_dialect_and_unknown_or_broken_ones_are_refus
 async fn the_number_of_problems_told_is_bounded() {
     let schema = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     let server = Server::new("args", "1")
-        .limits(|l| l.problems_max = 3)
+        .limits(|l| l.calls.problems_max = 3)
         .tool(Tool::new("raw", "").input_schema(schema), |q: Value| async move { q.to_string() });
     let mut peer = Peer::plain(server, MODERN).await;
     let many: serde_json::Map<_, _> = (0..50).map(|n| (format!("m{n}"), json!(n))).collect();
@@ -646,7 +646,7 @@ async fn progress_grows_goes_to_its_token_and_stops_with_the_answer() {
 
 #[tokio::test]
 async fn a_flood_of_progress_is_dropped_oldest_first() {
-    let mut peer = Peer::plain(works().limits(|l| l.queue_messages_max = 10), MODERN).await;
+    let mut peer = Peer::plain(works().limits(|l| l.messages.queued_max = 10), MODERN).await;
     peer.meta = json!({ "progressToken": 1 });
     peer.call("flood", json!({})).await;
     let seen: Vec<_> = peer.aside.drain(..).map(|m| m["params"]["progress"].as_u64().unwrap()).collect();

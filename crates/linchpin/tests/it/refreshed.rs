@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 fn refreshed() -> (Server, Arc<AtomicUsize>) {
     let server = Server::new("refreshed", "1")
         .tool("one", |_: NoArgs| async { "1" })
-        .limits(|l| (l.page_items_max, l.list_changed_ms_min) = (1, 40));
+        .limits(|l| (l.lists.page_items_max, l.lists.changed_ms_min) = (1, 40));
     let (resources, count) = (server.resources(), Arc::new(AtomicUsize::new(0)));
     let refreshes = count.clone();
     let server = server.refresh_resources(move || {
@@ -92,7 +92,7 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
         }
         let turn = AtomicUsize::new(0);
         let (gone, started) = (dropped.clone(), waiting.clone());
-        let server = Server::new("hangs", "1").limits(|l| l.call_ms_max = 60_000).refresh_resources(move || {
+        let server = Server::new("hangs", "1").limits(|l| l.calls.run_ms_max = 60_000).refresh_resources(move || {
             let (gone, started, turn) = (Gone(gone.clone()), started.clone(), turn.fetch_add(1, Ordering::SeqCst));
             async move {
                 let _gone = gone;
@@ -119,7 +119,7 @@ async fn a_refresh_that_hangs_or_panics_fails_that_request_only() {
         assert_eq!(uris(&peer.ask("resources/list", json!({})).await), Vec::<&str>::new(), "{revision}");
     }
     // The limit of the server ends it if the client does not cancel.
-    let server = Server::new("hangs", "1").limits(|l| l.call_ms_max = 30).refresh_resources(std::future::pending);
+    let server = Server::new("hangs", "1").limits(|l| l.calls.run_ms_max = 30).refresh_resources(std::future::pending);
     let mut peer = Peer::plain(server, "2025-11-25").await;
     assert_eq!(code(&peer.ask("resources/list", json!({})).await), -32603);
     peer.alive().await;
@@ -151,7 +151,7 @@ async fn what_calls_leave_behind_is_ended_when_serving_ends() {
         let (held, ended) = (Arc::new(tokio::sync::Semaphore::new(1)), Arc::new(AtomicUsize::new(0)));
         let (holding, free, end) = (held.clone(), held.clone(), ended.clone());
         let server = Server::new("ends", "1")
-            .limits(|l| l.drain_ms_max = 20)
+            .limits(|l| l.calls.drain_ms_max = 20)
             .tool("hold", move |_: NoArgs| {
                 let holding = holding.clone();
                 async move {

@@ -38,7 +38,7 @@ fn python(file: &std::path::Path) -> Child {
 }
 
 fn restart() -> ReconnectPolicy {
-    ReconnectPolicy { first_ms: 10, longest_ms: 100, attempts_max: 5 }
+    ReconnectPolicy::default().with(|p| (p.first_ms, p.longest_ms, p.attempts_max) = (10, 100, 5))
 }
 
 #[tokio::test]

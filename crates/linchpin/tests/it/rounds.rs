@@ -416,7 +416,7 @@ async fn state_that_was_changed_or_belongs_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn state_expires() {
-    let mut peer = peer(server().limits(|l| l.state_ms_max = 30), MODERN).await;
+    let mut peer = peer(server().limits(|l| l.round_trips.state_ms_max = 30), MODERN).await;
     let asked = peer.call("greet", json!({})).await;
     tokio::time::sleep(Duration::from_millis(60)).await;
     let late = peer.ask("tools/call", retry("greet", &asked, json!({ "who": accept(json!({ "name": "Ada" })) }))).await;
@@ -426,7 +426,7 @@ async fn state_expires() {
 
 #[tokio::test]
 async fn state_over_its_limit_is_not_sent() {
-    let mut peer = peer(server().limits(|l| l.state_bytes_max = 20), MODERN).await;
+    let mut peer = peer(server().limits(|l| l.round_trips.state_bytes_max = 20), MODERN).await;
     let answer = peer.call("greet", json!({})).await;
     assert_eq!(code(&answer), -32603);
     assert!(answer["error"]["message"].as_str().unwrap().contains("limit is 20"), "{answer}");
@@ -480,7 +480,7 @@ async fn state_is_bound_to_who_asked() {
 
 #[tokio::test]
 async fn rounds_are_bounded() {
-    let mut peer = peer(server().limits(|l| l.round_trips_max = 3), MODERN).await;
+    let mut peer = peer(server().limits(|l| l.round_trips.per_request_max = 3), MODERN).await;
     let mut asked = peer.call("for_ever", json!({})).await;
     for round in 0..2 {
         let responses = json!({ (format!("q{round}")): accept(json!({ "yes": true })) });
@@ -515,7 +515,7 @@ async fn resources_and_prompts_ask_too() {
 
 #[tokio::test]
 async fn a_session_that_does_not_answer_gets_its_question_withdrawn() {
-    let mut peer = peer(server().limits(|l| l.server_request_ms_max = 40), "2025-11-25").await;
+    let mut peer = peer(server().limits(|l| l.server_requests.response_ms_max = 40), "2025-11-25").await;
     let id = peer.start("greet", json!({})).await;
     let question = peer.said("elicitation/create").await;
     let answer = peer.answer(id).await;

@@ -20,7 +20,7 @@ fn one() -> Server {
         .tool("one", |_: NoArgs| async { "1" })
         .resource("notes://one", |_: NoArgs| async { "1" })
         .prompt("one", |_: NoArgs| async { "1" })
-        .limits(|l| l.list_changed_ms_min = 40)
+        .limits(|l| l.lists.changed_ms_min = 40)
 }
 
 async fn names(peer: &mut Peer, method: &str, member: &str, by: &str) -> Vec<String> {
@@ -380,7 +380,9 @@ async fn nothing_is_granted_that_is_not_offered_and_nonsense_is_refused() {
 
 #[tokio::test]
 async fn listen_streams_and_subscriptions_are_bounded() {
-    let limited = one().limits(|l| (l.listeners_max, l.sessions_max, l.subscriptions_max) = (1, 1, 2));
+    let limited = one().limits(|l| {
+        (l.subscriptions.streams_max, l.sessions.concurrent_max, l.subscriptions.resources_max) = (1, 1, 2)
+    });
     let mut peer = Peer::plain(limited, MODERN).await;
     let many = json!({ "notifications": { "resourceSubscriptions": ["a:1", "a:2", "a:3"] } });
     assert_eq!(code(&peer.ask("subscriptions/listen", many).await), -32602);
@@ -388,7 +390,7 @@ async fn listen_streams_and_subscriptions_are_bounded() {
     listen(&mut peer, json!({ "toolsListChanged": true })).await;
     let third = peer.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })).await;
     assert_eq!(code(&third), -32603);
-    let mut peer = Peer::plain(one().limits(|l| l.subscriptions_max = 2), "2025-11-25").await;
+    let mut peer = Peer::plain(one().limits(|l| l.subscriptions.resources_max = 2), "2025-11-25").await;
     for (uri, fits) in [("a:1", true), ("a:2", true), ("a:1", true), ("a:3", false)] {
         assert_eq!(peer.ask("resources/subscribe", json!({ "uri": uri })).await.get("result").is_some(), fits, "{uri}");
     }
@@ -423,7 +425,7 @@ async fn listen_streams_leave_calls_their_places() {
         "waited"
     });
     let service = service(narrow.limits(|l| {
-        (l.calls_per_peer_max, l.calls_max, l.listeners_per_peer_max) = (1, 1, 3);
+        (l.calls.per_peer_max, l.calls.concurrent_max, l.subscriptions.streams_per_peer_max) = (1, 1, 3);
     }));
     let filter = json!({ "toolsListChanged": true });
     let mut one = Peer::of(service.clone(), MODERN, json!({})).await;
@@ -534,7 +536,7 @@ async fn an_alias_is_called_but_not_listed() {
 async fn pages_follow_opaque_cursors_that_stay_good_when_the_list_changes() {
     let server =
         (0..10).fold(Server::new("pages", "1"), |s, n| s.tool(format!("t{n}").as_str(), |_: NoArgs| async { "x" }));
-    let server = server.limits(|l| l.page_items_max = 4);
+    let server = server.limits(|l| l.lists.page_items_max = 4);
     let tools = server.tools();
     let mut peer = Peer::plain(server, MODERN).await;
     let page = |result: &Value| {
@@ -566,7 +568,7 @@ async fn pages_follow_opaque_cursors_that_stay_good_when_the_list_changes() {
 async fn a_cursor_that_was_not_given_out_is_refused() {
     for revision in ["2025-11-25", MODERN] {
         let server = (0..5).fold(one(), |s, n| s.tool(format!("t{n}").as_str(), |_: NoArgs| async { "x" }));
-        let server = server.limits(|l| l.page_items_max = 2);
+        let server = server.limits(|l| l.lists.page_items_max = 2);
         let mut peer = Peer::plain(server, revision).await;
         let cursor = peer.ask("tools/list", json!({})).await["result"]["nextCursor"].clone();
         assert!(cursor.is_string());

@@ -96,7 +96,7 @@ async fn a_panicking_handler_is_an_error_and_the_server_lives() {
 #[tokio::test]
 async fn a_call_past_its_deadline_is_dropped_and_answered() {
     let gauge = Gauge::default();
-    let mut peer = Peer::plain(server(&gauge).limits(|l| l.call_ms_max = 40), "2025-11-25").await;
+    let mut peer = Peer::plain(server(&gauge).limits(|l| l.calls.run_ms_max = 40), "2025-11-25").await;
     let answer = peer.call("sleep", json!({ "ms": 60_000 })).await;
     assert!(failed(&answer).contains("limit of 40 ms"), "{answer}");
     assert_eq!(gauge.now(), 0, "the handler's future is gone");
@@ -112,7 +112,7 @@ async fn calls_in_flight_are_bounded_for_each_peer_and_in_all() {
         std::mem::forget(counter.enter());
         async { "counted" }
     });
-    let service = service(server.limits(|l| (l.calls_per_peer_max, l.calls_max) = (2, 3)));
+    let service = service(server.limits(|l| (l.calls.per_peer_max, l.calls.concurrent_max) = (2, 3)));
     let mut one = Peer::of(service.clone(), "2025-11-25", json!({})).await;
     let mut two = Peer::of(service, MODERN, json!({})).await;
     one.start("sleep", json!({ "ms": 60_000 })).await;
@@ -247,7 +247,8 @@ async fn unknown_members_are_ignored_everywhere() {
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
-    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.frame_bytes_max = 1_000), "2025-11-25").await;
+    let mut peer =
+        Peer::plain(server(&Gauge::default()).limits(|l| l.messages.frame_bytes_max = 1_000), "2025-11-25").await;
     for bytes in [1_001, 5_000, 50_000] {
         peer.send_line("x".repeat(bytes).as_bytes()).await;
         let answer = peer.message().await;
@@ -267,7 +268,7 @@ async fn a_line_that_is_too_long_is_skipped_and_the_next_one_works() {
 async fn blank_lines_after_a_message_do_not_delay_its_answer() {
     let gauge = Gauge::default();
     for revision in ALL {
-        let mut peer = Peer::plain(server(&gauge).limits(|l| l.frame_bytes_max = 4_000), revision).await;
+        let mut peer = Peer::plain(server(&gauge).limits(|l| l.messages.frame_bytes_max = 4_000), revision).await;
         for blanks in ["", "\n", "\r\n \t\r", " \n \n  \n\t"] {
             // Everything arrives in one read, and nothing after it.
             let call = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
@@ -300,7 +301,8 @@ async fn a_request_that_is_too_long_is_answered_under_its_own_id() {
         (format!(r#"{{"a":"{x}","id":7,{call}{x}"}}}}}}"#), Value::Null),
         (format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"a":"{x}"}}}}"#), Value::Null),
     ] {
-        let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.frame_bytes_max = 1_000), "2025-11-25").await;
+        let mut peer =
+            Peer::plain(server(&Gauge::default()).limits(|l| l.messages.frame_bytes_max = 1_000), "2025-11-25").await;
         peer.send_line(line.as_bytes()).await;
         let answer = peer.message().await;
         assert_eq!((code(&answer), &answer["id"]), (-32600, &id), "{answer}");
@@ -317,7 +319,10 @@ async fn an_answer_that_is_too_long_ends_the_call_that_waits_for_it() {
             let cx = cx.clone();
             async move { cx.roots("roots").await.map(|roots| format!("{} roots", roots.len())) }
         };
-        Server::new("asking", "1").state(()).limits(|l| l.frame_bytes_max = 1_000).tool(("count", "Counts."), tool)
+        Server::new("asking", "1")
+            .state(())
+            .limits(|l| l.messages.frame_bytes_max = 1_000)
+            .tool(("count", "Counts."), tool)
     };
     let x = "x".repeat(5_000);
     for id_first in [true, false] {
@@ -339,7 +344,7 @@ async fn an_answer_that_is_too_long_ends_the_call_that_waits_for_it() {
 
 #[tokio::test]
 async fn nesting_is_bounded_where_the_knob_says() {
-    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.depth_max = 10), "2025-11-25").await;
+    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.messages.depth_max = 10), "2025-11-25").await;
     let at = |depth: usize| {
         format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":{}{}}}}}"#,
@@ -355,7 +360,8 @@ async fn nesting_is_bounded_where_the_knob_says() {
 
 #[tokio::test]
 async fn an_answer_over_the_limit_becomes_an_error_that_says_so() {
-    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.result_bytes_max = 2_000), "2025-11-25").await;
+    let mut peer =
+        Peer::plain(server(&Gauge::default()).limits(|l| l.messages.result_bytes_max = 2_000), "2025-11-25").await;
     let answer = peer.call("say", json!({ "text": "x".repeat(3_000) })).await;
     assert_eq!(code(&answer), -32603);
     assert!(answer["error"]["message"].as_str().unwrap().contains("2000"), "{answer}");
@@ -390,7 +396,7 @@ async fn the_end_of_the_input_ends_the_server_after_running_calls() {
 #[tokio::test]
 async fn calls_that_never_end_are_drained_only_up_to_the_limit() {
     let gauge = Gauge::default();
-    let mut peer = Peer::plain(server(&gauge).limits(|l| l.drain_ms_max = 50), "2025-11-25").await;
+    let mut peer = Peer::plain(server(&gauge).limits(|l| l.calls.drain_ms_max = 50), "2025-11-25").await;
     peer.start("sleep", json!({ "ms": 600_000 })).await;
     until("it runs", || gauge.now() == 1).await;
     peer.end().await;
@@ -485,7 +491,7 @@ async fn an_id_in_use_is_refused_and_the_first_call_is_answered_once() {
 
 #[tokio::test]
 async fn a_busy_server_answers_every_id_exactly_once() {
-    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.calls_per_peer_max = 2_000), MODERN).await;
+    let mut peer = Peer::plain(server(&Gauge::default()).limits(|l| l.calls.per_peer_max = 2_000), MODERN).await;
     let mut open = std::collections::BTreeSet::new();
     for n in 0..500_u64 {
         let id = match n % 2 {

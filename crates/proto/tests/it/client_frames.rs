@@ -11,7 +11,10 @@ use linchpin_types::meta::Meta;
 use proptest::prelude::*;
 
 fn hear(text: &[u8]) -> Result<String, String> {
-    let limits = ClientLimits { depth_max: 20, batch_messages_max: 3, ..ClientLimits::default() };
+    let limits = ClientLimits::default().with(|limits| {
+        limits.messages.depth_max = 20;
+        limits.messages.per_batch_max = 3;
+    });
     let mut told = Vec::new();
     frame::hear(Bytes::copy_from_slice(text), &limits, &mut |message| {
         told.push(match &message.kind {

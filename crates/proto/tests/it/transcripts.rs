@@ -140,14 +140,13 @@ fn answer(request: &Request) -> Reply {
 }
 
 fn check(transcript: &str) {
-    let limits = Arc::new(Limits {
-        calls_per_peer_max: 2,
-        listeners_per_peer_max: 1,
-        depth_max: 6,
-        id_bytes_max: 24,
-        batch_messages_max: 3,
-        ..Limits::default()
-    });
+    let limits = Arc::new(Limits::default().with(|limits| {
+        limits.calls.per_peer_max = 2;
+        limits.subscriptions.streams_per_peer_max = 1;
+        limits.messages.depth_max = 6;
+        limits.messages.id_bytes_max = 24;
+        limits.messages.per_batch_max = 3;
+    }));
     let engine = Engine::new(limits.clone());
     let mut replay = Replay { engine, limits, requests: Vec::new(), out: String::new(), answers: Arc::default() };
     // `META` stands for the claims of a stateless request.

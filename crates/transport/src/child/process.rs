@@ -153,9 +153,9 @@ impl Peer for Process {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let limit = Duration::from_millis;
-            if self.exited(limit(self.limits.exit_ms_max)).await.is_none() {
+            if self.exited(limit(self.limits.connections.close_ms_max)).await.is_none() {
                 self.group.terminate();
-                self.exited(limit(self.limits.term_ms_max)).await;
+                self.exited(limit(self.limits.child.term_ms_max)).await;
             }
             self.group.kill();
             // Until nothing is left, not even an entry in the table of processes.

@@ -69,7 +69,7 @@ impl Stderr {
         let mut kept = self.kept();
         kept.bytes += text.len() + 1;
         kept.lines.push_back(text);
-        while kept.bytes > options.limits.stderr_bytes_max {
+        while kept.bytes > options.limits.child.stderr_bytes_max {
             let Some(first) = kept.lines.pop_front() else { break };
             kept.bytes -= first.len() + 1;
             kept.more = true;

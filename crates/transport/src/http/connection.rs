@@ -26,7 +26,7 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>, all: Arc<Connections>) {
-    let deadline = Duration::from_millis(limits.header_read_ms_max);
+    let deadline = Duration::from_millis(limits.connections.header_read_ms_max);
     let Ok(Ok(speaks_h2)) = tokio::time::timeout(deadline, is_h2(&tcp)).await else { return };
     let pulse = Arc::new(ConnectionStats { h2: speaks_h2, ..ConnectionStats::default() });
     let io = TokioIo::new(Watched { tcp, pulse: pulse.clone() });
@@ -35,14 +35,14 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
         let mut builder =
             hyper::server::conn::http2::Builder::new(Streams { write_ms_max: all.deadlines.write_ms_max });
         builder.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
-        builder.max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
+        builder.max_header_list_size(u32::try_from(limits.connections.header_bytes_max).unwrap_or(u32::MAX));
         drop(limits);
         // In a box of its own, so that the many connections of the other kind need no room for it.
         Box::pin(ConnectionTask::new(builder.serve_connection(io, service), pulse, all)).await
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.header_read_timeout(None);
-        builder.max_header_size(limits.header_bytes_max);
+        builder.max_header_size(limits.connections.header_bytes_max);
         drop(limits);
         ConnectionTask::new(builder.serve_connection(io, service), pulse, all).await
     };

@@ -112,7 +112,7 @@ impl Intake {
         B: Body<Data = Bytes>,
     {
         let limits: &Limits = service.limits();
-        let max = limits.frame_bytes_max;
+        let max = limits.messages.frame_bytes_max;
         if body.size_hint().lower() > max as u64 {
             return Poll::Ready(Err(TOO_LARGE));
         }
@@ -141,9 +141,9 @@ impl Intake {
                         return Poll::Ready(Err(NO_ROOM));
                     }
                     // Usually the body arrived with the head, and no timer is ever set.
-                    let deadline = self
-                        .deadline
-                        .get_or_insert_with(|| Box::pin(sleep(Duration::from_millis(limits.body_read_ms_max))));
+                    let deadline = self.deadline.get_or_insert_with(|| {
+                        Box::pin(sleep(Duration::from_millis(limits.connections.body_read_ms_max)))
+                    });
                     return deadline.as_mut().poll(cx).map(|()| Err(TOO_SLOW));
                 }
             }

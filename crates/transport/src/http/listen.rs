@@ -127,9 +127,14 @@ impl Http {
         self
     }
 
-    /// Replaces all options at once.
-    pub fn options(mut self, options: HttpOptions) -> Http {
-        self.options = options;
+    /// Changes options. Each has a default; see [`HttpOptions`].
+    ///
+    /// ```
+    /// # use linchpin_transport::http::http;
+    /// let transport = http("127.0.0.1:8931").options(|options| options.retry_ms = 5_000);
+    /// ```
+    pub fn options(mut self, change: impl FnOnce(&mut HttpOptions)) -> Http {
+        change(&mut self.options);
         self
     }
 
@@ -139,7 +144,7 @@ impl Http {
         self
     }
 
-    /// Stops when `signal` completes: no new connections, and running requests may finish within `drain_ms_max`.
+    /// Stops when `signal` completes: no new connections, and running requests may finish within `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Http {
         self.shutdown = Some(Box::pin(signal));
         self
@@ -178,11 +183,11 @@ impl Http {
         }
         let limits = service.limits().clone();
         let deadlines = Deadlines {
-            header_read_ms_max: limits.header_read_ms_max,
+            header_read_ms_max: limits.connections.header_read_ms_max,
             idle_ms_max: self.options.idle_ms_max,
             write_ms_max: self.options.write_ms_max,
         };
-        let places = limits.connections_max.clamp(1, u32::MAX as usize >> 4);
+        let places = limits.connections.concurrent_max.clamp(1, u32::MAX as usize >> 4);
         let (gate, all) = (Arc::new(Semaphore::new(places)), Arc::new(Connections::new(deadlines)));
         let _end = End { app: app.clone(), all: all.clone() };
         accept(listener, shutdown, &app, &gate, &all).await;
@@ -191,7 +196,7 @@ impl Http {
         app.end_listening();
         all.set_phase(Phase::Draining);
         let everyone = gate.acquire_many(places as u32);
-        let _ = tokio::time::timeout(Duration::from_millis(limits.drain_ms_max), everyone).await;
+        let _ = tokio::time::timeout(Duration::from_millis(limits.calls.drain_ms_max), everyone).await;
         Ok(())
     }
 }

@@ -56,10 +56,16 @@ use linchpin_proto::service::{ConfigError, IntoService};
 /// ```
 /// use linchpin_transport::http::{HttpOptions, http};
 ///
-/// let options = HttpOptions { path: Some("/tools".into()), retry_ms: 5_000, ..HttpOptions::default() };
-/// let transport = http("127.0.0.1:8931").options(options);
+/// let options = HttpOptions::default().with(|options| {
+///     options.path = Some("/tools".into());
+///     options.retry_ms = 5_000;
+/// });
+/// assert_eq!(options.idle_ms_max, 75_000);
+///
+/// let transport = http("127.0.0.1:8931").options(|options| options.retry_ms = 5_000);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`.
     pub path: Option<String>,
@@ -101,6 +107,15 @@ impl Default for HttpOptions {
     }
 }
 
+impl HttpOptions {
+    /// Changes some of these options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
 /// Turns a server into a [`tower_service::Service`] that can be mounted in a router.
 ///
 /// ```
@@ -109,7 +124,10 @@ impl Default for HttpOptions {
 ///
 /// fn mount(server: impl IntoService) -> Result<HttpService, ConfigError> {
 ///     let hosts = Some(vec!["mcp.example".to_owned()]);
-///     server.into_service_with(HttpOptions { path: None, allowed_hosts: hosts, ..HttpOptions::default() })
+///     server.into_service_with(HttpOptions::default().with(|options| {
+///         options.path = None;
+///         options.allowed_hosts = hosts;
+///     }))
 /// }
 /// ```
 pub trait HttpExt: IntoService + Sized {
@@ -118,7 +136,7 @@ pub trait HttpExt: IntoService + Sized {
     /// # Errors
     /// If the server's configuration is invalid.
     fn into_service(self) -> Result<HttpService, ConfigError> {
-        self.into_service_with(HttpOptions { path: None, ..HttpOptions::default() })
+        self.into_service_with(HttpOptions::default().with(|options| options.path = None))
     }
 
     /// Returns a service with these options.

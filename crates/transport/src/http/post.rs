@@ -141,7 +141,7 @@ fn poll_stateless(
             CallEvent::Notify(frame) => {
                 let budget = shared.service.budget().clone();
                 let source = StatelessStream { first: Some(frame), call: call.take(), budget };
-                return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.keep_alive_ms)));
+                return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.connections.keep_alive_ms)));
             }
             CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
             CallEvent::Pause(_) => {}
@@ -440,7 +440,7 @@ impl InSession {
         if pause.is_some() {
             stream.close_after_flush();
         }
-        answer::events(HttpBody::stream(reader, shared.limits.keep_alive_ms))
+        answer::events(HttpBody::stream(reader, shared.limits.connections.keep_alive_ms))
     }
 }
 

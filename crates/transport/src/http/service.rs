@@ -138,9 +138,9 @@ impl HttpService {
     /// Shuts the service down gracefully, for a service mounted in another server.
     ///
     /// [`http()`](super::http()) does this by itself. New requests get status 503, subscriptions and session streams end, and
-    /// running calls may finish within `drain_ms_max`; then they are cancelled, every session ends, and the callbacks of
-    /// `Server::on_shutdown` run. Once this returns, the service holds no response open, so the surrounding server
-    /// can end too. Call it as part of the shutdown signal, not afterwards: a server that shuts down gracefully waits for open
+    /// running calls may finish within `calls.drain_ms_max`; then they are cancelled, every session ends, and the callbacks
+    /// of `Server::on_shutdown` run. Once this returns, the service holds no response open, so the surrounding server can
+    /// end too. Call it as part of the shutdown signal, not afterwards: a server that shuts down gracefully waits for open
     /// streams, which would otherwise never end.
     ///
     /// ```no_run
@@ -164,7 +164,7 @@ impl HttpService {
         shared.closing.store(true, Ordering::Relaxed);
         shared.service.close();
         self.end_listening();
-        let limit = Duration::from_millis(shared.limits.drain_ms_max);
+        let limit = Duration::from_millis(shared.limits.calls.drain_ms_max);
         if tokio::time::timeout(limit, shared.calls.idle()).await.is_err() {
             tracing::debug!("calls that still run are cancelled");
         }
@@ -436,7 +436,7 @@ impl Shared {
             Some(None) => Err(NO_SUCH_EVENT),
         };
         match reader {
-            Ok(reader) => answer::events(HttpBody::stream(reader, self.limits.keep_alive_ms)),
+            Ok(reader) => answer::events(HttpBody::stream(reader, self.limits.connections.keep_alive_ms)),
             Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
             Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
         }

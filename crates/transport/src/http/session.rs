@@ -120,7 +120,7 @@ impl HttpSession {
 
     /// Whether nothing happened for too long: no request, no open stream and no running call.
     pub(crate) fn is_expired(&self, now: u64) -> bool {
-        self.is_idle(now, self.limits().session_idle_ms_max)
+        self.is_idle(now, self.limits().sessions.idle_ms_max)
     }
 
     fn is_idle(&self, now: u64, ms_min: u64) -> bool {
@@ -137,7 +137,7 @@ impl HttpSession {
     }
 
     fn forget_old(&self, streams: &mut Streams, now: u64) {
-        if let Some(then) = now.checked_sub(self.limits().replay_ms_max) {
+        if let Some(then) = now.checked_sub(self.limits().sessions.replay_ms_max) {
             streams.all.retain(|stream| {
                 let old = stream.number() != STANDALONE && stream.over_since(then);
                 if old {
@@ -159,7 +159,7 @@ impl HttpSession {
         self.forget_old(&mut streams, now);
         streams.last += 1;
         let stream = Arc::new(EventStream::new(streams.last, cancellers));
-        if streams.all.len() >= self.limits().streams_per_session_max
+        if streams.all.len() >= self.limits().sessions.streams_max
             && let Some(at) = streams.all.iter().position(|s| s.number() != STANDALONE && s.is_over())
         {
             let old = streams.all.remove(at);
@@ -167,7 +167,7 @@ impl HttpSession {
         }
         match () {
             () if streams.closed => stream.end(now),
-            () if streams.all.len() < self.limits().streams_per_session_max => streams.all.push(stream.clone()),
+            () if streams.all.len() < self.limits().sessions.streams_max => streams.all.push(stream.clone()),
             () => tracing::debug!("too many streams in a session; one cannot be resumed"),
         }
         stream
@@ -223,7 +223,7 @@ impl HttpSession {
 
     /// Counts a change of what is kept, and forgets the oldest past the limit. The newest event of `latest` stays.
     pub(crate) fn account(&self, change: isize, latest: &EventStream) {
-        let max = isize::try_from(self.limits().replay_bytes_max).unwrap_or(isize::MAX);
+        let max = isize::try_from(self.limits().sessions.replay_bytes_max).unwrap_or(isize::MAX);
         if self.kept.fetch_add(change, Ordering::Relaxed) + change <= max {
             return;
         }

@@ -76,7 +76,7 @@ impl Sessions {
     pub(crate) fn place(&self, declared: Reservation) -> Option<SessionSlot> {
         let place = SessionSlot { count: self.count.clone(), _declared: declared };
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        (before < self.limits().sessions_max || self.end_one()).then_some(place)
+        (before < self.limits().sessions.concurrent_max || self.end_one()).then_some(place)
     }
 
     /// Ends the session that is missed least. Of a shard's, if that one was never used and is not new: shards take turns,
@@ -176,7 +176,7 @@ impl Sessions {
             self.sweeping.store(false, Ordering::Release);
             return;
         };
-        let tick = self.limits().session_idle_ms_max.min(self.limits().replay_ms_max) / 2;
+        let tick = self.limits().sessions.idle_ms_max.min(self.limits().sessions.replay_ms_max) / 2;
         runtime.spawn(sweep(Arc::downgrade(self), Duration::from_millis(tick.clamp(10, 60_000))));
     }
 

@@ -128,7 +128,7 @@ impl EventStream {
         };
         let mut change = bytes.len() as isize;
         inner.events.push_back(Event { seq, notice, bytes });
-        change -= inner.trim(session.limits().queue_messages_max) as isize;
+        change -= inner.trim(session.limits().messages.queued_max) as isize;
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {

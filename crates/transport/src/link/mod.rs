@@ -74,7 +74,7 @@ impl PipeTransport {
         output: impl AsyncWrite + Send + Unpin + 'static,
         peer: Arc<dyn Peer>,
     ) -> PipeTransport {
-        let lines = Lines::new(input, options.limits.frame_bytes_max, ROOM_BYTES);
+        let lines = Lines::new(input, options.limits.messages.frame_bytes_max, ROOM_BYTES);
         let shared = Arc::new(Shared {
             options,
             in_flight: InFlight::default(),
@@ -123,7 +123,7 @@ impl ClientTransport for PipeTransport {
         Box::pin(async move {
             self.shared.ending.store(true, Ordering::SeqCst);
             self.shared.in_flight.end("the connection was closed by this client".into());
-            self.shared.outbox.finish(Duration::from_millis(self.shared.options.limits.exit_ms_max)).await;
+            self.shared.outbox.finish(Duration::from_millis(self.shared.options.limits.connections.close_ms_max)).await;
             self.writer.abort();
             self.shared.outbox.end(End::Finished);
             // The reader goes on meanwhile: a program whose output nobody takes might never come to its end.
@@ -228,7 +228,7 @@ impl Shared {
 
     /// Takes the news that a line is too long; returns whether its request is found.
     fn too_long(&self, head: &Bytes) -> bool {
-        let limit = self.options.limits.frame_bytes_max;
+        let limit = self.options.limits.messages.frame_bytes_max;
         let note = format!("a message longer than {limit} bytes is skipped");
         self.options.show(|| Traffic::Note(&note));
         tracing::warn!(limit, "a message of the server is longer than the limit and is skipped");
@@ -241,8 +241,8 @@ impl Shared {
     }
 
     fn fail_too_long(&self, id: u64) -> bool {
-        let limit = self.options.limits.frame_bytes_max;
-        let why = format!("the answer is longer than the limit of {limit} bytes (ClientLimits::frame_bytes_max)");
+        let limit = self.options.limits.messages.frame_bytes_max;
+        let why = format!("the answer is longer than the limit of {limit} bytes (messages.frame_bytes_max)");
         self.in_flight.settle(id, Err(TransportError::Unreadable(why.into())))
     }
 

@@ -152,7 +152,7 @@ impl Endpoint {
         before: Bytes,
         id: u64,
     ) -> Result<Message, TransportError> {
-        let limit = self.options.limits.frame_bytes_max;
+        let limit = self.options.limits.messages.frame_bytes_max;
         let mut text = body.read_all(limit.saturating_sub(before.len())).await.map_err(|e| broken(&e))?;
         if !before.is_empty() {
             text = [before, text].concat().into();

@@ -131,7 +131,7 @@ impl ClientTransport for Streamable {
             let Some(session) = self.shared.session().take() else { return };
             let place = &self.shared.place;
             let head = || place.heads.delete(self.shared.features(), session.clone());
-            let deadline = Duration::from_millis(place.options.limits.exit_ms_max);
+            let deadline = Duration::from_millis(place.options.limits.connections.close_ms_max);
             // A server that does not let its sessions be ended (405) ends them by itself.
             let _ = tokio::time::timeout(deadline, place.send(Method::DELETE, Bytes::new(), &head)).await;
         })
@@ -203,7 +203,7 @@ impl Shared {
         let message = if form == Form::Json {
             self.place.read_json(&mut answer.body, before, id).await?
         } else {
-            let mut stream = Stream::new(self.place.options.limits.frame_bytes_max);
+            let mut stream = Stream::new(self.place.options.limits.messages.frame_bytes_max);
             let read = self.place.read_stream(&mut answer.body, before, &mut stream, id).await;
             match read {
                 Ok(Some(message)) => {
@@ -263,10 +263,10 @@ impl Shared {
         let mut ended = Instant::now();
         let mut why = TransportError::CutOff("the stream ended before the answer".into());
         loop {
-            if vain == limits.resumes_max {
+            if vain == limits.connections.resumes_max {
                 return Err(why);
             }
-            let wait = stream.wait(vain, limits.resume_ms_max);
+            let wait = stream.wait(vain, limits.connections.resume_ms_max);
             tokio::time::sleep(wait.saturating_sub(ended.elapsed())).await;
             self.place.options.show(|| Traffic::Note("a stream that ended early is resumed"));
             vain += 1;

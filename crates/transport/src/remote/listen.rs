@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// ends or breaks is resumed, after waits that grow as long as nothing is heard.
 pub(super) async fn listen(shared: Arc<Shared>) {
     let limits = shared.place.options.limits.clone();
-    let mut stream = Stream::new(limits.frame_bytes_max);
+    let mut stream = Stream::new(limits.messages.frame_bytes_max);
     let (mut worked, mut vain) = (false, 0);
     loop {
         let begun = Instant::now();
@@ -40,7 +40,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
             }
             Err(_) => {}
         }
-        tokio::time::sleep(stream.wait(vain, limits.resume_ms_max)).await;
+        tokio::time::sleep(stream.wait(vain, limits.connections.resume_ms_max)).await;
         vain += 1;
         stream.again();
     }

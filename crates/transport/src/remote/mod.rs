@@ -139,11 +139,11 @@ impl Remote {
             return Err(TransportError::Unreachable(why.into()));
         }
         let web = self.web.get_or_init(|| {
-            Web::new(WebOptions {
-                connect_ms_max: options.limits.connect_ms_max,
-                header_bytes_max: options.limits.header_bytes_max,
-                ..WebOptions::default()
-            })
+            let limits = &options.limits.connections;
+            Web::new(WebOptions::default().with(|web| {
+                web.connect_ms_max = limits.connect_ms_max;
+                web.header_bytes_max = limits.header_bytes_max;
+            }))
         });
         let (web, heads) = (web.clone(), Heads::new(&self.headers));
         Ok(Arc::new(Endpoint::new(self.url.clone(), self.name().into(), web, heads, self.authorizer.clone(), options)))

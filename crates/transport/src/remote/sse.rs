@@ -55,8 +55,8 @@ pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportErro
         ));
     }
     let limits = &place.options.limits;
-    let mut stream = Stream::new(limits.frame_bytes_max);
-    let deadline = Duration::from_millis(limits.connect_ms_max);
+    let mut stream = Stream::new(limits.messages.frame_bytes_max);
+    let deadline = Duration::from_millis(limits.connections.connect_ms_max);
     let endpoint = match tokio::time::timeout(deadline, endpoint(&place, &mut answer, &mut stream)).await {
         Ok(endpoint) => endpoint?,
         Err(_) => {

@@ -60,7 +60,7 @@ impl Peer {
     /// Takes one POST.
     pub(crate) fn receive(&self, shared: &Shared, head: Head, body: Bytes) -> Response<HttpBody> {
         let inner = &self.0;
-        if inner.outbox().events.len() > inner.limits.queue_messages_max + inner.limits.calls_per_peer_max {
+        if inner.outbox().events.len() > inner.limits.messages.queued_max + inner.limits.calls.per_peer_max {
             return refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 None,
@@ -173,7 +173,7 @@ impl Inner {
         };
         outbox.events.push_back((event, notice));
         outbox.notices += usize::from(notice);
-        if outbox.notices > self.limits.queue_messages_max
+        if outbox.notices > self.limits.messages.queued_max
             && let Some(at) = outbox.events.iter().position(|(_, notice)| *notice)
         {
             outbox.events.remove(at);

@@ -39,7 +39,15 @@ use std::time::{Duration, Instant};
 use url::{Host, Url};
 
 /// Options of a [`Web`].
+///
+/// ```
+/// use linchpin_transport::web::{Reach, WebOptions};
+///
+/// let options = WebOptions::default().with(|options| options.reach = Reach::Public);
+/// assert!(options.proxies);
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WebOptions {
     /// Where it may connect. Default [`Reach::Any`].
     pub reach: Reach,
@@ -101,6 +109,15 @@ impl Default for WebOptions {
     }
 }
 
+impl WebOptions {
+    /// Changes some of these options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
 /// The HTTP client. Cheap to clone; clones share the connection pool.
 ///
 /// Connections live on the tokio runtime of the request that opened them: use a `Web` in one runtime only.
@@ -109,7 +126,10 @@ impl Default for WebOptions {
 /// use linchpin_transport::web::{Reach, Web, WebOptions};
 ///
 /// # async fn example() -> Result<(), linchpin_transport::web::WebError> {
-/// let web = Web::new(WebOptions { reach: Reach::Public, request_ms_max: Some(30_000), ..WebOptions::default() });
+/// let web = Web::new(WebOptions::default().with(|options| {
+///     options.reach = Reach::Public;
+///     options.request_ms_max = Some(30_000);
+/// }));
 /// let mut response = web.get("https://example.com/", http::HeaderMap::new()).await?;
 /// let body = response.body.read_all(1 << 20).await?;
 /// # Ok(()) }

@@ -108,7 +108,7 @@ async fn every_way_a_child_ends_is_told() {
     ];
     let tries = cases.map(|(script, expected)| {
         tokio::spawn(async move {
-            let side = side(|limits| (limits.exit_ms_max, limits.term_ms_max) = (200, 200));
+            let side = side(|limits| (limits.connections.close_ms_max, limits.child.term_ms_max) = (200, 200));
             let link = start(&script.replace("ANSWER", ANSWER), &side).await;
             // Where its input is closed, that has happened before the request is written.
             tokio::time::sleep(Duration::from_millis(300)).await;
@@ -187,7 +187,7 @@ async fn a_child_starts_in_its_folder_with_its_environment_and_words() {
 
 #[tokio::test]
 async fn standard_error_is_bounded_and_its_end_is_kept() {
-    let side = side(|limits| limits.stderr_bytes_max = 6_000);
+    let side = side(|limits| limits.child.stderr_bytes_max = 6_000);
     // 20 MB, one line of a megabyte among them, and nobody reads but the link.
     let script = "i=0; line=$(head -c 1000 /dev/zero | tr '\\0' y); head -c 1000000 /dev/zero | tr '\\0' z >&2; echo >&2; \
                   yes $line | head -n 20000 >&2; echo the end >&2; exit 1";
@@ -244,7 +244,7 @@ async fn closing_first_closes_the_input_then_asks_then_kills() {
         (format!("{FAMILY} trap '' TERM; {polite} trap '' TERM; while :; do sleep 1; done"), vec!["stderr eof"]),
     ];
     for (script, expected) in cases {
-        let side = side(|limits| (limits.exit_ms_max, limits.term_ms_max) = (500, 500));
+        let side = side(|limits| (limits.connections.close_ms_max, limits.child.term_ms_max) = (500, 500));
         let link = start(&script, &side).await;
         let pids = if script.contains("pids") { family(&side).await } else { Vec::new() };
         let waiting = {
@@ -349,7 +349,7 @@ fn clan_is(argument: &str, wanted: usize) {
 async fn descendants_that_left_the_group_go_with_it() {
     for (n, way) in ["close", "drop", "exit", "kill -KILL 0", "panic"].into_iter().enumerate() {
         let argument = format!("1{n}{}", std::process::id());
-        let side = side(|limits| (limits.exit_ms_max, limits.term_ms_max) = (100, 100));
+        let side = side(|limits| (limits.connections.close_ms_max, limits.child.term_ms_max) = (100, 100));
         // One with another environment is known only if it was not started in the first moments of the server.
         let last = if way.starts_with("kill") { way } else { "exit" };
         let link = start(&format!("read l; {}; read l; {last}", clan(&argument)), &side).await;
@@ -464,7 +464,7 @@ fn nothing_outlives_a_program_that_ends() {
 
 #[tokio::test]
 async fn an_endless_line_of_a_real_child_is_skipped() {
-    let side = quiet_side(|limits| limits.frame_bytes_max = 1 << 20);
+    let side = quiet_side(|limits| limits.messages.frame_bytes_max = 1 << 20);
     let script = r#"read l; printf '{"jsonrpc":"2.0","id":1,"result":"'; head -c 200000000 /dev/zero | tr '\0' x; printf '"}\n';
                     read l; printf '{"jsonrpc":"2.0","id":2,"result":{}}\n'; read l"#;
     let link = start(script, &side).await;
@@ -478,7 +478,7 @@ async fn an_endless_line_of_a_real_child_is_skipped() {
 
 #[tokio::test]
 async fn a_child_that_does_not_read_blocks_nobody() {
-    let side = quiet_side(|limits| (limits.exit_ms_max, limits.term_ms_max) = (100, 100));
+    let side = quiet_side(|limits| (limits.connections.close_ms_max, limits.child.term_ms_max) = (100, 100));
     let link = start("sleep 1000", &side).await;
     let big = || outgoing(None, format!("{{\"pad\":\"{}\"}}", "x".repeat(100_000)));
     let mut told = 0;

@@ -40,7 +40,7 @@ async fn reader(addr: SocketAddr, window: u32) -> SendRequest<Full<Bytes>> {
 #[tokio::test]
 async fn a_stream_whose_reader_takes_nothing_is_reset_and_the_others_go_on() {
     // What is kept for replay has a deadline of its own.
-    let fake = Fake::with(|l| l.replay_ms_max = 20);
+    let fake = Fake::with(|l| l.sessions.replay_ms_max = 20);
     let server = Server::start_with(fake, Server::options(|o| o.write_ms_max = 200)).await;
     let session = server.session("2025-06-18").await;
     let session = [("mcp-session-id", session.as_str())];

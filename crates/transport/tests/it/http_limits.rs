@@ -15,7 +15,7 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn bodies_are_bounded_while_they_arrive() {
-    let server = Server::start(Fake::with(|l| l.frame_bytes_max = 300)).await;
+    let server = Server::start(Fake::with(|l| l.messages.frame_bytes_max = 300)).await;
     let fits = alone("1", "echo", "");
     assert_eq!(server.ask(&fits).await.status, 200);
     // In chunks nobody announces the length; the server stops reading at the limit.
@@ -41,7 +41,7 @@ async fn bodies_are_bounded_while_they_arrive() {
 
 #[tokio::test]
 async fn heads_are_bounded_in_bytes() {
-    let server = Server::start(Fake::with(|l| l.header_bytes_max = 8192)).await;
+    let server = Server::start(Fake::with(|l| l.connections.header_bytes_max = 8192)).await;
     let big = "x".repeat(9000);
     assert_eq!(server.ask(&alone_with("1", "echo", "", &[("x-big", &big)])).await.status, 431);
     assert_eq!(server.ask(&alone_with("1", "echo", "", &[("x-big", &big[..7000])])).await.status, 200);
@@ -49,7 +49,7 @@ async fn heads_are_bounded_in_bytes() {
 
 #[tokio::test]
 async fn a_slow_head_a_silent_connection_and_an_idle_one_are_closed() {
-    let server = Server::start(Fake::with(|l| l.header_read_ms_max = 40)).await;
+    let server = Server::start(Fake::with(|l| l.connections.header_read_ms_max = 40)).await;
     let (mut silent, mut slow, mut preface) = (server.connect().await, server.connect().await, server.connect().await);
     slow.send("POST /mcp HTTP/1.1\r\nhost: ").await;
     preface.send("PR").await;
@@ -75,7 +75,7 @@ async fn a_slow_head_a_silent_connection_and_an_idle_one_are_closed() {
 
 #[tokio::test]
 async fn a_slow_body_is_refused_and_its_connection_closed() {
-    let server = Server::start(Fake::with(|l| l.body_read_ms_max = 30)).await;
+    let server = Server::start(Fake::with(|l| l.connections.body_read_ms_max = 30)).await;
     let mut conn = server.connect().await;
     conn.send(&post(&[("content-length", "100")], "{\"slow")).await;
     assert_eq!(conn.response().await.status, 408);
@@ -96,7 +96,7 @@ async fn a_reader_that_takes_nothing_loses_its_connection_but_not_its_call() {
 
 #[tokio::test]
 async fn connections_past_the_limit_wait() {
-    let server = Server::start(Fake::with(|l| l.connections_max = 1)).await;
+    let server = Server::start(Fake::with(|l| l.connections.concurrent_max = 1)).await;
     let mut first = server.connect().await;
     first.send(&alone("1", "first", "note gate:a")).await;
     first.head().await;
@@ -123,7 +123,7 @@ async fn shutdown_waits_for_running_calls_but_not_for_ever() {
     assert_eq!((r.status, r.header("connection")), (200, Some("close")));
     server.stop().await;
 
-    let mut server = Server::start_with(Fake::with(|l| l.drain_ms_max = 30), |http| http.with_sse()).await;
+    let mut server = Server::start_with(Fake::with(|l| l.calls.drain_ms_max = 30), |http| http.with_sse()).await;
     let id = server.session("2025-11-25").await;
     let (mut alone_conn, mut in_session, mut listening, mut older) =
         (server.connect().await, server.connect().await, server.connect().await, server.connect().await);
@@ -176,7 +176,7 @@ async fn arriving(server: &Server, sent: usize) -> Conn {
 
 #[tokio::test]
 async fn what_clients_make_the_server_hold_is_one_budget() {
-    let fake = Fake::with(|l| (l.memory_bytes_max, l.replay_ms_max) = (300_000, 20));
+    let fake = Fake::with(|l| (l.connections.memory_bytes_max, l.sessions.replay_ms_max) = (300_000, 20));
     let server = Server::start_with(fake, |http| http.with_sse()).await;
     let session = server.session("2025-06-18").await;
     let named = [("mcp-session-id", session.as_str())];
@@ -261,9 +261,7 @@ async fn what_clients_make_the_server_hold_is_one_budget() {
 // --- by the paused clock, without sockets --------------------------------------------------------------------------
 
 fn service(fake: &Arc<Fake>, change: impl FnOnce(&mut HttpOptions)) -> HttpService {
-    let mut options = HttpOptions::default();
-    change(&mut options);
-    (fake.clone() as Arc<dyn Service>).into_service_with(options).unwrap()
+    (fake.clone() as Arc<dyn Service>).into_service_with(HttpOptions::default().with(change)).unwrap()
 }
 
 async fn ask(
@@ -295,8 +293,8 @@ async fn open(service: &HttpService, principal: Option<&str>) -> Result<String, 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends_and_one_in_use_does_not() {
     let fake = Fake::with(|l| {
-        l.session_idle_ms_max = 10_000;
-        l.replay_ms_max = 2_000;
+        l.sessions.idle_ms_max = 10_000;
+        l.sessions.replay_ms_max = 2_000;
     });
     let service = service(&fake, |_| {});
     let (idle, listening, calling, asking) = (
@@ -338,7 +336,7 @@ async fn an_idle_session_ends_and_one_in_use_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_stream_is_kept_alive_by_comments() {
-    let fake = Fake::with(|l| l.keep_alive_ms = 1_000);
+    let fake = Fake::with(|l| l.connections.keep_alive_ms = 1_000);
     let service = service(&fake, |_| {});
     let session = open(&service, None).await.unwrap();
     let mut body = ask(&service, Method::GET, Some(&session), None, "").await.into_body();
@@ -363,7 +361,7 @@ async fn a_quiet_stream_is_kept_alive_by_comments() {
 
 #[tokio::test]
 async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
-    let fake = Fake::with(|l| l.sessions_max = 2);
+    let fake = Fake::with(|l| l.sessions.concurrent_max = 2);
     let service = service(&fake, |_| {});
     let first = open(&service, None).await.unwrap();
     let second = open(&service, None).await.unwrap();
@@ -388,7 +386,7 @@ async fn sessions_are_bounded_and_a_place_is_free_again_at_once() {
 
 #[tokio::test]
 async fn the_oldest_session_that_was_never_used_gives_way_to_a_new_one() {
-    let fake = Fake::with(|l| l.sessions_max = 40);
+    let fake = Fake::with(|l| l.sessions.concurrent_max = 40);
     let service = service(&fake, |_| {});
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let mut used = Vec::new();
@@ -420,7 +418,7 @@ async fn the_oldest_session_that_was_never_used_gives_way_to_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_idle_for_a_minute_gives_way_when_all_were_used() {
-    let fake = Fake::with(|l| l.sessions_max = 3);
+    let fake = Fake::with(|l| l.sessions.concurrent_max = 3);
     let service = service(&fake, |_| {});
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let status = async |id: &str| ask(&service, Method::POST, Some(id), None, ping).await.status().as_u16();
@@ -446,7 +444,7 @@ async fn a_session_that_is_idle_for_a_minute_gives_way_when_all_were_used() {
 
 #[tokio::test]
 async fn an_initialize_that_fails_opens_nothing_and_ends_nothing() {
-    let fake = Fake::with(|l| l.sessions_max = 1);
+    let fake = Fake::with(|l| l.sessions.concurrent_max = 1);
     let service = service(&fake, |_| {});
     let r =
         ask(&service, Method::POST, None, None, r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#).await;
@@ -565,7 +563,7 @@ async fn a_mounted_service_shuts_down_with_listeners_sessions_and_calls_open() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_of_a_mounted_service_cancels_what_does_not_end() {
-    let fake = Fake::with(|l| l.drain_ms_max = 500);
+    let fake = Fake::with(|l| l.calls.drain_ms_max = 500);
     let service = service(&fake, |_| {});
     let session = open(&service, None).await.unwrap();
     let (caller, id) = (service.clone(), session.clone());

@@ -36,7 +36,7 @@ async fn a_client_that_names_the_stream_first_gets_a_finished_answer_as_one_even
 
 #[tokio::test]
 async fn each_mistake_has_its_status_and_says_what_to_do() {
-    let server = Server::start(Fake::with(|l| l.frame_bytes_max = 4096)).await;
+    let server = Server::start(Fake::with(|l| l.messages.frame_bytes_max = 4096)).await;
     let echo = |headers: &[(&str, &str)]| alone_with("7", "echo", "", headers);
     let session = |body: &str| post(&[], body);
     let long = format!("{{\"long\":\"{}\"", "x".repeat(5000));

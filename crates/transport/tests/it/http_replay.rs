@@ -159,7 +159,7 @@ async fn whoever_comes_back_first_takes_the_stream_over_from_a_reader_that_is_st
 
 #[tokio::test]
 async fn unread_notices_are_dropped_oldest_first_and_answers_and_questions_never() {
-    let server = Server::start(Fake::with(|l| l.queue_messages_max = 4)).await;
+    let server = Server::start(Fake::with(|l| l.messages.queued_max = 4)).await;
     let id = server.session("2025-11-25").await;
     let mut conn = server.connect().await;
     let words = format!("pause:5 gate:a {} ask", "note ".repeat(20));
@@ -184,8 +184,8 @@ async fn unread_notices_are_dropped_oldest_first_and_answers_and_questions_never
 #[tokio::test]
 async fn what_is_kept_is_bounded_in_bytes_streams_and_time() {
     let server = Server::start(Fake::with(|l| {
-        l.replay_bytes_max = 10_000;
-        l.streams_per_session_max = 3;
+        l.sessions.replay_bytes_max = 10_000;
+        l.sessions.streams_max = 3;
     }))
     .await;
     let id = server.session("2025-11-25").await;
@@ -207,7 +207,7 @@ async fn what_is_kept_is_bounded_in_bytes_streams_and_time() {
 
 #[tokio::test]
 async fn a_finished_stream_is_forgotten_in_time() {
-    let server = Server::start(Fake::with(|l| l.replay_ms_max = 20)).await;
+    let server = Server::start(Fake::with(|l| l.sessions.replay_ms_max = 20)).await;
     let id = server.session("2025-11-25").await;
     let r = server.ask(&post(&[("mcp-session-id", &id)], &call("1", "t", "note"))).await;
     assert_eq!(r.status, 200);

@@ -75,7 +75,7 @@ const CASES: &[(&str, &str, bool, &str)] = &[
 #[tokio::test(start_paused = true)]
 async fn every_fault_ends_in_an_answer_or_a_clear_error() {
     for (name, says, hangs_up, expected) in CASES {
-        let side = side(|limits| limits.frame_bytes_max = 10_000);
+        let side = side(|limits| limits.messages.frame_bytes_max = 10_000);
         let (link, theirs) = open(&side).await;
         let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{}", "x".repeat(30_000));
         let says = says.replace("LONG", &long).replace("OK", OK);
@@ -113,7 +113,7 @@ async fn every_fault_ends_in_an_answer_or_a_clear_error() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_told_apart_fails_nobody() {
-    let side = side(|limits| limits.frame_bytes_max = 10_000);
+    let side = side(|limits| limits.messages.frame_bytes_max = 10_000);
     let (link, mut theirs) = open(&side).await;
     let long = "x".repeat(30_000);
     let says = format!(
@@ -349,7 +349,7 @@ async fn a_flood_of_notifications_takes_no_memory_and_the_answer_still_comes() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_endless_line_takes_no_memory_and_the_link_goes_on() {
-    let side = quiet_side(|limits| limits.frame_bytes_max = 1 << 20);
+    let side = quiet_side(|limits| limits.messages.frame_bytes_max = 1 << 20);
     let (link, mut theirs) = open(&side).await;
     let before = resident();
     let (sender, endless) = tokio::sync::oneshot::channel::<()>();

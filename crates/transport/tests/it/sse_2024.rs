@@ -89,7 +89,7 @@ async fn two_clients_with_equal_ids_hear_their_own_answers_only() {
 
 #[tokio::test]
 async fn closing_the_stream_ends_the_session_and_its_calls() {
-    let server = server(Fake::with(|l| l.sessions_max = 1)).await;
+    let server = server(Fake::with(|l| l.sessions.concurrent_max = 1)).await;
     let (conn, address) = ready(&server).await;
     say(&server, &address, &call("1", "t", "gate:never")).await;
     server.fake.until("started t").await;
@@ -138,7 +138,7 @@ async fn shutdown_ends_quiet_streams_and_lets_calls_finish() {
 
 /// The same without sockets, so that nothing is read unless the test reads it.
 fn unread(fake: &Arc<Fake>) -> HttpService {
-    let options = HttpOptions { sse_2024: true, ..HttpOptions::default() };
+    let options = HttpOptions::default().with(|options| options.sse_2024 = true);
     (fake.clone() as Arc<dyn Service>).into_service_with(options).unwrap()
 }
 
@@ -156,8 +156,8 @@ async fn next(body: &mut HttpBody) -> String {
 #[tokio::test]
 async fn what_waits_on_a_stream_that_nobody_reads_is_bounded() {
     let fake = Fake::with(|l| {
-        l.queue_messages_max = 4;
-        l.calls_per_peer_max = 2;
+        l.messages.queued_max = 4;
+        l.calls.per_peer_max = 2;
     });
     let service = unread(&fake);
     let mut stream = ask(&service, Method::GET, "/sse", "ann", "").await.into_body();

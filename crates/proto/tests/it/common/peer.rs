@@ -100,8 +100,10 @@ const LISTENERS_MAX: usize = 1;
 impl Peer {
     /// A peer that has said nothing yet.
     pub(crate) fn new() -> Peer {
-        let (calls_per_peer_max, listeners_per_peer_max) = (CALLS_MAX, LISTENERS_MAX);
-        let limits = Arc::new(Limits { calls_per_peer_max, listeners_per_peer_max, ..Limits::default() });
+        let limits = Arc::new(Limits::default().with(|limits| {
+            limits.calls.per_peer_max = CALLS_MAX;
+            limits.subscriptions.streams_per_peer_max = LISTENERS_MAX;
+        }));
         Peer {
             engine: Engine::new(limits.clone()),
             limits,

@@ -89,10 +89,9 @@ pub struct Side {
 }
 
 pub fn side(limits: impl FnOnce(&mut ClientLimits)) -> Side {
-    let mut all = ClientLimits::default();
-    limits(&mut all);
+    let limits = Arc::new(ClientLimits::default().with(limits));
     let (inbox, tap) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
-    let options = ConnectOptions { inbox: inbox.clone(), limits: Arc::new(all), tap: Some(tap.clone()) };
+    let options = ConnectOptions::new(inbox.clone(), limits).with(|options| options.tap = Some(tap.clone()));
     Side { options, inbox, tap }
 }
 

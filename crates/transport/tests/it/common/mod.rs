@@ -53,16 +53,9 @@ impl Fake {
     }
 
     pub fn with(limits: impl FnOnce(&mut Limits)) -> Arc<Fake> {
-        let mut all = Limits::default();
-        limits(&mut all);
-        let budget = Budget::new(all.memory_bytes_max);
-        Arc::new(Fake {
-            limits: Arc::new(all),
-            budget,
-            hub: Arc::default(),
-            stamps: Arc::default(),
-            state: Arc::default(),
-        })
+        let limits = Arc::new(Limits::default().with(limits));
+        let budget = Budget::new(limits.connections.memory_bytes_max);
+        Arc::new(Fake { limits, budget, hub: Arc::default(), stamps: Arc::default(), state: Arc::default() })
     }
 
     /// Lets everybody through who waits at this gate now or later.
@@ -95,8 +88,12 @@ impl Fake {
     }
 
     fn finish(&self, request: &Request, body: &str) -> Reply {
-        let mut w =
-            ResultWriter::new(&request.id, request.caller.features(), &self.stamps, self.limits.result_bytes_max);
+        let mut w = ResultWriter::new(
+            &request.id,
+            request.caller.features(),
+            &self.stamps,
+            self.limits.messages.result_bytes_max,
+        );
         w.key("v");
         w.string(body);
         w.finish(ReplyKind::Complete)

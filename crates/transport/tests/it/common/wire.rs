@@ -38,11 +38,7 @@ impl Server {
     }
 
     pub fn options(change: impl FnOnce(&mut HttpOptions)) -> impl FnOnce(Http) -> Http {
-        move |http| {
-            let mut options = HttpOptions::default();
-            change(&mut options);
-            http.options(options)
-        }
+        move |http| http.options(change)
     }
 
     pub async fn stop(mut self) {

@@ -185,7 +185,7 @@ async fn nobody_there_is_unreachable_at_first_and_a_failed_request_later() {
 
 #[tokio::test]
 async fn what_never_ends_is_refused_at_the_limit_and_its_connection_closed() {
-    let limits = ClientLimits { frame_bytes_max: 100_000, ..ClientLimits::default() };
+    let limits = ClientLimits::default().with(|limits| limits.messages.frame_bytes_max = 100_000);
     let head =
         |form: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {form}\r\nconnection: close\r\n\r\n").into_bytes();
     let piece = vec![b'x'; 4_000];

@@ -7,7 +7,10 @@ use linchpin_transport::web::{RETRIES_MAX, Web, WebErrorKind, WebOptions};
 use std::time::{Duration, Instant};
 
 fn web(retries_max: u32) -> Web {
-    Web::new(WebOptions { retries_max, proxies: false, ..WebOptions::default() })
+    Web::new(WebOptions::default().with(|options| {
+        options.retries_max = retries_max;
+        options.proxies = false;
+    }))
 }
 
 #[tokio::test]

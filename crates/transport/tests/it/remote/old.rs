@@ -104,7 +104,10 @@ async fn what_is_no_such_server_does_not_open() {
     });
     for (steps, want) in rows.into_iter().chain(elsewhere) {
         let server = Server::new(move |_, _| steps.clone()).await;
-        let limits = ClientLimits { connect_ms_max: 300, frame_bytes_max: 100_000, ..ClientLimits::default() };
+        let limits = ClientLimits::default().with(|limits| {
+            limits.connections.connect_ms_max = 300;
+            limits.messages.frame_bytes_max = 100_000;
+        });
         let error = open_fails(server.remote().sse(), limits).await;
         assert_eq!(error.to_string().replace(&server.port.to_string(), "PORT"), want);
     }

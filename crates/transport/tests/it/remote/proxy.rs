@@ -52,7 +52,7 @@ async fn one_case() {
     let Ok(case) = std::env::var(CASE) else { return };
     let (reach, url) = case.split_once(' ').unwrap();
     let reach = if reach == "any" { Reach::Any } else { Reach::Public };
-    let web = Web::new(WebOptions { reach, ..WebOptions::default() });
+    let web = Web::new(WebOptions::default().with(|options| options.reach = reach));
     let said = match web.send(http::Request::get(url).body(Bytes::new()).unwrap()).await {
         Ok(mut answer) => String::from_utf8(answer.body.read_all(100).await.unwrap().to_vec()).unwrap(),
         Err(e) => e.to_string(),

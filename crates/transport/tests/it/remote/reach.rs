@@ -67,7 +67,11 @@ fn get(url: &str) -> http::Request<Bytes> {
 }
 
 fn options(reach: Reach) -> WebOptions {
-    WebOptions { reach, proxies: false, connect_ms_max: 2_000, ..WebOptions::default() }
+    WebOptions::default().with(|options| {
+        options.reach = reach;
+        options.proxies = false;
+        options.connect_ms_max = 2_000;
+    })
 }
 
 #[tokio::test]
@@ -160,7 +164,7 @@ async fn deadlines_and_limits_of_a_client_hold() {
     })
     .await;
     let url = |path: &str| format!("http://127.0.0.1:{}{path}", server.port);
-    let hurried = Web::new(WebOptions { request_ms_max: Some(100), ..options(Reach::Any) });
+    let hurried = Web::new(options(Reach::Any).with(|options| options.request_ms_max = Some(100)));
     let error = hurried.send(get(&url("/silent"))).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
@@ -168,7 +172,10 @@ async fn deadlines_and_limits_of_a_client_hold() {
     );
     let mut slow = hurried.send(get(&url("/slow"))).await.unwrap();
     assert_eq!(slow.body.read_all(100).await.unwrap_err().kind(), WebErrorKind::Timeout);
-    let narrow = Web::new(WebOptions { body_bytes_max: Some(999), header_bytes_max: 1_000, ..options(Reach::Any) });
+    let narrow = Web::new(options(Reach::Any).with(|options| {
+        options.body_bytes_max = Some(999);
+        options.header_bytes_max = 1_000;
+    }));
     assert_eq!(narrow.send(get(&url("/head"))).await.unwrap_err().kind(), WebErrorKind::TooLong);
     let mut long = narrow.send(get(&url("/long"))).await.unwrap();
     assert_eq!(long.body.read_all(2_000).await.unwrap_err().kind(), WebErrorKind::TooLong);
@@ -207,28 +214,28 @@ async fn hosts_ports_and_schemes_can_be_narrowed() {
     let own = format!("127.0.0.1:{port}");
     let rows = [
         (any(), own.clone(), Ok(())),
-        (WebOptions { only_hosts: rules(&["127.0.0.1"]), ..any() }, own.clone(), Ok(())),
+        (any().with(|options| options.only_hosts = rules(&["127.0.0.1"])), own.clone(), Ok(())),
         (
-            WebOptions { only_hosts: rules(&["here.test"]), ..any() },
+            any().with(|options| options.only_hosts = rules(&["here.test"])),
             own.clone(),
             Err(no(&own, "is not among the hosts that the operator allowed")),
         ),
-        (WebOptions { only_hosts: rules(&["here.test"]), ..any() }, format!("here.test:{port}"), Ok(())),
+        (any().with(|options| options.only_hosts = rules(&["here.test"])), format!("here.test:{port}"), Ok(())),
         (
-            WebOptions { deny_hosts: rules(&[".test"]), ..any() },
+            any().with(|options| options.deny_hosts = rules(&[".test"])),
             format!("here.test:{port}"),
             Err(no(&format!("here.test:{port}"), "is a host that the operator excluded")),
         ),
-        (WebOptions { trusted_hosts: rules(&[&own]), ..public() }, own.clone(), Ok(())),
-        (WebOptions { trusted_hosts: rules(&["here.test"]), ..public() }, format!("here.test:{port}"), Ok(())),
+        (public().with(|options| options.trusted_hosts = rules(&[&own])), own.clone(), Ok(())),
+        (public().with(|options| options.trusted_hosts = rules(&["here.test"])), format!("here.test:{port}"), Ok(())),
         (
-            WebOptions { trusted_hosts: rules(&["here.test"]), ..public() },
+            public().with(|options| options.trusted_hosts = rules(&["here.test"])),
             own.clone(),
             Err(no(&own, "is this machine itself")),
         ),
-        (WebOptions { https_only: true, ..any() }, own.clone(), Err(no(&own, "is asked for without TLS"))),
+        (any().with(|options| options.https_only = true), own.clone(), Err(no(&own, "is asked for without TLS"))),
         (
-            WebOptions { web_ports_only: true, ..any() },
+            any().with(|options| options.web_ports_only = true),
             "127.0.0.1:25".to_owned(),
             Err(no("127.0.0.1:25", "is at a port of another protocol than HTTP")),
         ),
@@ -248,7 +255,7 @@ async fn compressed_answers_are_left_alone_unless_they_were_asked_for() {
     let server = Server::new(|_, _| vec![Do::Write(answer(200, "content-encoding: gzip\r\n", "packed"))]).await;
     let mut plain = Web::new(options(Reach::Any)).get(&server.url(), http::HeaderMap::new()).await.unwrap();
     assert_eq!(plain.body.read_all(100).await.unwrap(), "packed");
-    let unpacking = Web::new(WebOptions { decompress: true, ..options(Reach::Any) });
+    let unpacking = Web::new(options(Reach::Any).with(|options| options.decompress = true));
     let mut broken = unpacking.get(&server.url(), http::HeaderMap::new()).await.unwrap();
     assert_eq!(broken.body.read_all(100).await.unwrap_err().kind(), WebErrorKind::Broken);
     let asked: Vec<_> = server.requests().iter().map(|seen| seen.header("accept-encoding").is_some()).collect();

@@ -258,7 +258,7 @@ pub(crate) fn note(name: &str) -> String {
 
 /// A client without proxies, whatever the environment says.
 pub(crate) fn web() -> Web {
-    Web::new(WebOptions { proxies: false, ..WebOptions::default() })
+    Web::new(WebOptions::default().with(|options| options.proxies = false))
 }
 
 /// Writes down what comes.
@@ -318,12 +318,12 @@ pub(crate) async fn open(place: Remote) -> Open {
 pub(crate) async fn open_with(place: Remote, limits: ClientLimits) -> Open {
     let notes = Arc::new(Notes::default());
     let tap: Arc<dyn Tap> = notes.clone();
-    let options = ConnectOptions { inbox: notes.clone(), limits: Arc::new(limits), tap: Some(tap) };
+    let options = ConnectOptions::new(notes.clone(), Arc::new(limits)).with(|options| options.tap = Some(tap));
     Open { link: place.connect(options).await.unwrap(), notes }
 }
 
 pub(crate) async fn open_fails(place: Remote, limits: ClientLimits) -> TransportError {
-    let options = ConnectOptions { inbox: Arc::new(Notes::default()), limits: Arc::new(limits), tap: None };
+    let options = ConnectOptions::new(Arc::new(Notes::default()), Arc::new(limits));
     place.connect(options).await.err().expect("it should not open")
 }
 

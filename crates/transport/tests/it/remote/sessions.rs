@@ -146,7 +146,8 @@ async fn closing_does_not_wait_for_a_server_that_does_not_answer() {
         _ => vec![Do::Hold],
     })
     .await;
-    let open = open_with(server.remote(), ClientLimits { exit_ms_max: 50, ..ClientLimits::default() }).await;
+    let open =
+        open_with(server.remote(), ClientLimits::default().with(|limits| limits.connections.close_ms_max = 50)).await;
     open.ask(request(1, None)).await.unwrap();
     tokio::time::timeout(std::time::Duration::from_secs(20), open.link.close()).await.unwrap();
     assert_eq!(server.requests()[1].method, "DELETE");

@@ -5,7 +5,7 @@ use linchpin_proto::limits::ClientLimits;
 use std::time::Duration;
 
 fn quick() -> ClientLimits {
-    ClientLimits { resume_ms_max: 20, ..ClientLimits::default() }
+    ClientLimits::default().with(|limits| limits.connections.resume_ms_max = 20)
 }
 
 /// What comes of one request of a session when the POST and each GET are answered like this; what was heard; which ids were
@@ -205,7 +205,7 @@ async fn an_endless_event_ends_the_stream_and_nothing_else() {
         _ => vec![Do::Write(json(&result(seen.id())))],
     })
     .await;
-    let open = open_with(server.remote(), ClientLimits { frame_bytes_max: 100_000, ..quick() }).await;
+    let open = open_with(server.remote(), quick().with(|limits| limits.messages.frame_bytes_max = 100_000)).await;
     open.link.settled(legacy());
     server.left_at_least(1).await;
     assert_eq!(open.tell_of(request(7, Some(legacy()))).await, r#"{"n":7}"#);

@@ -121,7 +121,10 @@ async fn answer_one(
 }
 
 fn trusting(certificate: Vec<u8>) -> Web {
-    Web::new(WebOptions { extra_roots: vec![certificate], proxies: false, ..WebOptions::default() })
+    Web::new(WebOptions::default().with(|options| {
+        options.extra_roots = vec![certificate];
+        options.proxies = false;
+    }))
 }
 
 #[tokio::test]
