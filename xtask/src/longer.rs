@@ -15,6 +15,9 @@ const STAGE_S_MAX: u64 = 3600;
 /// The crates that others depend on, each of whose features must work alone.
 const LIBRARIES: &[&str] = &["linchpin", "linchpin-server", "linchpin-client", "linchpin-transport", "linchpin-auth"];
 
+/// The crates whose types are part of theirs.
+const WORDS: &[&str] = &["linchpin-types", "linchpin-proto"];
+
 fn one(context: &Context, stage: &str, command: &mut Command) -> Result<Report> {
     let log = context.results("test")?.join(format!("{stage}.log"));
     let finished = process::run(command.current_dir(&context.root), &log, Duration::from_secs(STAGE_S_MAX))?;
@@ -75,16 +78,26 @@ pub(crate) fn semver(context: &Context) -> Result<Report> {
     one(context, "semver", &mut semver)
 }
 
-/// Which crates of others are part of the facade's public API: those that its manifest names, and no more.
+/// Which crates of others are part of the public API: those that `.config/external-types.toml` names, and no more.
 pub(crate) fn external_types(context: &Context) -> Result<Report> {
-    let mut check = Command::new(tools::cargo_subcommand(context, tools::EXTERNAL_TYPES)?);
-    check.args(["check-external-types", "--all-features"]);
-    // It reads what only rustdoc of a nightly compiler writes.
-    check.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", context.target.join("external-types"));
-    check.current_dir(context.root.join("crates/linchpin"));
-    let log = context.results("test")?.join("external-types.log");
-    let finished = process::run(&mut check, &log, Duration::from_secs(STAGE_S_MAX))?;
-    Ok(Report::one(finished.ok, finished.output))
+    let program = tools::cargo_subcommand(context, tools::EXTERNAL_TYPES)?;
+    let mut report = Report { counts: Counts::default(), text: String::new(), skips: Vec::new() };
+    for library in LIBRARIES.iter().chain(WORDS) {
+        let name = library.strip_prefix("linchpin-").unwrap_or(library);
+        let mut check = Command::new(&program);
+        check.args(["check-external-types", "--all-features", "--config"]);
+        check.arg(context.root.join(".config/external-types.toml"));
+        // It reads what only rustdoc of a nightly compiler writes.
+        check.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", context.target.join("external-types"));
+        check.current_dir(context.root.join("crates").join(name));
+        let log = context.results("test")?.join(format!("external-types-{name}.log"));
+        let finished = process::run(&mut check, &log, Duration::from_secs(STAGE_S_MAX))?;
+        report.counts.add(Counts::one(finished.ok));
+        if !finished.ok {
+            report.text.push_str(&finished.output);
+        }
+    }
+    Ok(report)
 }
 
 /// Checks the workspace for Windows.

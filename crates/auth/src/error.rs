@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Setup,
     /// The client has to be registered with the operator of the authorization server, and named.
     Unregistered,
+    /// The MCP server requires no login.
+    Unprotected,
     /// A metadata document is missing, unreadable or does not fit.
     Discovery,
     /// The authorization server did not register the client.
@@ -83,6 +85,11 @@ impl Error {
     /// A pre-registered client helps, see [`OAuth::pre_registered`](crate::OAuth::pre_registered).
     pub fn is_registration(&self) -> bool {
         matches!(self.0.kind, Kind::Registration | Kind::Unregistered)
+    }
+
+    /// Whether there was nothing to log in to: the server answers without a token.
+    pub fn is_unprotected(&self) -> bool {
+        self.0.kind == Kind::Unprotected
     }
 
     /// Whether a login failed.

@@ -72,8 +72,8 @@ pub enum KeyError {
     NotPem,
     /// The kind of key does not go with the algorithm.
     Mismatch(Alg),
-    /// The key is not one for the algorithm, or is damaged or too weak.
-    Rejected(Alg, ring::error::KeyRejected),
+    /// The key is not one for the algorithm, or is damaged or too weak, as the text says.
+    Rejected(Alg, String),
     /// The stored form of a DPoP key cannot be read.
     NotStored,
 }
@@ -124,7 +124,7 @@ impl Signer {
             return Err(KeyError::NotPem);
         }
         let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::NotPem)?;
-        let rejected = |why| KeyError::Rejected(alg, why);
+        let rejected = |why: ring::error::KeyRejected| KeyError::Rejected(alg, why.to_string());
         let key = match alg {
             Alg::Es256 => Key::Ecdsa(Arc::new(match &der {
                 PrivateKeyDer::Pkcs8(der) => p256(der.secret_pkcs8_der()).map_err(rejected)?,

@@ -54,9 +54,7 @@ pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
             let oauth = place.login.oauth(true)?;
             match oauth.login_to(&place.url).await {
                 Ok(()) => note(format!("logged in to {}", place.url)),
-                Err(e) if e.to_string().contains("asks for no login") => {
-                    note(format!("{} does not require login", place.url));
-                }
+                Err(e) if e.is_unprotected() => note(format!("{} does not require login", place.url)),
                 Err(e) => return Err(refused(&e)),
             }
             Ok(())
