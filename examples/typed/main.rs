@@ -41,6 +41,7 @@ impl Weather {
             match step {
                 Step::Progress(progress) => tell(progress.progress / progress.total.unwrap_or(1.0)),
                 Step::Done(result) => return Ok(result?.ok()?.text()),
+                _ => {}
             }
         }
         Err("the call ended without a result".into())

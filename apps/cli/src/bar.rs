@@ -53,7 +53,9 @@ mod tests {
     #[test]
     fn a_bar_never_leaves_its_frame() {
         let at = |progress, total, message: Option<&str>| {
-            line(&Progress { progress, total, message: message.map(str::to_owned) })
+            let mut step = Progress::default();
+            (step.progress, step.total, step.message) = (progress, total, message.map(str::to_owned));
+            line(&step)
         };
         assert_eq!(at(1.0, Some(4.0), Some("a\nb")), "[######..................]  25% a b");
         assert_eq!(at(9.0, Some(4.0), None), "[########################] 100%");

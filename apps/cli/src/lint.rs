@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn several_of_one_name_and_refused_ones_are_pointed_out() {
         let tool: Tool = serde_json::from_value(json!({ "name": "a", "description": "d", "annotations": { "readOnlyHint": true }, "inputSchema": { "type": "object" } })).unwrap();
-        let refused = [Refusal { name: "b".into(), why: "w".into() }];
+        let refused = [Refusal::new("b", "w")];
         let found: Vec<_> = tools(&[tool.clone(), tool.clone(), tool], &refused).into_iter().map(|w| w.code).collect();
         assert_eq!(found, ["refused", "duplicate"]);
     }

@@ -77,6 +77,7 @@ async fn progress_is_heard_over_http() {
             match step {
                 Step::Progress(progress) => seen.push(progress.progress),
                 Step::Done(result) => drop(result.unwrap().ok().unwrap()),
+                other => panic!("{other:?}"),
             }
         }
         assert_eq!(seen, [0.0, 50.0, 100.0], "{revision}");

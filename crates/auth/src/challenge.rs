@@ -5,6 +5,7 @@ use http::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// The relevant members of a `WWW-Authenticate` header's `Bearer` or `DPoP` challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Challenge {
     /// The URL of the protected-resource metadata (RFC 9728, section 5.1).
     pub resource_metadata: Option<String>,

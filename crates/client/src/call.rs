@@ -22,7 +22,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The progress of a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// The amount done. Increases.
     pub progress: f64,
@@ -206,6 +207,7 @@ pub struct Steps<T> {
 
 /// An item of [`Steps`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Step<T> {
     /// Progress was reported.
     Progress(Progress),

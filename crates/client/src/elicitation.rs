@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 ///
 /// Specification: 2026-07-28 "Elicitation", form mode.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ElicitForm {
     /// The name of the server, as sent. Not verified.
     pub server: String,

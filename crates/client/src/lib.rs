@@ -60,6 +60,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Change {
     /// The list of tools.
     Tools,

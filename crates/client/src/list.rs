@@ -74,6 +74,7 @@ impl Listed for Tool {
 
 /// One page of a list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Page<T> {
     /// The items, in the server's order.
     pub items: Vec<T>,
@@ -85,6 +86,7 @@ pub struct Page<T> {
 
 /// A complete list. Derefs to its items.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Listing<T> {
     /// The items, in the server's order.
     pub items: Vec<T>,
@@ -96,11 +98,25 @@ pub struct Listing<T> {
 
 /// A rejected definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Its name, as far as it has one.
     pub name: String,
     /// The reason.
     pub why: String,
+}
+
+impl Refusal {
+    /// Creates a refusal of the definition with this name.
+    pub fn new(name: impl Into<String>, why: impl Into<String>) -> Refusal {
+        Refusal { name: name.into(), why: why.into() }
+    }
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Listing { items: Vec::new(), refused: Vec::new() }
+    }
 }
 
 impl<T> Deref for Listing<T> {
@@ -240,7 +256,7 @@ fn name_of(json: &str) -> String {
 pub(crate) async fn all<T: Listed>(core: &Arc<ConnectionState>) -> Result<Listing<T>> {
     let limits = core.recipe.limits.clone();
     let mut pages = Pages::<T> { connection: None, core: core.clone(), next: Next::Fetch(None) };
-    let mut listing = Listing { items: Vec::new(), refused: Vec::new() };
+    let mut listing = Listing::default();
     let mut seen = std::collections::HashSet::new();
     let mut number = 0;
     while let Some(page) = pages.next().await {

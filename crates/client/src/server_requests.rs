@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// Show the whole URL and the name of the server before opening it, and never open it without consent. Specification:
 /// 2026-07-28 "Elicitation", URL mode.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ElicitUrl {
     /// The name of the server, as sent. Not verified.
     pub server: String,
@@ -46,6 +47,7 @@ impl ElicitUrl {
 
 /// A sampling request to the host's model. The user should be able to see and reject it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SamplingRequest {
     /// The name of the server, as sent. Not verified.
     pub server: String,

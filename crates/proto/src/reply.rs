@@ -24,6 +24,7 @@ pub struct Reply {
 
 /// What kind of answer a [`Reply`] is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ReplyKind {
     /// A result.
     Complete,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 /// # linchpin_server::Prompt::new("p", "").complete("branch", branches);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Completion {
     /// The name of the argument or variable.
     pub argument: String,

@@ -381,6 +381,7 @@ impl fmt::Debug for Peer {
 
 /// The W3C trace context of a request, as sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[non_exhaustive]
 pub struct TraceContext {
     /// `traceparent`
     pub traceparent: Option<String>,

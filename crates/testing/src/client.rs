@@ -13,6 +13,7 @@ type Answer = Box<dyn FnMut(&Value) -> Value + Send>;
 
 /// An error that the server answered with.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Refused {
     /// The JSON-RPC code.
     pub code: i64,

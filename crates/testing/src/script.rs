@@ -51,6 +51,7 @@ enum Step {
 
 /// Where a conversation went another way than its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mismatch {
     /// The line of the script, from 1.
     pub line: usize,

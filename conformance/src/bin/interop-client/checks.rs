@@ -217,6 +217,7 @@ async fn progress(conn: &Connection, tool: &str, args: Value, least: usize) -> O
             Step::Done(result) => {
                 result.and_then(|result| result.ok()).map_err(told)?;
             }
+            other => return Err(format!("an unknown step: {other:?}")),
         }
     }
     let rises = heard.windows(2).all(|pair| pair[0] < pair[1]);

@@ -272,6 +272,7 @@ async fn progress_comes_before_the_result_and_in_order() {
             match step {
                 Step::Progress(p) => seen.push(format!("{}/{:?}", p.progress, p.total)),
                 Step::Done(result) => seen.push(result.unwrap().text()),
+                other => panic!("{other:?}"),
             }
         }
         assert_eq!(seen, ["0/Some(3.0)", "1/Some(3.0)", "2/Some(3.0)", "worked"], "{revision:?}");

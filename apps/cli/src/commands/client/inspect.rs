@@ -64,7 +64,7 @@ async fn look(session: &Session) -> Result<Found, Failure> {
     // A server without resource templates need not implement the method.
     let templates = match connection.resource_templates().await {
         Ok(templates) => templates,
-        Err(e) if e.rpc().is_some() => Listing { items: Vec::new(), refused: Vec::new() },
+        Err(e) if e.rpc().is_some() => Listing::default(),
         Err(e) => return Err(session.told(&e)),
     };
     warnings.extend(lint::tools(&tools.items, &tools.refused));
@@ -95,7 +95,7 @@ async fn listed<T: Listed>(
         Err(e) => {
             let Some(rpc) = e.rpc() else { return Err(session.told(&e)) };
             warn("capability-broken", format!("declares {kind}, but {} fails: {}", T::METHOD, rpc.message));
-            Ok(Listing { items: Vec::new(), refused: Vec::new() })
+            Ok(Listing::default())
         }
         Ok(listing) if capabilities.get(kind).is_none() => {
             // The client skips undeclared features; check whether the server has some anyway.
