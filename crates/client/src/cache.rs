@@ -8,7 +8,8 @@ use crate::connection_state::lock;
 use bytestring::ByteString;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 pub(crate) struct Cache {
     state: Mutex<State>,

@@ -134,6 +134,10 @@ fn binding(request: &Request, principal: Option<&str>) -> [u8; 32] {
     seal::binding(principal, request.method.as_str(), &about)
 }
 
+/// The system's time: processes that share a key must agree on it. A test that moves tokio's clock moves it too; otherwise
+/// the two instants are the same.
 fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+    let (real, clock) = (std::time::Instant::now(), tokio::time::Instant::now().into_std());
+    let now = SystemTime::now() + clock.saturating_duration_since(real);
+    now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }

@@ -12,8 +12,9 @@ use linchpin_proto::frame::Message;
 use linchpin_proto::service::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 /// A way to a server that speaks Streamable HTTP.
 pub(super) struct Streamable {

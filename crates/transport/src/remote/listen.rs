@@ -4,7 +4,8 @@ use super::answer::{Form, Stream};
 use super::link::{Shared, passing};
 use linchpin_proto::connector::{Traffic, TransportError};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Listens until there is no such stream (any more). Having none is a server's right, so that no failure is reported; what
 /// ends or breaks is resumed, after waits that grow as long as nothing is heard.
