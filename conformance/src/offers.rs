@@ -1,8 +1,8 @@
 //! Resources, prompts, and tools that change what is offered.
 
 use crate::PNG;
+use linchpin::Completion;
 use linchpin::prelude::*;
-use linchpin::server::Completion;
 
 /// Adds them.
 pub(crate) fn add(server: Server) -> Server {

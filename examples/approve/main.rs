@@ -29,7 +29,7 @@ async fn main() -> Result<(), ClientError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let server = match words.split_first() {
         None => client.connect(in_process(notes())).await?,
-        Some((program, args)) => client.connect(linchpin::transport::child::Child::new(program).args(args)).await?,
+        Some((program, args)) => client.connect(linchpin::transport::Child::new(program).args(args)).await?,
     };
     let tools = server.tools().await?;
     for tool in tools.iter() {

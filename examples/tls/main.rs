@@ -8,7 +8,7 @@
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use linchpin::BoxError;
 use linchpin::prelude::*;
-use linchpin::transport::http::HttpOptions;
+use linchpin::transport::HttpOptions;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsAcceptor;

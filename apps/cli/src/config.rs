@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::shown::near;
-use linchpin::transport::child::is_secret_name;
+use linchpin::transport::is_secret_name;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@ use crate::fail::Failure;
 use crate::paste;
 use crate::shown::{note, tell};
 use clap::Args;
-use linchpin::proto::service::{ConfigError, IntoService};
-use linchpin::transport::{http, shutdown_signal, stdio};
+use linchpin::ConfigError;
+use linchpin::transport::{Http, IntoService, http, shutdown_signal, stdio};
 use std::io;
 
 /// Standard input and output unless `--http` or `--unix` says otherwise.
@@ -81,11 +81,11 @@ impl PlaceArgs {
         let ended = service.clone();
         let served = async {
             let _full = outlive_a_full_quota();
-            use linchpin::proto::service::Bind;
+            use linchpin::transport::Bind;
             #[cfg(unix)]
             if let Some(path) = &self.unix {
                 note(format!("serving {} on {}", card.name, path.display()));
-                let place = linchpin::transport::unix::unix(path).with_graceful_shutdown(shutdown_signal());
+                let place = linchpin::transport::unix(path).with_graceful_shutdown(shutdown_signal());
                 return place.serve(service).await.map_err(Failure::new);
             }
             match &self.http {
@@ -93,7 +93,7 @@ impl PlaceArgs {
                     if io::IsTerminal::is_terminal(&io::stdin()) {
                         tell(&paste::waiting(card));
                     }
-                    let place = stdio::stdio().with_graceful_shutdown(shutdown_signal());
+                    let place = stdio().with_graceful_shutdown(shutdown_signal());
                     place.serve(service).await.map_err(Failure::new)
                 }
                 Some(addr) => self.listen(addr, card).serve(service).await.map_err(|e| refused(addr, &e)),
@@ -109,8 +109,8 @@ impl PlaceArgs {
         })
     }
 
-    fn listen(&self, addr: &str, card: &Card<'_>) -> http::Http {
-        let mut place = http::http(addr).with_graceful_shutdown(shutdown_signal());
+    fn listen(&self, addr: &str, card: &Card<'_>) -> Http {
+        let mut place = http(addr).with_graceful_shutdown(shutdown_signal());
         if self.sse {
             place = place.with_sse();
         }

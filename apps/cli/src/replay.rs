@@ -8,14 +8,14 @@ use crate::exact;
 use crate::redact::Redactor;
 use crate::transcript::{Line, Transcript};
 use bytes::Bytes;
-use linchpin::proto::frame::{Name, Request};
-use linchpin::proto::service::{CallStart, HeaderParam};
-use linchpin::proto::{
+use linchpin::types::error::code;
+use linchpin::types::meta::key::SERVER_INFO;
+use linchpin_proto::frame::{Name, Request};
+use linchpin_proto::service::{CallStart, HeaderParam};
+use linchpin_proto::{
     Budget, CallEvent, Caller, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall,
     ServerRequest, Service, SubscriptionHandle, era, render,
 };
-use linchpin::types::error::code;
-use linchpin::types::meta::key::SERVER_INFO;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -9,10 +9,10 @@ use crate::shell;
 use crate::shown::near;
 use crate::transcript::Transcript;
 use clap::Args;
-use linchpin::client::Connector;
-use linchpin::transport::child::{Child, is_secret_name};
-use linchpin::transport::memory::in_process;
-use linchpin::transport::remote::remote;
+use linchpin::transport::Connector;
+use linchpin::transport::in_process;
+use linchpin::transport::remote;
+use linchpin::transport::{Child, is_secret_name};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -331,7 +331,7 @@ fn meant(word: &str) -> Option<String> {
 
 #[cfg(unix)]
 fn socket(path: &Path) -> Target {
-    let unix = linchpin::transport::unix::unix(path);
+    let unix = linchpin::transport::unix(path);
     let name = Connector::name(&unix);
     Target { dial: Arc::new(unix), name, kind: Kind::Socket, redactor: Redactor::default() }
 }

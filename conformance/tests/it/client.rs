@@ -87,11 +87,11 @@ async fn progress_is_heard_over_http() {
 /// Permission that comes only after longer than any deadline of the client, as when a user logs in.
 struct SlowPerson;
 
-impl linchpin::proto::Authorizer for SlowPerson {
+impl linchpin::transport::Authorizer for SlowPerson {
     fn authorize<'a>(
         &'a self,
         _: &'a mut http::request::Parts,
-    ) -> linchpin::proto::service::BoxFuture<'a, Result<(), std::sync::Arc<str>>> {
+    ) -> linchpin::BoxFuture<'a, Result<(), std::sync::Arc<str>>> {
         Box::pin(async {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             Ok(())
@@ -103,7 +103,7 @@ impl linchpin::proto::Authorizer for SlowPerson {
         _: &'a http::request::Parts,
         _: http::StatusCode,
         _: &'a http::HeaderMap,
-    ) -> linchpin::proto::service::BoxFuture<'a, Result<bool, std::sync::Arc<str>>> {
+    ) -> linchpin::BoxFuture<'a, Result<bool, std::sync::Arc<str>>> {
         Box::pin(async { Ok(false) })
     }
 }

@@ -2,16 +2,16 @@
 
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
-use linchpin_testing::Client;
+use linchpin_testing::TestClient;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::DuplexStream;
 
 /// A client that answers whatever it is asked.
-async fn client(revision: Revision) -> Client<DuplexStream> {
+async fn client(revision: Revision) -> TestClient<DuplexStream> {
     let (ours, theirs) = memory();
     tokio::spawn(linchpin_conformance::server().serve(ours));
-    let mut client = Client::new(theirs, revision)
+    let mut client = TestClient::new(theirs, revision)
         .answer("elicitation/create", |params| {
             let fields = params["requestedSchema"]["properties"].as_object().unwrap();
             let value = |field: &Value| match field["type"].as_str() {

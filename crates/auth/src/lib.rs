@@ -43,7 +43,6 @@ pub use client::Credential;
 pub use error::Error;
 pub use fetch::Fetch;
 pub use grants::{Assertion, AssertionFor, Enterprise, Workload};
-pub use linchpin_transport::web::{Reach, WebOptions};
 pub use oauth::{OAuth, Status};
 pub use scope::Scopes;
 pub use secret::Secret;

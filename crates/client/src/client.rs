@@ -29,7 +29,7 @@ use std::time::Duration;
 ///
 /// ```
 /// # use linchpin_client::{Client, ReconnectPolicy};
-/// # async fn connect(transport: impl linchpin_client::Connector) -> linchpin_client::Result<()> {
+/// # async fn connect(transport: impl linchpin_proto::Connector) -> linchpin_client::Result<()> {
 /// let client = Client::new("my-host", "1.0")
 ///     .on_elicitation(|form| async move { form.accept_defaults() })
 ///     .reconnect(ReconnectPolicy::default());
@@ -303,7 +303,7 @@ impl Client {
 
     /// Whether the client handles multi-round-trip requests: gathers the input and retries. Default yes.
     ///
-    /// Otherwise such a call returns a result for which [`crate::CallResult::input_required`] is true.
+    /// Otherwise such a call returns a result for which [`crate::RawCallToolResult::input_required`] is true.
     pub fn multi_round_trip(mut self, on: bool) -> Client {
         self.recipe.rounds = on;
         self

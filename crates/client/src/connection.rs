@@ -1,12 +1,12 @@
 //! A connection to one server.
 
 use crate::cache::Key;
-use crate::call::Call;
-use crate::connection_state::{ActiveTransport, ConnectionState, Request, lock};
+use crate::connection_state::{ActiveTransport, ConnectionState, RequestParts, lock};
 use crate::error::{Error, ErrorKind};
 use crate::list::{self, Listed, Listing, Pages};
 use crate::listen::{self, ChangeFilter, Changes};
-use crate::result::{CallResult, Decoded};
+use crate::request::Request;
+use crate::result::{Decoded, RawCallToolResult};
 use crate::{Result, negotiate};
 use linchpin_proto::Method;
 use linchpin_proto::message_writer::about;
@@ -118,12 +118,12 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// When awaited: [`Error`]. A result with `isError` is not an error here: see [`CallResult::is_error`] and
-    /// [`CallResult::json`].
+    /// When awaited: [`Error`]. A result with `isError` is not an error here: see [`RawCallToolResult::is_error`] and
+    /// [`RawCallToolResult::json`].
     #[doc(alias = "call_tool")]
     #[doc(alias = "callTool")]
-    pub fn call(&self, name: &str, arguments: impl Serialize) -> Call<CallResult> {
-        let mut request = Request::new("tools/call");
+    pub fn call(&self, name: &str, arguments: impl Serialize) -> Request<RawCallToolResult> {
+        let mut request = RequestParts::new("tools/call");
         request.about = Some(name.into());
         request.members.text("name", name);
         let start = request.members.as_bytes().len() + "\"arguments\":".len();
@@ -138,7 +138,7 @@ impl Connection {
                     Some(b'{') => request.arguments = Some(start..start + text.len() - 1),
                     Some(b'n') => {
                         // `()` serialises to `null`: no arguments.
-                        request.members = Request::new("").members;
+                        request.members = RequestParts::new("").members;
                         request.members.text("name", name);
                         let start = request.members.as_bytes().len() + "\"arguments\":".len();
                         request.members.raw("arguments", "{}");
@@ -146,13 +146,13 @@ impl Connection {
                     }
                     _ => {
                         let why = format!("the arguments of `{name}` must be an object");
-                        return Call::new(self, Err(Error::new(ErrorKind::InvalidRequest, why)));
+                        return Request::new(self, Err(Error::new(ErrorKind::InvalidRequest, why)));
                     }
                 }
                 Ok(request)
             }
         };
-        Call::new(self, request)
+        Request::new(self, request)
     }
 
     /// Returns all tools, from the cache while fresh. Empty if the server has no tools.
@@ -218,11 +218,11 @@ impl Connection {
     /// ```
     #[doc(alias = "read_resource")]
     #[doc(alias = "readResource")]
-    pub fn read(&self, uri: &str) -> Call<Decoded<ReadResourceResult>> {
-        let mut request = Request::new("resources/read");
+    pub fn read(&self, uri: &str) -> Request<Decoded<ReadResourceResult>> {
+        let mut request = RequestParts::new("resources/read");
         request.about = Some(uri.into());
         request.members.text("uri", uri);
-        Call::new(self, Ok(request)).cached(Key { method: "resources/read", which: uri.to_owned() })
+        Request::new(self, Ok(request)).cached(Key { method: "resources/read", which: uri.to_owned() })
     }
 
     /// Requests a prompt. `arguments` serialises to an object of strings; `()` means no arguments.
@@ -236,8 +236,8 @@ impl Connection {
     /// ```
     #[doc(alias = "get_prompt")]
     #[doc(alias = "getPrompt")]
-    pub fn prompt(&self, name: &str, arguments: impl Serialize) -> Call<Decoded<GetPromptResult>> {
-        let mut request = Request::new("prompts/get");
+    pub fn prompt(&self, name: &str, arguments: impl Serialize) -> Request<Decoded<GetPromptResult>> {
+        let mut request = RequestParts::new("prompts/get");
         request.about = Some(name.into());
         request.members.text("name", name);
         let arguments = serde_json::to_value(&arguments).and_then(|value| match value {
@@ -254,7 +254,7 @@ impl Connection {
                 let text = format!("the arguments of prompt `{name}` must be texts: {why}");
                 Error::with_source(ErrorKind::InvalidRequest, text, why)
             });
-        Call::new(self, request)
+        Request::new(self, request)
     }
 
     /// Completes an argument of a prompt. `known` are the other arguments entered so far.
@@ -264,7 +264,7 @@ impl Connection {
         argument: &str,
         value: &str,
         known: BTreeMap<String, String>,
-    ) -> Call<Decoded<CompleteResult>> {
+    ) -> Request<Decoded<CompleteResult>> {
         self.complete(CompleteReference::prompt(prompt), argument, value, known)
     }
 
@@ -275,7 +275,7 @@ impl Connection {
         variable: &str,
         value: &str,
         known: BTreeMap<String, String>,
-    ) -> Call<Decoded<CompleteResult>> {
+    ) -> Request<Decoded<CompleteResult>> {
         self.complete(CompleteReference::resource(uri_template), variable, value, known)
     }
 
@@ -286,10 +286,10 @@ impl Connection {
         argument: &str,
         value: &str,
         known: BTreeMap<String, String>,
-    ) -> Call<Decoded<CompleteResult>> {
+    ) -> Request<Decoded<CompleteResult>> {
         let context = self.live().is_some_and(|live| live.agreed.features.elicitation) && !known.is_empty();
         let argument = CompleteArgument::new(argument, value);
-        let mut request = Request::new("completion/complete");
+        let mut request = RequestParts::new("completion/complete");
         let written = request
             .members
             .value("ref", &reference)
@@ -298,14 +298,14 @@ impl Connection {
                 true => request.members.value("context", &CompleteContext::new(known)),
                 false => Ok(()),
             });
-        Call::new(self, written.map(|()| request).map_err(unwritable))
+        Request::new(self, written.map(|()| request).map_err(unwritable))
     }
 
     /// Sends any request.
     ///
     /// `params` serialises to an object, or is `()`. Its `_meta` is merged into the required one.
-    pub fn request(&self, method: &str, params: impl Serialize) -> Call<Decoded<Box<RawValue>>> {
-        let mut request = Request::new(method.to_owned());
+    pub fn request(&self, method: &str, params: impl Serialize) -> Request<Decoded<Box<RawValue>>> {
+        let mut request = RequestParts::new(method.to_owned());
         let bad = |why: String| Err(Error::new(ErrorKind::InvalidRequest, format!("the params of {method} {why}")));
         let request = match serde_json::value::to_raw_value(&params) {
             Err(why) => bad(format!("cannot be JSON: {why}")),
@@ -322,7 +322,7 @@ impl Connection {
                 }
             },
         };
-        Call::new(self, request)
+        Request::new(self, request)
     }
 
     /// Sends a notification. `params` serialises to an object, or is `()`.

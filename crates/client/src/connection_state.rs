@@ -1,12 +1,12 @@
 //! The state of a connection: its current transport, and everything that outlives a transport.
 
 use crate::cache::Cache;
-use crate::call::Progress;
 use crate::client::ClientConfig;
 use crate::error::{Error, ErrorKind};
 use crate::listen::Listeners;
 use crate::mrtr::Round;
 use crate::queue::Queue;
+use crate::request::Progress;
 use crate::tool_index::ToolIndex;
 use crate::{Change, Result, negotiate, supervise};
 use arc_swap::ArcSwapOption;
@@ -24,9 +24,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 pub(crate) struct ConnectionState {
     pub(crate) recipe: Arc<ClientConfig>,
@@ -85,7 +86,7 @@ pub(crate) struct Watched {
 }
 
 /// A request before it has an id.
-pub(crate) struct Request {
+pub(crate) struct RequestParts {
     pub(crate) method: Cow<'static, str>,
     pub(crate) members: Members,
     pub(crate) about: Option<Box<str>>,
@@ -129,9 +130,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Request {
-    pub(crate) fn new(method: impl Into<Cow<'static, str>>) -> Request {
-        Request { method: method.into(), members: Members::loose(), about: None, arguments: None, meta: None }
+impl RequestParts {
+    pub(crate) fn new(method: impl Into<Cow<'static, str>>) -> RequestParts {
+        RequestParts { method: method.into(), members: Members::loose(), about: None, arguments: None, meta: None }
     }
 }
 
@@ -242,7 +243,7 @@ impl ConnectionState {
     /// Sends a request and waits for its result; retries once if the server no longer knows the session.
     pub(crate) async fn exchange(
         self: &Arc<ConnectionState>,
-        request: &Request,
+        request: &RequestParts,
         options: &Options,
         round: &Round,
     ) -> Result<Response> {
@@ -260,7 +261,7 @@ impl ConnectionState {
     pub(crate) async fn exchange_on(
         &self,
         live: &Arc<ActiveTransport>,
-        request: &Request,
+        request: &RequestParts,
         options: &Options,
         round: &Round,
     ) -> Result<Response> {

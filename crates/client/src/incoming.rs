@@ -1,8 +1,8 @@
 //! Unsolicited messages of a server: notifications and, with sessions, server requests.
 
 use crate::Change;
-use crate::call::Progress;
 use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
+use crate::request::Progress;
 use crate::supervise;
 use linchpin_proto::frame::{Kind, Message, Name};
 use linchpin_proto::message_writer::Writer;

@@ -6,7 +6,8 @@
 //! Use it through the crate `linchpin`, with its transports:
 //!
 //! ```
-//! use linchpin_client::{Client, Connector, Result};
+//! use linchpin_client::{Client, Result};
+//! use linchpin_proto::Connector;
 //!
 //! async fn greet(transport: impl Connector) -> Result<String> {
 //!     let server = Client::new("my-host", "1.0").connect(transport).await?;
@@ -16,7 +17,8 @@
 //! }
 //! ```
 //!
-//! * Calls: [`Call`] with timeout, progress and cancellation; results: [`CallResult`] and [`Decoded`].
+//! * Calls, reads and all other requests: [`Request`], with timeout, progress and cancellation. Results: [`Decoded`] and, of
+//!   tools, [`RawCallToolResult`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`] and [`SamplingRequest`], passed to the callbacks of [`Client`].
 //! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`ClientLimits`].
@@ -27,7 +29,6 @@
 // names no protocol version: it asks `linchpin_proto::Features` what a revision has.
 
 mod cache;
-mod call;
 mod client;
 mod connection;
 mod connection_state;
@@ -39,20 +40,21 @@ mod listen;
 mod mrtr;
 mod negotiate;
 mod queue;
+mod request;
 mod result;
 mod server_requests;
 mod supervise;
 mod tool_index;
 
-pub use call::{Call, Progress, Received, Step, Steps};
 pub use client::{Client, ReconnectPolicy};
 pub use connection::Connection;
 pub use elicitation::ElicitForm;
 pub use error::{BoxError, Error, ErrorKind};
-pub use linchpin_proto::{ClientLimits, Connector, Tap, Traffic, TransportError};
+pub use linchpin_proto::{ClientLimits, Tap, Traffic};
 pub use list::{Listed, Listing, Page, Pages, Refusal};
 pub use listen::{ChangeFilter, Changes};
-pub use result::{CallResult, Decoded};
+pub use request::{Progress, Received, Request, Step, Steps};
+pub use result::{Decoded, RawCallToolResult};
 pub use server_requests::{ElicitUrl, SamplingRequest};
 
 /// The result of client operations.

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::connection_state::{ConnectionState, Options, Request};
+use crate::connection_state::{ConnectionState, Options, RequestParts};
 use crate::error::{Error, ErrorKind};
 use crate::mrtr::Round;
 use crate::result::unexpected;
@@ -197,7 +197,7 @@ async fn page<T: Listed>(core: &Arc<ConnectionState>, cursor: Option<String>) ->
     if let Some(kept) = core.cache.get(&key) {
         return read(core, &kept).map(|(page, _)| page);
     }
-    let mut request = Request::new(T::METHOD);
+    let mut request = RequestParts::new(T::METHOD);
     if let Some(cursor) = &cursor {
         request.members.text("cursor", cursor);
     }

@@ -2,7 +2,7 @@
 //!
 //! Specification: 2026-07-28 "Subscriptions"; 2025-11-25 "Resources", subscriptions.
 
-use crate::connection_state::{ActiveTransport, Cancel, ConnectionState, Options, Request, Response, lock};
+use crate::connection_state::{ActiveTransport, Cancel, ConnectionState, Options, RequestParts, Response, lock};
 use crate::error::{Error, ErrorKind};
 use crate::mrtr::Round;
 use crate::queue::Queue;
@@ -14,9 +14,10 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// A filter for changes to subscribe to.
 ///
@@ -267,7 +268,7 @@ pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter)
     // From here on, dropping `changes` unsubscribes.
     let changes = Changes { core: core.clone(), key, listener: listener.clone() };
     for uri in listener.interests.uris.iter().filter(|uri| !before.contains(uri)) {
-        let mut request = Request::new("resources/subscribe");
+        let mut request = RequestParts::new("resources/subscribe");
         request.members.text("uri", uri);
         once(core, &live, &request).await?;
     }
@@ -349,7 +350,7 @@ async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> 
 pub(crate) async fn once(
     core: &Arc<ConnectionState>,
     live: &Arc<ActiveTransport>,
-    request: &Request,
+    request: &RequestParts,
 ) -> Result<Response> {
     let limit = core.recipe.limits.calls.run_ms_max;
     let options = Options { timeout: (limit > 0).then(|| Duration::from_millis(limit)), ..Options::default() };

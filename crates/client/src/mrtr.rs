@@ -2,7 +2,7 @@
 //!
 //! Specification: 2026-07-28 "Multi Round-Trip Requests"; for the URLs of an error 2025-11-25 "Elicitation".
 
-use crate::connection_state::{ConnectionState, Options, Request, Response, lock};
+use crate::connection_state::{ConnectionState, Options, RequestParts, Response, lock};
 use crate::error::{Error, ErrorKind};
 use crate::result::unexpected;
 use crate::{Result, list};
@@ -50,7 +50,7 @@ struct Wanted {
 /// Sends a request and retries as often as needed. Also returns the number of retries.
 pub(crate) async fn run(
     core: &Arc<ConnectionState>,
-    request: &Request,
+    request: &RequestParts,
     options: &Options,
     rounds: bool,
 ) -> Result<(Response, u32)> {
@@ -98,7 +98,7 @@ async fn check(core: &Arc<ConnectionState>, tool: Option<&str>, response: &Respo
         list::tools(core).await?;
     }
     let Some(output) = core.tools.output(tool) else { return Ok(()) };
-    let result = crate::CallResult::read(response.text().into())?;
+    let result = crate::RawCallToolResult::read(response.text().into())?;
     match result.structured() {
         _ if result.is_error() => Ok(()),
         None => {

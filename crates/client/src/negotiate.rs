@@ -13,7 +13,8 @@ use linchpin_proto::{Answer, ClientTransport, ConnectOptions, Connector, Feature
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The last known revisions of servers, by the keys of their transports.
 #[derive(Default)]

@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::ops::Deref;
 
-/// The result of a tool. Kept as received; each method decodes what it needs.
+/// A `CallToolResult` as it was received: each method decodes what it needs, [`RawCallToolResult::result`] all of it.
 ///
 /// ```
-/// # use linchpin_client::{CallResult, Result};
+/// # use linchpin_client::{RawCallToolResult, Result};
 /// # #[derive(serde::Deserialize)] struct Report { highs: Vec<f64> }
-/// fn highs(result: &CallResult) -> Result<Vec<f64>> {
+/// fn highs(result: &RawCallToolResult) -> Result<Vec<f64>> {
 ///     if result.is_error() {
 ///         eprintln!("the tool failed: {}", result.text());
 ///     }
@@ -26,7 +26,8 @@ use std::ops::Deref;
 /// }
 /// ```
 #[derive(Clone)]
-pub struct CallResult {
+#[doc(alias = "CallToolResult")]
+pub struct RawCallToolResult {
     text: ByteString,
     content: Option<Span>,
     structured: Option<Span>,
@@ -35,9 +36,9 @@ pub struct CallResult {
     input_required: bool,
 }
 
-impl CallResult {
-    pub(crate) fn read(text: ByteString) -> Result<CallResult> {
-        let mut found = CallResult {
+impl RawCallToolResult {
+    pub(crate) fn read(text: ByteString) -> Result<RawCallToolResult> {
+        let mut found = RawCallToolResult {
             text: text.clone(),
             content: None,
             structured: None,
@@ -75,7 +76,7 @@ impl CallResult {
 
     /// Returns whether the server requires input first.
     ///
-    /// Only if [`crate::Client::multi_round_trip`] is off. [`CallResult::decode`] it as
+    /// Only if [`crate::Client::multi_round_trip`] is off. [`RawCallToolResult::decode`] it as
     /// [`linchpin_types::mrtr::InputRequiredResult`].
     pub fn input_required(&self) -> bool {
         self.input_required
@@ -131,7 +132,7 @@ impl CallResult {
     ///
     /// # Errors
     /// [`ErrorKind::Tool`] with the tool's text.
-    pub fn ok(self) -> Result<CallResult> {
+    pub fn ok(self) -> Result<RawCallToolResult> {
         if self.is_error { Err(Error::tool(&self.text())) } else { Ok(self) }
     }
 
@@ -162,7 +163,7 @@ impl CallResult {
     }
 }
 
-impl fmt::Debug for CallResult {
+impl fmt::Debug for RawCallToolResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

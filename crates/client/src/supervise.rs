@@ -1,7 +1,7 @@
 //! Reopening a lost connection, and restoring its state at the server.
 
 use crate::client::ReconnectPolicy;
-use crate::connection_state::{ActiveTransport, ConnectionState, Request, lock};
+use crate::connection_state::{ActiveTransport, ConnectionState, RequestParts, lock};
 use crate::error::ErrorKind;
 use crate::incoming::report;
 use crate::{Change, listen, negotiate};
@@ -69,7 +69,7 @@ pub(crate) async fn restore(core: &Arc<ConnectionState>, live: &Arc<ActiveTransp
     let uris = lock(&core.listeners).subscribed();
     for uri in uris {
         lock(&core.listeners).changed(&Change::Updated(uri.clone()), None);
-        let mut request = Request::new("resources/subscribe");
+        let mut request = RequestParts::new("resources/subscribe");
         request.members.text("uri", &uri);
         if let Err(why) = listen::once(core, live, &request).await {
             tracing::warn!(%why, "a subscription could not be renewed");

@@ -76,24 +76,30 @@
 //! | `anyhow` | | conversions between the error of handlers and `anyhow::Error` |
 //! | `web` | | the HTTP client with address rules, for servers that fetch |
 //! | `decompress` | | compressed responses for `web`: gzip, br, deflate, zstd |
+//! | `testing` | | a client for tests of servers, transcripts, a clock that tests control |
 //!
 //! # Where to go next
 //!
 //! * [`prelude`]: what most programs import.
-//! * `server`: the API for servers, also at the root of this crate. Start at `Server`, `Cx` and `Error`.
+//! * The root of this crate: the API for servers. Start at `Server`, `Cx` and `Error`.
 //! * `client`: the API for hosts. Start at `Client` and `Connection`.
-//! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections.
+//! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
+//!   transports of your own implement.
 //! * `auth`: OAuth for clients.
 //! * [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
 //! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
 
-// This crate must never hold code: what is missing here belongs in one of the crates that it re-exports.
+// This crate must never hold code: what is missing here belongs in one of the crates that it re-exports. It names what is
+// public, each thing at one path; only the prelude repeats.
 
+<<<<<<< HEAD
 pub use linchpin_proto as proto;
 /// The limits of servers and clients, in groups by what they bound, with their defaults.
 pub use linchpin_proto::limits;
 pub use linchpin_transport as transport;
+=======
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 pub use linchpin_types as types;
 
 #[cfg(feature = "auth")]
@@ -170,9 +176,59 @@ pub use linchpin_macros::register;
 #[cfg(feature = "macros")]
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
-pub use linchpin_server as server;
-#[cfg(feature = "server")]
-pub use linchpin_server::*;
+pub use linchpin_server::{
+    Args, BoxError, Call, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle, IntoCompletion,
+    IntoContents, IntoMessages, IntoReply, Invocation, Json, Limits, Markdown, Next, NoArgs, Peer, Prompt,
+    PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
+    Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext,
+    UrlElicited,
+};
+#[cfg(feature = "testing")]
+pub use linchpin_testing as testing;
+
+// Parts of the protocol that the signatures above name.
+pub use linchpin_proto::service::BoxFuture;
+pub use linchpin_proto::{ClientCaps, Features, ResultWriter};
+
+pub mod transport {
+    //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.
+    //!
+    //! | | a server serves on it | a client connects to it |
+    //! |---|---|---|
+    //! | standard input and output | `stdio()` | `child("program")` |
+    //! | any pair of streams | `pipes(read, write)` | `pipes(read, write)` |
+    //! | unix socket | `unix(path)` | `unix(path)` |
+    //! | Streamable HTTP, HTTP+SSE | `http(address)`; in a router of your own: `HttpExt` | `remote(url)` |
+    //! | in memory | [`memory()`] | [`in_process`] |
+    //!
+    //! # Transports of your own
+    //!
+    //! A server serves on anything that implements [`Bind`]: for a stream of lines, pass its halves to `pipes`. A client connects
+    //! to anything that implements [`Connector`], which opens a [`ClientTransport`]. Programs that handle requests without
+    //! `Server`, such as a proxy, implement [`Service`]; its parts are in the crate `linchpin-proto`.
+
+    pub use linchpin_proto::connector::{
+        Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, TransportError,
+    };
+    pub use linchpin_proto::service::{Bind, IntoService, Service};
+    #[cfg(feature = "child")]
+    pub use linchpin_transport::child::{Child, child, is_secret_name};
+    #[cfg(feature = "http")]
+    pub use linchpin_transport::http::{
+        Address, Http, HttpBody, HttpExt, HttpFuture, HttpOptions, HttpService, Principal, http,
+    };
+    pub use linchpin_transport::memory::{InProcess, Memory, in_process, memory};
+    #[cfg(feature = "remote")]
+    pub use linchpin_transport::remote::{Remote, remote};
+    #[cfg(any(feature = "stdio", feature = "http"))]
+    pub use linchpin_transport::shutdown_signal;
+    #[cfg(feature = "stdio")]
+    pub use linchpin_transport::stdio::{Pipes, Stdio, pipes, stdio};
+    #[cfg(all(feature = "stdio", unix))]
+    pub use linchpin_transport::unix::{Unix, UnixServer, unix};
+    #[cfg(feature = "web")]
+    pub use linchpin_transport::web;
+}
 
 /// Used by the code of the attribute macros. Not public API.
 #[doc(hidden)]
@@ -190,8 +246,8 @@ pub mod prelude {
     pub use linchpin_macros::{prompt, register, resource, tool};
     #[cfg(feature = "server")]
     pub use linchpin_server::{
-        Call, CallToolResult, ContentBlock, Cx, Error, IntoReply, Json, Markdown, Next, NoArgs, Prompt, PromptMessage,
-        Register, Reply, Resource, Result, ResultExt, ServeError, Server, Structured, Text, Tool,
+        Call, Cx, Error, IntoReply, Json, Markdown, Next, NoArgs, Prompt, Register, Reply, ReplyKind, Resource, Result,
+        ResultExt, ServeError, Server, Structured, Text, Tool,
     };
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::child;
@@ -203,9 +259,11 @@ pub mod prelude {
     #[cfg(any(feature = "stdio", feature = "http"))]
     pub use linchpin_transport::shutdown_signal;
     #[cfg(feature = "stdio")]
-    pub use linchpin_transport::stdio::stdio;
-    pub use linchpin_types::content::ResourceContents;
+    pub use linchpin_transport::stdio::{pipes, stdio};
+    pub use linchpin_types::content::{ContentBlock, ResourceContents};
     pub use linchpin_types::logging::LoggingLevel;
+    pub use linchpin_types::prompt::PromptMessage;
+    pub use linchpin_types::tool::CallToolResult;
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 }

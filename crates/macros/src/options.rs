@@ -321,7 +321,7 @@ impl Options {
             "private" => Ident::new("Private", scope.span()),
             _ => return Err(Error::new(scope.span(), USAGE)),
         };
-        self.call(ident, quote!(#ttl_ms, #krate::CacheScope::#scope));
+        self.call(ident, quote!(#ttl_ms, #krate::types::page::CacheScope::#scope));
         Ok(())
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let calls = options.calls.iter().map(|c| c.to_string().replace(' ', "")).collect::<String>();
         assert_eq!(
             calls,
-            r#".cache(5_000,::linchpin::CacheScope::Public).complete("b",Self::bs).complete("c-d",cd).size(3)"#
+            r#".cache(5_000,::linchpin::types::page::CacheScope::Public).complete("b",Self::bs).complete("c-d",cd).size(3)"#
         );
     }
 

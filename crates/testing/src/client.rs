@@ -2,6 +2,7 @@
 
 use crate::lines::Lines;
 use linchpin_proto::Features;
+use linchpin_types::error::ErrorObject;
 use linchpin_types::version::Revision;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 type Answer = Box<dyn FnMut(&Value) -> Value + Send>;
 
+<<<<<<< HEAD
 /// An error that the server answered with.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -31,12 +33,14 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+=======
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 /// A client of one revision over a stream of lines.
 ///
 /// What differs between revisions is its business: the handshake, the `_meta` of stateless requests, and whether
-/// the server's questions come as requests or as rounds of `input_required`. Both are answered by what [`Client::answer`]
+/// the server's questions come as requests or as rounds of `input_required`. Both are answered by what [`TestClient::answer`]
 /// was given. It is made for tests: what cannot be, panics with a sentence about it.
-pub struct Client<T> {
+pub struct TestClient<T> {
     lines: Lines<T>,
     features: &'static Features,
     capabilities: Map<String, Value>,
@@ -49,10 +53,10 @@ pub struct Client<T> {
     wait: Duration,
 }
 
-impl<T: AsyncRead + AsyncWrite> Client<T> {
-    /// A client of `revision` that has no capabilities yet. Nothing is sent before [`Client::open`].
-    pub fn new(stream: T, revision: Revision) -> Client<T> {
-        Client {
+impl<T: AsyncRead + AsyncWrite> TestClient<T> {
+    /// A client of `revision` that has no capabilities yet. Nothing is sent before [`TestClient::open`].
+    pub fn new(stream: T, revision: Revision) -> TestClient<T> {
+        TestClient {
             lines: Lines::new(stream),
             features: Features::of(revision),
             capabilities: Map::new(),
@@ -67,14 +71,14 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     }
 
     /// Declares a capability, for example `"elicitation"` with `{}`.
-    pub fn capability(mut self, name: &str, settings: Value) -> Client<T> {
+    pub fn capability(mut self, name: &str, settings: Value) -> TestClient<T> {
         self.capabilities.insert(name.to_owned(), settings);
         self
     }
 
     /// Answers a question of the server (`elicitation/create`, `sampling/createMessage`, `roots/list`) with what `f` makes
     /// of its params. Declares the capability that goes with it, unless it is declared already.
-    pub fn answer(mut self, method: &'static str, f: impl FnMut(&Value) -> Value + Send + 'static) -> Client<T> {
+    pub fn answer(mut self, method: &'static str, f: impl FnMut(&Value) -> Value + Send + 'static) -> TestClient<T> {
         let capability = method.split('/').next().unwrap_or_default();
         self.capabilities.entry(capability).or_insert_with(|| json!({}));
         self.answers.insert(method, Box::new(f));
@@ -138,21 +142,20 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     }
 
     /// Waits for the answer to a request, answering the server's questions meanwhile. Rounds of `input_required` are not
-    /// gone through here, see [`Client::request`].
+    /// gone through here, see [`TestClient::request`].
+    ///
+    /// # Errors
+    /// The error the server answered with.
     ///
     /// # Panics
     /// No message comes in time.
-    pub async fn finish(&mut self, id: u64) -> Result<Value, Refused> {
+    pub async fn finish(&mut self, id: u64) -> Result<Value, ErrorObject> {
         loop {
             if let Some(at) = self.replies.iter().position(|reply| reply["id"] == id) {
                 let mut reply = self.replies.remove(at).unwrap_or_default();
                 return match reply.get_mut("error") {
                     None => Ok(reply["result"].take()),
-                    Some(error) => Err(Refused {
-                        code: error["code"].as_i64().unwrap_or_default(),
-                        message: error["message"].as_str().unwrap_or_default().to_owned(),
-                        data: error["data"].take(),
-                    }),
+                    Some(error) => Err(serde_json::from_value(error.take()).expect("an error object")),
                 };
             }
             let wait = self.wait;
@@ -167,7 +170,7 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     ///
     /// # Panics
     /// No message comes in time, or the server asks what no answer was given for.
-    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Refused> {
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, ErrorObject> {
         let mut params = params;
         loop {
             let id = self.start(method, params.clone()).await;
@@ -191,7 +194,7 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     ///
     /// # Errors
     /// The error the server answered with. A tool that fails is not one: look at `isError`.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Refused> {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, ErrorObject> {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
@@ -267,8 +270,8 @@ impl<T: AsyncRead + AsyncWrite> Client<T> {
     }
 }
 
-impl<T> fmt::Debug for Client<T> {
+impl<T> fmt::Debug for TestClient<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("revision", &self.features.revision).finish_non_exhaustive()
+        f.debug_struct("TestClient").field("revision", &self.features.revision).finish_non_exhaustive()
     }
 }

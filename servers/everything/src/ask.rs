@@ -1,11 +1,11 @@
 //! Tools that ask the client in the middle of a call: forms, URLs, models, roots.
 
 use crate::Everything;
+use linchpin::Features;
 use linchpin::prelude::*;
-use linchpin::proto::Features;
-use linchpin::server::{Elicited, UrlElicited};
 use linchpin::types::elicit::{ElicitAction, ElicitResult};
 use linchpin::types::sample::{CreateMessageRequestParams, SamplingMessage};
+use linchpin::{Elicited, UrlElicited};
 use linchpin_kit::{Alias, ToolSet, ToolSpec};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};

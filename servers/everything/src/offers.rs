@@ -1,8 +1,8 @@
 //! Resources and prompts.
 
 use crate::{Everything, INSTRUCTIONS};
+use linchpin::Completion;
 use linchpin::prelude::*;
-use linchpin::server::Completion;
 use linchpin_kit::{ToolChoice, ToolSet};
 
 /// Adds the resources.

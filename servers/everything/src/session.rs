@@ -2,7 +2,7 @@
 
 use crate::{Everything, Options, SERVICE, offers};
 use linchpin::prelude::*;
-use linchpin::server::{Handle, Peer};
+use linchpin::{Handle, Peer};
 use linchpin_kit::{ToolPrefix, ToolSet, ToolSpec};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

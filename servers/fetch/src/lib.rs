@@ -25,9 +25,10 @@ mod text;
 pub use config::{Config, HostHeader, read_hosts, read_proxy};
 
 use html::Form;
+use linchpin::Server;
 use linchpin::transport::web::{Lookup, RETRIES_MAX, Web};
+use linchpin::types::content::ContentBlock;
 use linchpin::types::prompt::{GetPromptResult, PromptMessage};
-use linchpin::{ContentBlock, Server};
 use linchpin_kit::{Service, ToolError, ToolOutput, ToolSet, ToolSpec, chars_from, from_outside};
 use page::{Cache, Getter, Page, Rendered, Want, Who};
 use schemars::JsonSchema;

@@ -1,7 +1,8 @@
 //! The tools by name: the async face of [`Filesystem`], how they are listed, and their registration on a server.
 
+use linchpin::types::content::ContentBlock;
 use linchpin::types::content::ResourceContents;
-use linchpin::{ContentBlock, Cx, Error, Resource, Server};
+use linchpin::{Cx, Error, Resource, Server};
 use linchpin_kit::{Provenance, ROOTS_WAIT, Service, ToolError, ToolOutput, ToolSet, ToolSpec, from_outside};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,9 @@
 
 use crate::names::as_listed;
 use crate::output::from_outside;
-use linchpin::{CallToolResult, ContentBlock, Error};
+use linchpin::Error;
+use linchpin::types::content::ContentBlock;
+use linchpin::types::tool::CallToolResult;
 use std::fmt;
 
 /// Why a tool could not do what was asked, in words for the model that asked: what happened, then what to do next.

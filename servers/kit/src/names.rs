@@ -2,7 +2,7 @@
 //! and a hint that says the name that it has elsewhere leads nowhere.
 
 use linchpin::Reply;
-use linchpin::server::{Call, Next};
+use linchpin::{Call, Next};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -2,9 +2,9 @@
 
 use crate::ToolError;
 use crate::names::as_listed;
-use linchpin::proto::{Reply, ResultWriter};
-use linchpin::types::content::{Annotations, Role};
-use linchpin::{CallToolResult, ContentBlock, IntoReply, Json};
+use linchpin::types::content::{Annotations, ContentBlock, Role};
+use linchpin::types::tool::CallToolResult;
+use linchpin::{IntoReply, Json, Reply, ResultWriter};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

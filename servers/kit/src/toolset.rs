@@ -2,7 +2,7 @@
 
 use crate::names::Names;
 use crate::{Service, ToolChoice, ToolError, ToolPrefix, ToolSpec};
-use linchpin::server::{Call, Next, PromptHandler, ResourceHandler, ToolHandler};
+use linchpin::{Call, Next, PromptHandler, ResourceHandler, ToolHandler};
 use linchpin::{Prompt, Resource, Server, Tool};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;

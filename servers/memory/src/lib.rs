@@ -24,7 +24,7 @@ pub use tools::SERVICE;
 use files::Patience;
 use graph::{Edit, Graph};
 use journal::Times;
-use linchpin::server::Handle;
+use linchpin::Handle;
 use linchpin_kit::ToolError;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

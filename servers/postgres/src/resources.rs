@@ -4,7 +4,7 @@ use crate::Postgres;
 use crate::cell::{Cell, Shape, Type, objects};
 use crate::lex::ours;
 use crate::session::Database;
-use linchpin::server::Handle;
+use linchpin::Handle;
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Error, NoArgs, Resource, Server};
 use linchpin_kit::ToolError;

@@ -17,7 +17,7 @@ pub use history::Thought;
 pub use log::ThoughtLog;
 pub use tools::{Exported, Noted, Reset};
 
-use linchpin::server::{Call, Next};
+use linchpin::{Call, Next};
 use linchpin::{Reply, Server};
 use linchpin_kit::{Service, ToolChoice, ToolError, ToolSet, ToolSpec, Vars};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::Limits;
 use crate::history::{History, Standing, Thought};
 use crate::input::Step;
-use linchpin::server::Peer;
+use linchpin::Peer;
 use linchpin_kit::ToolError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -64,10 +64,23 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-transport",
             "linchpin-auth",
             "linchpin-macros",
+            "linchpin-testing",
             // Re-exported too: their types and derives are part of what a server is written with.
             "schemars",
             "serde",
             "serde_json",
+        ]),
+    ),
+    // The program replays recorded servers below the API for servers.
+    (
+        "apps/cli",
+        Never(&[
+            "linchpin-types",
+            "linchpin-server",
+            "linchpin-client",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
         ]),
     ),
     ("xtask", Only(&["anyhow", "serde_json", "toml"])),

@@ -4,7 +4,7 @@ use crate::fail::Failure;
 use crate::place::{Card, PlaceArgs, without_alias};
 use crate::servers::{Alone, ENTRIES, Entry, SeveralArgs, keyring};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::Vars;
 use std::cell::RefCell;
 use std::collections::BTreeSet;

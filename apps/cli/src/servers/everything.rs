@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::Args;
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_everything::{Everything, Options, SERVICE};
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use std::ffi::OsString;

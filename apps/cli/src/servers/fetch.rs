@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::Args;
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_fetch::{Config, Fetch, SERVICE, read_hosts, read_proxy};
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use std::convert::Infallible;

@@ -2,7 +2,7 @@
 
 use super::{Main, Native, Reach};
 use clap::{Args, ValueHint};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_filesystem::{Config, Filesystem, ROOTS, SERVICE};
 use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 

@@ -3,7 +3,7 @@
 use super::{Main, Native, Reach};
 use crate::exit::Exit;
 use clap::{Args, ValueHint};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_git::{Config, Git, ROOTS, SERVICE};
 use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 use std::path::PathBuf;

@@ -47,7 +47,7 @@ use crate::fail::Failure;
 use crate::place::{Clients, PlaceArgs, without_alias};
 use crate::shown::note;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{Service, ToolChoice, ToolError, ToolSpec, Vars};
 use reach::Reach;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::{Args, ValueHint};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_postgres::{Config, Postgres, SERVICE, Secret};
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::Args;
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_sequential_thinking::{Config, SERVICE, SequentialThinking, ThoughtLog};
 use std::time::Duration;

@@ -12,7 +12,7 @@ use crate::place::PlaceArgs;
 use crate::shell;
 use crate::shown::near;
 use clap::{Arg, Args};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{Service, ToolChoice, ToolError, ToolPrefix, Vars};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

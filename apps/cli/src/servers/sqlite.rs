@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::{Args, ValueHint};
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{RootsPolicy, Service, ToolChoice, ToolError, Vars};
 use linchpin_sqlite::{Config, ROOTS, SERVICE, Sqlite};
 use std::path::PathBuf;

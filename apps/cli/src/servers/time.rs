@@ -2,7 +2,7 @@
 
 use super::{Main, Native};
 use clap::Args;
-use linchpin::server::Server;
+use linchpin::Server;
 use linchpin_kit::{Service, ToolChoice, ToolError, Vars};
 use linchpin_time::{Config, SERVICE, Time, Tzdb};
 

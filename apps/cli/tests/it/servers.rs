@@ -259,7 +259,7 @@ async fn over_a_pipe_the_roots_of_the_client_are_used_where_nothing_is_named() {
     let root = serde_json::json!({ "uri": format!("file://{}", home.path().display()) });
     for row in rows.iter().filter(|row| ["filesystem", "git"].contains(&row.name)) {
         for revision in REVISIONS {
-            let child = linchpin::transport::child::Child::new(program()).args(["serve", row.name]);
+            let child = linchpin::transport::Child::new(program()).args(["serve", row.name]);
             let client = common::host(revision).roots(vec![serde_json::from_value(root.clone()).unwrap()]);
             let connection = client.connect(child).await.unwrap();
             let answer = connection.call(row.tool, row.arguments.clone()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Scenarios about calls, and what happens during them.
 
 use crate::{Outcome, Task};
-use linchpin::client::{CallResult, Connection};
+use linchpin::client::{Connection, RawCallToolResult};
 use linchpin::types::root::Root;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(crate) async fn list(task: &Task) -> Outcome {
 }
 
 /// Calls a tool that must not fail.
-async fn call(connection: &Connection, tool: &str, arguments: Value) -> Outcome<CallResult> {
+async fn call(connection: &Connection, tool: &str, arguments: Value) -> Outcome<RawCallToolResult> {
     let result = connection.call(tool, arguments).await?.ok()?;
     eprintln!("{tool}: {}", result.text());
     Ok(result)

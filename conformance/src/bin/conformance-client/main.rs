@@ -14,7 +14,7 @@ mod headers;
 
 use linchpin::client::Connection;
 use linchpin::prelude::*;
-use linchpin::transport::remote::Remote;
+use linchpin::transport::Remote;
 use linchpin::types::version::Revision;
 use serde_json::Value;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::host::{Host, soon};
 use crate::recording::Recording;
 use crate::table::{Action, Expect, Lane, List};
-use linchpin::client::{CallResult, Change, Connection, Error, ErrorKind, Step};
+use linchpin::client::{Change, Connection, Error, ErrorKind, RawCallToolResult, Step};
 use linchpin::types::tool::Tool;
 use serde_json::Value;
 use std::time::Duration;
@@ -136,7 +136,7 @@ async fn call(conn: &Connection, tool: &str, args: Value, lane: &Lane, expect: &
     if let Ok(answer) = &answer {
         answer.result().map_err(told)?;
     }
-    let answer = answer.and_then(CallResult::ok);
+    let answer = answer.and_then(RawCallToolResult::ok);
     judge(answer.map(|answer| answer.as_json().to_owned()), lane, expect)
 }
 

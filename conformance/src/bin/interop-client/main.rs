@@ -15,7 +15,7 @@ mod table;
 use host::Host;
 use linchpin::client::Connection;
 use linchpin::prelude::*;
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use recording::Recording;
 use serde_json::json;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! The client against our own server, in every revision, in one process.
 
-use linchpin::client::{CallResult, Change, ChangeFilter, Error, ErrorKind, Step};
+use linchpin::client::{Change, ChangeFilter, Error, ErrorKind, RawCallToolResult, Step};
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;
 use linchpin::types::logging::LoggingLevel;
@@ -141,7 +141,7 @@ for line in sys.stdin:
 #[cfg(unix)]
 #[tokio::test]
 async fn a_result_of_a_type_that_nobody_declared_is_no_answer() {
-    use linchpin::transport::child::Child;
+    use linchpin::transport::Child;
     let start =
         |kind: &str| Child::new("python3").args(["-c", TYPED]).envs((!kind.is_empty()).then_some(("TYPE", kind)));
     let host = || Client::new("h", "1");
@@ -221,7 +221,7 @@ async fn a_flood_of_questions_is_refused_past_the_limit_and_the_call_goes_on() {
             form.decline()
         }
     });
-    let server = linchpin::transport::child::Child::new("python3").args(["-c", CURIOUS]);
+    let server = linchpin::transport::Child::new("python3").args(["-c", CURIOUS]);
     let c = client.connect(server).await.unwrap();
     let refused: u32 = c.call("x", ()).await.unwrap().text().parse().unwrap();
     let peak = most.load(Ordering::SeqCst);
@@ -255,7 +255,7 @@ async fn rounds_can_be_left_to_the_host() {
         .on_elicitation(|form| async move { form.accept_defaults() })
         .multi_round_trip(false);
     let c = client.connect(in_process(server())).await.unwrap();
-    let result: CallResult = c.call("ask", ()).await.unwrap();
+    let result: RawCallToolResult = c.call("ask", ()).await.unwrap();
     assert!(result.input_required() && result.as_json().contains("requestState"), "{result:?}");
     // If it is requested again after an invalid result, it is an error of the host.
     let error = c.call("ask", ()).multi_round_trip(true).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use linchpin::client::{ChangeFilter, Connection, ErrorKind};
 use linchpin::prelude::*;
-use linchpin::transport::stdio::{Pipes, pipes};
+use linchpin::transport::{Pipes, pipes};
 use linchpin::types::root::Root;
 use linchpin::types::tool::Tool as ListedTool;
 use linchpin::types::version::Revision;

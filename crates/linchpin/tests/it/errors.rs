@@ -6,7 +6,7 @@ use crate::common;
 use anyhow::Context as _;
 use common::{ALL, Logged, MODERN, Peer, code, failed, service, text};
 use linchpin::prelude::*;
-use linchpin::proto::service::IntoService as _;
+use linchpin::transport::IntoService as _;
 use linchpin::types::sample::CreateMessageRequestParams;
 use linchpin::{BoxError, ConfigError, Elicited, RequestError};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ fn fails(kind: &str) -> Result<String> {
         "tool" => Error::tool("no such city"),
         "protocol" => Error::protocol_with(-31000, "no seat", json!({ "seats": 0 })),
         "missing" => Error::not_found(),
-        "answer" => Error::tool_result(linchpin::CallToolResult::new(vec![
+        "answer" => Error::tool_result(linchpin::types::tool::CallToolResult::new(vec![
             ContentBlock::text("one"),
             ContentBlock::text("two"),
         ])),
@@ -389,7 +389,12 @@ async fn what_became_of_a_question_has_a_kind() {
 #[cfg(feature = "client")]
 mod host {
     use super::*;
+<<<<<<< HEAD
     use linchpin::client::{Error, ErrorKind, TransportError};
+=======
+    use linchpin::client::{ClientLimits, Error, ErrorKind};
+    use linchpin::transport::TransportError;
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
     use linchpin::types::error::ErrorObject;
     use linchpin::types::sample::SamplingMessage;
     use linchpin::types::version::Revision;
@@ -433,10 +438,17 @@ mod host {
     async fn a_server_that_does_not_answer_while_it_is_opened_is_a_timeout() {
         let (near, _far) = tokio::io::duplex(1 << 10);
         let (read, write) = tokio::io::split(near);
+<<<<<<< HEAD
         let client =
             Client::new("h", "1").limits(|l| (l.connections.open_ms_max, l.connections.probe_ms_max) = (20, 5));
         let place = linchpin::transport::stdio::pipes(read, write);
         let error = client.connect(place).await.unwrap_err();
+=======
+        let mut limits = ClientLimits::default();
+        (limits.open_ms_max, limits.probe_ms_max) = (20, 5);
+        let place = linchpin::transport::pipes(read, write);
+        let error = Client::new("h", "1").limits(limits).connect(place).await.unwrap_err();
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
         assert!(error.kind() == ErrorKind::Connect && error.is_timeout(), "{error:?}");
     }
 

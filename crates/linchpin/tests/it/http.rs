@@ -246,7 +246,7 @@ async fn a_server_that_was_not_told_to_installs_no_signal_handlers() {
     {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let place = linchpin::transport::unix::unix(&path);
+        let place = linchpin::transport::unix(&path);
         let serving = tokio::spawn(Server::new("unix", "1").serve(place));
         while tokio::net::UnixStream::connect(&path).await.is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -3,6 +3,7 @@
 mod advisories;
 mod client;
 mod client_wire;
+mod clock;
 mod common;
 mod eras;
 mod errors;

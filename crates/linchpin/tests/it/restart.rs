@@ -3,7 +3,7 @@
 
 use linchpin::client::{Change, ErrorKind, ReconnectPolicy};
 use linchpin::prelude::*;
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -5,9 +5,9 @@ use crate::common;
 use bytes::Bytes;
 use common::{ALL, LEGACY, MODERN, Peer, code, failed, text};
 use linchpin::prelude::*;
-use linchpin::proto::service::RequestContext;
-use linchpin::proto::{CallStart, Service, engine, frame};
 use linchpin::types::sample::{CreateMessageRequestParams, IncludeContext, SamplingMessage};
+use linchpin_proto::service::RequestContext;
+use linchpin_proto::{CallStart, Service, engine, frame};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,7 +150,7 @@ async fn peer(server: Server<Desk>, revision: &'static str) -> Peer {
 }
 
 fn shared(server: Server<Desk>) -> Arc<dyn Service> {
-    use linchpin::proto::service::IntoService;
+    use linchpin::transport::IntoService;
     server.into_shared().expect("it is put together rightly")
 }
 
@@ -416,10 +416,18 @@ async fn state_that_was_changed_or_belongs_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn state_expires() {
+<<<<<<< HEAD
     let mut peer = peer(server().limits(|l| l.round_trips.state_ms_max = 30), MODERN).await;
+=======
+    let clock = linchpin::testing::Clock::pause();
+    let mut peer = peer(server().limits(|l| l.state_ms_max = 600_000), MODERN).await;
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
     let asked = peer.call("greet", json!({})).await;
-    tokio::time::sleep(Duration::from_millis(60)).await;
-    let late = peer.ask("tools/call", retry("greet", &asked, json!({ "who": accept(json!({ "name": "Ada" })) }))).await;
+    let retry = || retry("greet", &asked, json!({ "who": accept(json!({ "name": "Ada" })) }));
+    clock.advance(Duration::from_secs(590)).await;
+    assert_eq!(text(&peer.ask("tools/call", retry()).await), "Hello Ada, 0");
+    clock.advance(Duration::from_secs(20)).await;
+    let late = peer.ask("tools/call", retry()).await;
     assert_eq!(code(&late), -32602);
     assert!(late["error"]["message"].as_str().unwrap().contains("expired"), "{late}");
 }

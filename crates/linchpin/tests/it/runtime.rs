@@ -4,7 +4,8 @@ use crate::common;
 
 use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text, until};
 use linchpin::prelude::*;
-use linchpin::{CacheScope, ChangeError, Tools};
+use linchpin::types::page::CacheScope;
+use linchpin::{ChangeError, Tools};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -240,8 +241,8 @@ async fn each_connection_has_a_state_of_its_own_that_ends_with_it() {
 
 #[tokio::test]
 async fn a_server_is_served_over_any_pair_of_streams() {
-    use linchpin::proto::service::Bind;
-    use linchpin::transport::stdio::pipes;
+    use linchpin::transport::Bind;
+    use linchpin::transport::pipes;
     use tokio::net::{TcpListener, TcpStream};
 
     let service = service(one().tool("two", || "2"));

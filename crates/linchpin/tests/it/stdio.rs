@@ -146,7 +146,7 @@ async fn a_process_whose_client_is_gone_ends_without_complaint() {
 #[tokio::test]
 async fn a_unix_socket_serves_many_clients_and_lets_in_only_its_user() {
     use linchpin::prelude::*;
-    use linchpin::transport::unix::unix;
+    use linchpin::transport::unix;
     use std::os::unix::fs::PermissionsExt;
 
     let folder = std::env::temp_dir().join(format!("linchpin-unix-{}", std::process::id()));

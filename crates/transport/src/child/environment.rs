@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 /// They are what programs need to find their files, folders, caches and the network: `npx`, `uvx`, `docker` and version
 /// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address of a
 /// proxy may hold some.
-pub const PASSED: &[&str] = &[
+pub(super) const PASSED: &[&str] = &[
     // The user and the terminal.
     "HOME",
     "LOGNAME",

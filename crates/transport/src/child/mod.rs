@@ -1,27 +1,4 @@
-//! A server as a child process: one message per line on its standard input and output.
-//!
-//! **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately when the
-//! connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh` waits for that.
-//! Its descendants end with it, and also when it exits by itself:
-//!
-//! | system | the child | descendants in its process group | descendants outside it: `setsid`, daemons |
-//! |---|---|---|---|
-//! | Linux | yes | yes | yes |
-//! | macOS and other Unix systems | yes | yes | no |
-//! | others | by close and drop only | no | no |
-//!
-//! Descendants outside the group are identified by an inherited mark, in their environment (`LINCHPIN_CHILD`) and
-//! as their limit on file locks (see the module `group`). Not covered on any system: processes that run
-//! elsewhere on a child's behalf, such as a container or a service, and processes of other users. Without `/bin/sh` (and, for
-//! descendants outside the group, `grep`) they may outlive this process if it is killed.
-//!
-//! **Environment.** A server does not inherit this program's whole environment, which may contain unrelated credentials:
-//! only the variables that programs need to start ([`PASSED`]), and those set with [`Child::env`] and
-//! [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
-//!
-//! **Secrets.** Environment variables are never shown. Errors show the command line, with everything masked that looks like a
-//! secret or was passed to [`Child::secret`]; the same applies to lines of standard error, and to lines of standard output that
-//! are not messages.
+//! A server as a child process: one message per line on its standard input and output. See [`Child`].
 
 mod environment;
 mod find;
@@ -30,11 +7,10 @@ mod mask;
 mod process;
 mod stderr;
 
-pub use environment::PASSED;
 pub use mask::is_secret_name;
 
 use crate::link::PipeTransport;
-use environment::Environment;
+use environment::{Environment, PASSED};
 use linchpin_proto::service::BoxFuture;
 use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
 use mask::Secrets;
@@ -75,6 +51,29 @@ pub fn child(line: &str) -> io::Result<Child> {
 ///
 /// let server = Child::new("weather-server").arg("--metric").env("RUST_LOG", "info").pass_env("WEATHER_API_KEY").cwd("/srv");
 /// ```
+///
+/// **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately when the
+/// connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh` waits for that.
+/// Its descendants end with it, and also when it exits by itself:
+///
+/// | system | the child | descendants in its process group | descendants outside it: `setsid`, daemons |
+/// |---|---|---|---|
+/// | Linux | yes | yes | yes |
+/// | macOS and other Unix systems | yes | yes | no |
+/// | others | by close and drop only | no | no |
+///
+/// Descendants outside the group are identified by an inherited mark, in their environment (`LINCHPIN_CHILD`) and
+/// as their limit on file locks. Not covered on any system: processes that run
+/// elsewhere on a child's behalf, such as a container or a service, and processes of other users. Without `/bin/sh` (and, for
+/// descendants outside the group, `grep`) they may outlive this process if it is killed.
+///
+/// **Environment.** A server does not inherit this program's whole environment, which may contain unrelated credentials:
+/// only the variables that programs need to start ([`Child::PASSED_ENV`]), and those set with [`Child::env`] and
+/// [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
+///
+/// **Secrets.** Environment variables are never shown. Errors show the command line, with everything masked that looks like a
+/// secret or was passed to [`Child::secret`]; the same applies to lines of standard error, and to lines of standard output that
+/// are not messages.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
@@ -85,6 +84,10 @@ pub struct Child {
 }
 
 impl Child {
+    /// The variables that every child gets unless [`Child::clear_env`] is called, where this program has them; and with them
+    /// all that begin with `LC_`. They are what programs need to find their files, caches and the network.
+    pub const PASSED_ENV: &'static [&'static str] = PASSED;
+
     /// Starts this program: a path, or a name that is looked up on `PATH`. For a whole command line use [`child`].
     pub fn new(program: impl Into<OsString>) -> Child {
         Child {
@@ -119,7 +122,7 @@ impl Child {
         all.into_iter().fold(self, |child, (name, value)| child.env(name, value))
     }
 
-    /// Passes a variable of this program's environment that is not in [`PASSED`], if it is set.
+    /// Passes a variable of this program's environment that is not in [`Child::PASSED_ENV`], if it is set.
     pub fn pass_env(mut self, name: impl Into<OsString>) -> Child {
         self.environment.pass(name.into());
         self

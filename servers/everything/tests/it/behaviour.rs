@@ -1,12 +1,12 @@
 //! What single tools do, and what must never leave a session.
 
 use linchpin::prelude::*;
-use linchpin::proto::Service;
-use linchpin::proto::service::{Bind, IntoService};
+use linchpin::transport::Service;
+use linchpin::transport::{Bind, IntoService};
 use linchpin::types::version::Revision;
 use linchpin_everything::{Everything, Options, server};
 use linchpin_kit::ToolPrefix;
-use linchpin_testing::{Client, Script};
+use linchpin_testing::{Script, TestClient};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,15 +21,15 @@ fn quick() -> Options {
 }
 
 /// A client of a server that others use too.
-async fn joins(service: &Arc<dyn Service>, revision: Revision) -> Client<DuplexStream> {
+async fn joins(service: &Arc<dyn Service>, revision: Revision) -> TestClient<DuplexStream> {
     let (ours, theirs) = memory();
     tokio::spawn(ours.serve(service.clone()));
-    let mut client = Client::new(theirs, revision).capability("elicitation", json!({ "url": {} }));
+    let mut client = TestClient::new(theirs, revision).capability("elicitation", json!({ "url": {} }));
     client.open().await;
     client
 }
 
-async fn client(options: Options, revision: Revision) -> Client<DuplexStream> {
+async fn client(options: Options, revision: Revision) -> TestClient<DuplexStream> {
     joins(&server(options).unwrap().into_shared().unwrap(), revision).await
 }
 
@@ -216,14 +216,15 @@ async fn the_error_that_sends_to_a_url_comes_once_a_url_and_only_in_its_revision
     for (revision, first) in [(Revision::V2025_06_18, None), (SESSIONS, Some(-32042)), (ALONE, None)] {
         let (ours, theirs) = memory();
         tokio::spawn(server(quick()).unwrap().serve(ours));
-        let mut client = Client::new(theirs, revision)
+        let mut client = TestClient::new(theirs, revision)
             .capability("elicitation", json!({ "url": {} }))
             .answer("elicitation/create", |_| json!({ "action": "decline" }));
         client.open().await;
         let refused = client.call("trigger-url-elicitation", arguments.clone()).await.err();
         assert_eq!(refused.as_ref().map(|refused| refused.code), first, "{revision}");
         if let Some(refused) = refused {
-            assert_eq!(refused.data["elicitations"][0]["elicitationId"], "mine");
+            let data: Value = serde_json::from_str(refused.data.expect("details").get()).unwrap();
+            assert_eq!(data["elicitations"][0]["elicitationId"], "mine");
             let second = client.call("trigger-url-elicitation", arguments.clone()).await.unwrap();
             assert_eq!(text(&second), "The user declined to open the page.");
         }
@@ -237,7 +238,7 @@ async fn a_step_between_two_questions_runs_once_in_every_revision_that_asks() {
         tokio::spawn(server(quick()).unwrap().serve(ours));
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard = said.clone();
-        let mut client = Client::new(theirs, revision).answer("elicitation/create", move |params| {
+        let mut client = TestClient::new(theirs, revision).answer("elicitation/create", move |params| {
             heard.lock().unwrap().push(params["message"].as_str().unwrap().to_owned());
             match params["requestedSchema"]["properties"].get("name") {
                 Some(_) => json!({ "action": "accept", "content": { "name": "Ada" } }),

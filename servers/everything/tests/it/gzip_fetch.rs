@@ -1,8 +1,8 @@
 //! `gzip-file-as-resource` fetches from where it may, within its limits; a refusal counts only when nothing was connected to.
 
+use linchpin::BoxFuture;
 use linchpin::client::Client;
 use linchpin::prelude::*;
-use linchpin::proto::service::BoxFuture;
 use linchpin::transport::web::Lookup;
 use linchpin_everything::{Everything, Options, allowed_domains};
 use serde_json::json;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
-use linchpin::transport::memory::in_process;
+use linchpin::transport::Child;
+use linchpin::transport::in_process;
 use linchpin::types::version::Revision;
 use linchpin_everything::{Options, server};
 use serde_json::{Value, json};

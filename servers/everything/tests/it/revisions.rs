@@ -3,7 +3,7 @@
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
 use linchpin_everything::{Options, server};
-use linchpin_testing::Client;
+use linchpin_testing::TestClient;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,13 +73,13 @@ async fn every_feature_looks_to_every_revision_as_its_specification_says() {
 }
 
 type Seen = BTreeMap<&'static str, String>;
-type Peer = Client<DuplexStream>;
+type Peer = TestClient<DuplexStream>;
 
 fn start(revision: Revision) -> Peer {
     let (ours, theirs) = memory();
     let options = Options { log_ms: 10, update_ms: 10, ..Options::default() };
     tokio::spawn(server(options).unwrap().serve(ours));
-    Client::new(theirs, revision)
+    TestClient::new(theirs, revision)
         .capability("elicitation", json!({ "form": {}, "url": {} }))
         .answer("elicitation/create", |params| match params["mode"].as_str() {
             Some("url") => json!({ "action": "accept" }),
@@ -174,7 +174,7 @@ async fn resources_and_prompts(seen: &mut Seen, client: &mut Peer) {
     assert_eq!(read["contents"][0]["uri"], "demo://resource/dynamic/text/7");
     seen.insert("read", yes(read["contents"][0]["text"].is_string()).replace("yes", "text"));
     let missing = client.request("resources/read", json!({ "uri": "demo://nothing" })).await.unwrap_err();
-    assert_eq!(missing.data["uri"], "demo://nothing");
+    assert_eq!(missing.data.expect("details").get(), r#"{"uri":"demo://nothing"}"#);
     seen.insert("not-found", missing.code.to_string());
     let templates = client.request("resources/templates/list", json!({})).await.unwrap();
     seen.insert("templates", templates["resourceTemplates"].as_array().unwrap().len().to_string());

@@ -16,7 +16,7 @@ use crate::common;
 
 use common::*;
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use linchpin_fetch::Config;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
-use linchpin::transport::memory::in_process;
+use linchpin::transport::Child;
+use linchpin::transport::in_process;
 use linchpin::{Server, types::version::Revision};
 use linchpin_filesystem::{Config, Filesystem};
 use serde_json::{Value, json};

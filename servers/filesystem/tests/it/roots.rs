@@ -6,7 +6,7 @@ use crate::common;
 use common::World;
 use linchpin::Server;
 use linchpin::client::{Client, Connection};
-use linchpin::transport::memory::in_process;
+use linchpin::transport::in_process;
 use linchpin::types::root::Root;
 use linchpin::types::version::Revision;
 use linchpin_filesystem::{Filesystem, RootsPolicy};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use common::World;
 use linchpin::Server;
-use linchpin::transport::memory::memory;
+use linchpin::transport::memory;
 use linchpin_filesystem::{Config, Filesystem, RootsPolicy, SERVICE};
 use linchpin_kit::ToolPrefix;
 use serde_json::{Value, json};

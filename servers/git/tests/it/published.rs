@@ -14,7 +14,7 @@ async fn theirs(w: &World) -> Connection {
         std::env::var("LINCHPIN_PUBLISHED").expect("LINCHPIN_PUBLISHED names the directory of the published packages");
     let program = format!("{dir}/py/bin/mcp-server-git");
     let path = std::env::var("PATH").unwrap();
-    let server = linchpin::transport::child::Child::new(program)
+    let server = linchpin::transport::Child::new(program)
         .args(["--repository", &w.at("r")])
         .clear_env()
         .env("PATH", path)
@@ -300,7 +300,7 @@ async fn the_differences_are_those_that_are_written_down() {
             args["repo_path"] = json!(w.at("r"));
         }
         let prefix = format!("Error executing tool {tool}: ");
-        let shown = |result: &linchpin::client::CallResult| {
+        let shown = |result: &linchpin::client::RawCallToolResult| {
             let text = first_text(result);
             let text = text.trim_start_matches(prefix.as_str()).replace(&w.at("r"), "R");
             if result.is_error() { format!("!{text}") } else { text }

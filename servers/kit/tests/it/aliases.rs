@@ -2,7 +2,7 @@
 
 use linchpin::Server;
 use linchpin::client::{Client, Connection};
-use linchpin::transport::memory::in_process;
+use linchpin::transport::in_process;
 use linchpin::types::version::Revision;
 use linchpin_kit::{Alias, Service, ToolChoice, ToolError, ToolSet, ToolSpec};
 use schemars::JsonSchema;

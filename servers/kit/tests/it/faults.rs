@@ -1,7 +1,7 @@
 //! A failure keeps its mark of whose words it holds on its way through `?`.
 
 use linchpin::client::Client;
-use linchpin::transport::memory::in_process;
+use linchpin::transport::in_process;
 use linchpin::types::content::Role;
 use linchpin::types::version::Revision;
 use linchpin::{NoArgs, Resource, Server, Tool};

@@ -1,7 +1,7 @@
 //! What a server says names its tools as they are listed, and what others wrote stays as it is.
 
 use linchpin::client::{Client, Connection};
-use linchpin::transport::memory::in_process;
+use linchpin::transport::in_process;
 use linchpin::types::version::Revision;
 use linchpin::{NoArgs, Resource, Server};
 use linchpin_kit::{Service, ToolChoice, ToolError, ToolOutput, ToolSet, ToolSpec, as_listed};

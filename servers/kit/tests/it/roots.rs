@@ -1,6 +1,6 @@
 //! What a client that is asked for its roots may answer, by every policy, in both eras.
 
-use linchpin::transport::memory::memory;
+use linchpin::transport::memory;
 use linchpin::{Cx, Server, Tool};
 use linchpin_kit::{ROOTS_WAIT, RootsPolicy};
 use schemars::JsonSchema;

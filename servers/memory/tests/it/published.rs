@@ -14,7 +14,7 @@ use crate::common;
 
 use common::{connect, e_line, entity, r_line, relation};
 use linchpin::prelude::*;
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use linchpin_memory::Config;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Cluster, connect, error};
-use linchpin::client::CallResult;
+use linchpin::client::RawCallToolResult;
 use linchpin::prelude::*;
 use linchpin::types::content::{Annotations, Role};
 use linchpin_postgres::{Access, Config};
@@ -40,7 +40,7 @@ fn is_for_the_model(annotations: Option<&Annotations>) -> bool {
 
 /// Whether the first block of a result is marked as data for the model, and its text.
 async fn first(client: &Connection, tool: &str, args: Value) -> (bool, bool, String) {
-    let result: CallResult = client.call(tool, args).await.expect("an answer");
+    let result: RawCallToolResult = client.call(tool, args).await.expect("an answer");
     let block = result.content().expect("content").first().cloned().expect("a block");
     let ContentBlock::Text(text) = block else { panic!("{tool}: {block:?}") };
     (result.is_error(), is_for_the_model(text.annotations.as_ref()), text.text)

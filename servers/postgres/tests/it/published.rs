@@ -16,7 +16,7 @@ use crate::common;
 
 use common::{Cluster, call, connect};
 use linchpin::prelude::*;
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use crate::common;
 
 use common::{Caller, LEGACY};
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use linchpin_sequential_thinking::Config;
 use serde_json::{Value, json};
 use std::path::PathBuf;

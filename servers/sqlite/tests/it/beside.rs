@@ -334,7 +334,7 @@ async fn what_sqlite_computes_by_itself_from_the_definitions_of_a_file_is_bounde
     let (db, warnings) = Sqlite::open(config).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     let client = host()
-        .connect(linchpin::transport::memory::in_process(db.add_to(linchpin::Server::new("sqlite", "1")).unwrap()))
+        .connect(linchpin::transport::in_process(db.add_to(linchpin::Server::new("sqlite", "1")).unwrap()))
         .await
         .unwrap();
     assert_eq!(client.call("read_query", sql("SELECT a FROM t")).await.unwrap().text(), r#"[{"a":1}]"#);

@@ -418,7 +418,7 @@ async fn a_generated_column_that_calls_what_is_dangerous_makes_the_file_unusable
     let (db, warnings) = Sqlite::open(Config { db_path: path, ..Config::default() }).unwrap();
     assert!(warnings[0].contains("malformed database schema"), "{warnings:?}");
     let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
-    let client = common::host().connect(linchpin::transport::memory::in_process(server)).await.unwrap();
+    let client = common::host().connect(linchpin::transport::in_process(server)).await.unwrap();
     for (tool, query) in [("read_query", "SELECT * FROM gen"), ("write_query", "INSERT INTO gen(a) VALUES (1)")] {
         let result = client.call(tool, sql(query)).await.unwrap();
         assert!(result.is_error(), "{tool}");
@@ -484,7 +484,7 @@ async fn a_damaged_file_is_an_error_and_never_the_end() {
         // It may be refused at the start, or every call may fail; either way there is an answer.
         let Ok((db, _)) = Sqlite::open(Config { db_path: path, ..Config::default() }) else { continue };
         let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
-        let client = common::host().connect(linchpin::transport::memory::in_process(server)).await.unwrap();
+        let client = common::host().connect(linchpin::transport::in_process(server)).await.unwrap();
         let mut failed = 0;
         for query in [
             "SELECT count(*), max(a) FROM t",

@@ -19,7 +19,7 @@ use crate::common;
 
 use common::{World, sql};
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

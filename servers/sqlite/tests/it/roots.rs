@@ -5,7 +5,7 @@ use crate::common;
 use common::{World, connect, host, legacy, raw, sql};
 use linchpin::Server;
 use linchpin::client::{Client, Connection, Error};
-use linchpin::transport::memory::in_process;
+use linchpin::transport::in_process;
 use linchpin::types::root::Root;
 use linchpin_sqlite::{Config, RootsPolicy, SERVICE, Sqlite};
 use serde_json::{Value, json};

@@ -140,7 +140,7 @@ async fn a_memo_file_keeps_insights_and_what_it_does_not_understand_stays() {
         "{warnings:?}"
     );
     let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
-    let client = host().connect(linchpin::transport::memory::in_process(server)).await.unwrap();
+    let client = host().connect(linchpin::transport::in_process(server)).await.unwrap();
     client.call("append_insight", json!({"insight": "second"})).await.unwrap();
     let text = client.read("memo://insights").await.unwrap().text();
     assert!(text.contains("- a \"quoted\"\nline\n- second\nSummary:\nAnalysis has revealed 2 key"), "{text}");
@@ -277,7 +277,7 @@ async fn two_databases_share_a_process_under_names_of_their_own() {
     };
     let server = named("one").add_to(server).unwrap();
     let server = named("two").add_to(server).unwrap();
-    let client = host().connect(linchpin::transport::memory::in_process(server)).await.unwrap();
+    let client = host().connect(linchpin::transport::in_process(server)).await.unwrap();
     for name in ["one", "two"] {
         client.call(&format!("{name}_create_table"), sql(&format!("CREATE TABLE {name}(a)"))).await.unwrap();
         client.call(&format!("{name}_append_insight"), json!({"insight": name})).await.unwrap();

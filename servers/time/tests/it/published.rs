@@ -15,7 +15,7 @@ use crate::table;
 
 use common::{Answer, Caller};
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
+use linchpin::transport::Child;
 use linchpin_time::{Config, Tzdb};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use crate::session::{self, Session, TalkArgs};
 use crate::shown::{Out, near, note};
 use crate::target::TargetArgs;
 use clap::Args;
-use linchpin::client::{CallResult, ErrorKind};
+use linchpin::client::{ErrorKind, RawCallToolResult};
 use linchpin::types::error::code;
 use linchpin::types::logging::LoggingLevel;
 use linchpin::types::tool::Tool;
@@ -117,7 +117,7 @@ fn unknown(name: &str, tools: &[Tool]) -> Failure {
 }
 
 /// Calls the tool, with a progress bar on a terminal.
-async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<CallResult, Failure> {
+async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> Result<RawCallToolResult, Failure> {
     let mut bar = Bar::new();
     let call = session
         .connection
@@ -147,7 +147,7 @@ async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> R
 }
 
 /// The result of servers of 2024-10-07, in place of content.
-fn tool_result(result: &CallResult) -> Option<String> {
+fn tool_result(result: &RawCallToolResult) -> Option<String> {
     #[derive(Deserialize)]
     struct Older {
         #[serde(rename = "toolResult")]
@@ -166,7 +166,7 @@ fn show_json(out: &mut Out, json: &str) -> std::io::Result<()> {
     }
 }
 
-fn show(result: &CallResult, name: &str, args: &CallArgs) -> Result<(), Failure> {
+fn show(result: &RawCallToolResult, name: &str, args: &CallArgs) -> Result<(), Failure> {
     let mut out = Out::new();
     if args.talk.json {
         out.json(&exact::read(result.as_json()).unwrap_or_default())?;

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use linchpin::client::{Client, Connection};
-use linchpin::transport::child::Child;
-use linchpin::transport::remote::remote;
+use linchpin::transport::Child;
+use linchpin::transport::remote;
 use linchpin::types::version::Revision;
 use serde_json::{Value, json};
 use std::ffi::OsStr;

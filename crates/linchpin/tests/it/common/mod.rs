@@ -7,8 +7,8 @@ mod logged;
 pub use logged::Logged;
 
 use linchpin::prelude::*;
-use linchpin::proto::Service;
-use linchpin::proto::service::{Bind, IntoService};
+use linchpin::transport::Service;
+use linchpin::transport::{Bind, IntoService};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;

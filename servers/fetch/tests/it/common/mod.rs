@@ -1,9 +1,9 @@
 //! A web site on this machine, names that mean what a test says, and calls by a real client.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+use linchpin::BoxFuture;
 use linchpin::client::{Client, Connection};
 use linchpin::prelude::*;
-use linchpin::proto::service::BoxFuture;
 use linchpin::transport::web::Lookup;
 use linchpin::types::version::Revision;
 use linchpin_fetch::{Config, Fetch};

@@ -1,7 +1,7 @@
 //! Repositories to play in, made by real git, and calls by a real client.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use linchpin::client::{CallResult, Connection};
+use linchpin::client::{Connection, RawCallToolResult};
 use linchpin::prelude::*;
 use linchpin_git::{Config, Git};
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ impl Session {
         Self { client: client.connect(in_process(server)).await.expect("a connection") }
     }
 
-    pub(crate) async fn call(&self, tool: &str, args: Value) -> CallResult {
+    pub(crate) async fn call(&self, tool: &str, args: Value) -> RawCallToolResult {
         self.client.call(tool, args.clone()).await.unwrap_or_else(|error| panic!("{tool} {args}: {error}"))
     }
 
@@ -198,7 +198,7 @@ impl Session {
     }
 }
 
-pub(crate) fn first_text(result: &CallResult) -> String {
+pub(crate) fn first_text(result: &RawCallToolResult) -> String {
     let value: Value = serde_json::from_str(result.as_json()).expect("JSON");
     value["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }

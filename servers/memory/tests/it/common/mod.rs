@@ -1,7 +1,7 @@
 //! A memory in a temporary directory, and calls as a client makes them.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
-use linchpin::client::CallResult;
+use linchpin::client::RawCallToolResult;
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
 use linchpin_memory::{Config, Memory};
@@ -68,7 +68,7 @@ impl World {
         result.text()
     }
 
-    pub async fn raw(&self, tool: &str, args: Value) -> CallResult {
+    pub async fn raw(&self, tool: &str, args: Value) -> RawCallToolResult {
         self.client.call(tool, args).await.expect("an answer")
     }
 

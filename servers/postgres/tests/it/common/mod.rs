@@ -1,7 +1,7 @@
 //! A PostgreSQL cluster of its own, and our server on it as a client sees it.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
-use linchpin::client::CallResult;
+use linchpin::client::RawCallToolResult;
 use linchpin::prelude::*;
 use linchpin::types::version::Revision;
 use linchpin_postgres::{Config, Postgres, Secret};
@@ -263,7 +263,7 @@ pub async fn connect(config: Config) -> Connection {
 
 /// Calls a tool: whether it failed, its text, its structured content.
 pub async fn call(client: &Connection, tool: &str, args: Value) -> (bool, String, Value) {
-    let result: CallResult = client.call(tool, args).await.expect("an answer");
+    let result: RawCallToolResult = client.call(tool, args).await.expect("an answer");
     let value = result.structured().map_or(Value::Null, |json| serde_json::from_str(json).expect("JSON"));
     let content = result.content().expect("content");
     let text = content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned();

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use linchpin::Server;
-use linchpin::client::{CallResult, Client, Connection};
-use linchpin::transport::memory::in_process;
+use linchpin::client::{Client, Connection, RawCallToolResult};
+use linchpin::transport::in_process;
 use linchpin::types::version::Revision;
 use linchpin_sqlite::{Config, Sqlite};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl World {
         self.raw().query_row(sql, [], |row| row.get(0)).expect("a number")
     }
 
-    pub(crate) async fn call(&self, tool: &str, args: Value) -> CallResult {
+    pub(crate) async fn call(&self, tool: &str, args: Value) -> RawCallToolResult {
         let call = self.client.call(tool, args.clone()).timeout(Duration::from_secs(60));
         call.await.unwrap_or_else(|error| panic!("{tool} {args}: {error}"))
     }

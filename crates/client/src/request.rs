@@ -1,10 +1,10 @@
-//! Calls: requests that are sent when awaited.
+//! Requests that are sent when awaited.
 
 use crate::cache::Key;
 use crate::connection::Connection;
-use crate::connection_state::{Options, Request, Watched, lock};
+use crate::connection_state::{Options, RequestParts, Watched, lock};
 use crate::queue::Queue;
-use crate::result::{CallResult, Decoded};
+use crate::result::{Decoded, RawCallToolResult};
 use crate::{Error, ErrorKind, Result, list, mrtr};
 use bytestring::ByteString;
 use futures_core::Stream;
@@ -33,7 +33,7 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// The result types of calls. Implemented by [`CallResult`] and [`Decoded`].
+/// The result types of requests. Implemented by [`RawCallToolResult`] and [`Decoded`].
 pub trait Received: Sized + Send + 'static {
     /// Reads a result from its JSON text.
     ///
@@ -42,9 +42,9 @@ pub trait Received: Sized + Send + 'static {
     fn receive(result: ByteString) -> Result<Self>;
 }
 
-impl Received for CallResult {
-    fn receive(result: ByteString) -> Result<CallResult> {
-        CallResult::read(result)
+impl Received for RawCallToolResult {
+    fn receive(result: ByteString) -> Result<RawCallToolResult> {
+        RawCallToolResult::read(result)
     }
 }
 
@@ -54,14 +54,14 @@ impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
     }
 }
 
-/// A request that is sent when awaited, or when [`Call::steps`] is polled.
+/// A request that is sent when awaited, or when [`Request::steps`] is polled.
 ///
 /// Cancel-safe: dropping the future cancels the request at the server.
-#[must_use = "a call is sent when it is awaited"]
-pub struct Call<T> {
+#[must_use = "a request is sent when it is awaited"]
+pub struct Request<T> {
     /// Keeps the connection open while the call runs.
     connection: Connection,
-    request: Result<Request>,
+    request: Result<RequestParts>,
     options: Options,
     on_progress: Option<Box<dyn FnMut(Progress) + Send>>,
     rounds: bool,
@@ -69,27 +69,32 @@ pub struct Call<T> {
     result: PhantomData<fn() -> T>,
 }
 
-impl<T: Received> Call<T> {
-    pub(crate) fn new(connection: &Connection, request: Result<Request>) -> Call<T> {
+impl<T: Received> Request<T> {
+    pub(crate) fn new(connection: &Connection, request: Result<RequestParts>) -> Request<T> {
         let core = connection.core();
         let (limits, recipe) = (&core.recipe.limits, &core.recipe);
         let timeout = (limits.calls.run_ms_max > 0).then(|| Duration::from_millis(limits.calls.run_ms_max));
         let log = *lock(&core.log_level);
         let options = Options { timeout, watched: None, log };
         let (connection, rounds) = (connection.clone(), recipe.rounds);
-        Call { connection, request, options, on_progress: None, rounds, cached: None, result: PhantomData }
+        Request { connection, request, options, on_progress: None, rounds, cached: None, result: PhantomData }
     }
 
     /// Allows the result to be cached under this key.
-    pub(crate) fn cached(mut self, key: Key) -> Call<T> {
+    pub(crate) fn cached(mut self, key: Key) -> Request<T> {
         self.cached = Some(key);
         self
     }
 
     /// Sets the timeout of this call; zero means no timeout.
     ///
+<<<<<<< HEAD:crates/client/src/call.rs
     /// If progress was requested, each progress notification resets the timeout, up to `calls.run_with_progress_ms_max`.
     pub fn timeout(mut self, timeout: Duration) -> Call<T> {
+=======
+    /// If progress was requested, each progress notification resets the timeout, up to `call_with_progress_ms_max`.
+    pub fn timeout(mut self, timeout: Duration) -> Request<T> {
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing):crates/client/src/request.rs
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self
     }
@@ -103,19 +108,19 @@ impl<T: Received> Call<T> {
     ///     Ok(call.await?.text())
     /// }
     /// ```
-    pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Call<T> {
+    pub fn on_progress(mut self, hear: impl FnMut(Progress) + Send + 'static) -> Request<T> {
         self.on_progress = Some(Box::new(hear));
         self.watch()
     }
 
     /// Sets the minimum level of log messages for this call, in revisions that support it per request.
-    pub fn log_level(mut self, least: LoggingLevel) -> Call<T> {
+    pub fn log_level(mut self, least: LoggingLevel) -> Request<T> {
         self.options.log = Some(least);
         self
     }
 
     /// Adds a member to `_meta`, for example `traceparent`.
-    pub fn meta(mut self, name: impl Into<String>, value: impl Serialize) -> Call<T> {
+    pub fn meta(mut self, name: impl Into<String>, value: impl Serialize) -> Request<T> {
         if let Ok(request) = &mut self.request {
             let written = request.meta.get_or_insert_with(Meta::new).insert_as(name, &value);
             if let Err(why) = written {
@@ -127,7 +132,7 @@ impl<T: Received> Call<T> {
     }
 
     /// Whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
-    pub fn multi_round_trip(mut self, on: bool) -> Call<T> {
+    pub fn multi_round_trip(mut self, on: bool) -> Request<T> {
         self.rounds = on;
         self
     }
@@ -154,8 +159,13 @@ impl<T: Received> Call<T> {
         Steps { watched, work: Some(call.run()), done: None }
     }
 
+<<<<<<< HEAD:crates/client/src/call.rs
     fn watch(mut self) -> Call<T> {
         let limit = self.connection.core().recipe.limits.messages.queued_max;
+=======
+    fn watch(mut self) -> Request<T> {
+        let limit = self.connection.core().recipe.limits.queue_messages_max;
+>>>>>>> 49af825c (linchpin: list what is public, add the feature testing):crates/client/src/request.rs
         self.options
             .watched
             .get_or_insert_with(|| Arc::new(Watched { queue: Queue::new(limit), touched: Notify::new() }));
@@ -178,7 +188,7 @@ impl<T: Received> Call<T> {
     }
 }
 
-impl<T: Received> IntoFuture for Call<T> {
+impl<T: Received> IntoFuture for Request<T> {
     type Output = Result<T>;
     type IntoFuture = BoxFuture<'static, Result<T>>;
 
@@ -197,7 +207,7 @@ impl<T: Received> IntoFuture for Call<T> {
     }
 }
 
-/// A running call as a stream. See [`Call::steps`].
+/// A running request as a stream. See [`Request::steps`].
 #[must_use = "a call is sent when its steps are polled"]
 pub struct Steps<T> {
     watched: Option<Arc<Watched>>,
