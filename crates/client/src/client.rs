@@ -328,7 +328,7 @@ impl Client {
         self.connect_to(Arc::new(connector)).await
     }
 
-    /// Like [`Client::connect`], for a transport chosen at run time.
+    /// Like [`Client::connect`], for a transport chosen at run time. Cancel-safe.
     ///
     /// # Errors
     /// Those of [`Client::connect`].

@@ -157,6 +157,8 @@ impl Connection {
 
     /// Returns all tools, from the cache while fresh. Empty if the server has no tools.
     ///
+    /// Cancel-safe: dropping the future cancels the request for the current page.
+    ///
     /// # Errors
     /// [`Error`], also if the list exceeds `lists.pages_max` or `lists.items_max`.
     #[doc(alias = "list_tools")]
@@ -165,7 +167,7 @@ impl Connection {
         list::tools(&self.core).await
     }
 
-    /// Returns all resources; see [`Connection::tools`].
+    /// Returns all resources; see [`Connection::tools`]. Cancel-safe.
     ///
     /// # Errors
     /// See [`Connection::tools`].
@@ -175,7 +177,7 @@ impl Connection {
         list::all(&self.core).await
     }
 
-    /// Returns all resource templates; see [`Connection::tools`].
+    /// Returns all resource templates; see [`Connection::tools`]. Cancel-safe.
     ///
     /// # Errors
     /// See [`Connection::tools`].
@@ -183,7 +185,7 @@ impl Connection {
         list::all(&self.core).await
     }
 
-    /// Returns all prompts; see [`Connection::tools`].
+    /// Returns all prompts; see [`Connection::tools`]. Cancel-safe.
     ///
     /// # Errors
     /// See [`Connection::tools`].
@@ -216,6 +218,9 @@ impl Connection {
     ///     Ok(server.read("weather://oslo").await?.text())
     /// }
     /// ```
+    ///
+    /// # Errors
+    /// When awaited: [`Error`].
     #[doc(alias = "read_resource")]
     #[doc(alias = "readResource")]
     pub fn read(&self, uri: &str) -> Request<Decoded<ReadResourceResult>> {
@@ -234,6 +239,9 @@ impl Connection {
     ///     Ok(prompt.messages.len())
     /// }
     /// ```
+    ///
+    /// # Errors
+    /// When awaited: [`Error`], also if `arguments` has another shape.
     #[doc(alias = "get_prompt")]
     #[doc(alias = "getPrompt")]
     pub fn prompt(&self, name: &str, arguments: impl Serialize) -> Request<Decoded<GetPromptResult>> {
@@ -258,6 +266,9 @@ impl Connection {
     }
 
     /// Completes an argument of a prompt. `known` are the other arguments entered so far.
+    ///
+    /// # Errors
+    /// When awaited: [`Error`].
     pub fn complete_prompt(
         &self,
         prompt: &str,
@@ -269,6 +280,9 @@ impl Connection {
     }
 
     /// Completes a variable of a resource template.
+    ///
+    /// # Errors
+    /// When awaited: [`Error`].
     pub fn complete_template(
         &self,
         uri_template: &str,
@@ -280,6 +294,9 @@ impl Connection {
     }
 
     /// Completes an argument. Known arguments are omitted if the revision does not support them.
+    ///
+    /// # Errors
+    /// When awaited: [`Error`].
     pub fn complete(
         &self,
         reference: CompleteReference,
@@ -304,6 +321,9 @@ impl Connection {
     /// Sends any request.
     ///
     /// `params` serialises to an object, or is `()`. Its `_meta` is merged into the required one.
+    ///
+    /// # Errors
+    /// When awaited: [`Error`], also if `params` has another shape.
     pub fn request(&self, method: &str, params: impl Serialize) -> Request<Decoded<Box<RawValue>>> {
         let mut request = RequestParts::new(method.to_owned());
         let bad = |why: String| Err(Error::new(ErrorKind::InvalidRequest, format!("the params of {method} {why}")));
@@ -327,8 +347,10 @@ impl Connection {
 
     /// Sends a notification. `params` serialises to an object, or is `()`.
     ///
+    /// Dropping the future may leave it unsent.
+    ///
     /// # Errors
-    /// If it cannot be sent.
+    /// If `params` has another shape, or the notification cannot be sent.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let raw = serde_json::value::to_raw_value(&params).map_err(unwritable)?;
         let live = self.core.live().await?;
@@ -347,6 +369,8 @@ impl Connection {
     }
 
     /// Checks whether the server is alive, with `ping` or `server/discover` depending on the revision.
+    ///
+    /// Cancel-safe.
     ///
     /// # Errors
     /// [`Error`] if it is not.
@@ -369,13 +393,15 @@ impl Connection {
     /// }
     /// ```
     ///
+    /// Cancel-safe: dropping the future unsubscribes.
+    ///
     /// # Errors
-    /// If the server refuses, for example because it does not support subscriptions.
+    /// If the server refuses, for example because it does not support subscriptions, or does not answer within `call_ms_max`.
     pub async fn listen(&self, interests: ChangeFilter) -> Result<Changes> {
         listen::listen(&self.core, interests).await
     }
 
-    /// Subscribes to changes of one resource; see [`Connection::listen`].
+    /// Subscribes to changes of one resource; see [`Connection::listen`]. Cancel-safe.
     ///
     /// # Errors
     /// See [`Connection::listen`].
@@ -384,6 +410,8 @@ impl Connection {
     }
 
     /// Sets the minimum level of log messages: with a session from now on, otherwise for each call.
+    ///
+    /// Dropping the future may leave a server with a session untold.
     ///
     /// # Errors
     /// If the connection is lost. A server that refuses is not an error.
@@ -395,6 +423,8 @@ impl Connection {
     }
 
     /// Notifies a server with sessions that the roots changed. No effect on stateless connections.
+    ///
+    /// Dropping the future may leave it unsent.
     ///
     /// # Errors
     /// If it cannot be sent.
@@ -415,6 +445,8 @@ impl Connection {
     }
 
     /// Closes the connection gracefully, for all clones: running calls fail, a child is given time to exit.
+    ///
+    /// Dropping the future does not reopen the connection; it only stops waiting for the server.
     pub async fn close(&self) {
         if let Some(live) = self.core.shut() {
             live.link.close().await;

@@ -155,6 +155,9 @@ impl<T: Listed> Pages<T> {
     }
 
     /// Returns the next page; `None` after the last, and after an error. Cancel-safe.
+    ///
+    /// # Errors
+    /// Those of [`Connection::tools`], without its limits for whole lists.
     pub async fn next(&mut self) -> Option<Result<Page<T>>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

@@ -59,7 +59,7 @@ impl<T: DeserializeOwned + Send + 'static> Received for Decoded<T> {
 /// Cancel-safe: dropping the future cancels the request at the server.
 #[must_use = "a request is sent when it is awaited"]
 pub struct Request<T> {
-    /// Keeps the connection open while the call runs.
+    /// Keeps the connection open while the request runs.
     connection: Connection,
     request: Result<RequestParts>,
     options: Options,
@@ -86,7 +86,7 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Sets the timeout of this call; zero means no timeout.
+    /// Sets the timeout of this request; zero means no timeout.
     ///
 <<<<<<< HEAD:crates/client/src/call.rs
     /// If progress was requested, each progress notification resets the timeout, up to `calls.run_with_progress_ms_max`.
@@ -99,7 +99,7 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Requests progress. The callback runs in the task that awaits the call.
+    /// Requests progress. The callback runs in the task that awaits the request.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result};
@@ -113,13 +113,16 @@ impl<T: Received> Request<T> {
         self.watch()
     }
 
-    /// Sets the minimum level of log messages for this call, in revisions that support it per request.
+    /// Sets the minimum level of log messages for this request, in revisions that support it per request.
     pub fn log_level(mut self, least: LoggingLevel) -> Request<T> {
         self.options.log = Some(least);
         self
     }
 
     /// Adds a member to `_meta`, for example `traceparent`.
+    ///
+    /// # Errors
+    /// When the request is awaited: if `value` cannot be JSON.
     pub fn meta(mut self, name: impl Into<String>, value: impl Serialize) -> Request<T> {
         if let Ok(request) = &mut self.request {
             let written = request.meta.get_or_insert_with(Meta::new).insert_as(name, &value);
@@ -137,7 +140,7 @@ impl<T: Received> Request<T> {
         self
     }
 
-    /// Turns the call into a stream of progress that ends with the result.
+    /// Turns the request into a stream of progress that ends with the result.
     ///
     /// ```
     /// # use linchpin_client::{Connection, Result, Step};
@@ -208,7 +211,7 @@ impl<T: Received> IntoFuture for Request<T> {
 }
 
 /// A running request as a stream. See [`Request::steps`].
-#[must_use = "a call is sent when its steps are polled"]
+#[must_use = "a request is sent when its steps are polled"]
 pub struct Steps<T> {
     watched: Option<Arc<Watched>>,
     work: Option<BoxFuture<'static, Result<T>>>,

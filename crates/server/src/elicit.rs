@@ -95,6 +95,9 @@ impl Cx {
     /// }
     /// # linchpin_server::Server::new("s", "1").tool("book", book);
     /// ```
+    ///
+    /// # Errors
+    /// Those of [`Cx::elicit`], except that declining and cancelling are results. Dropping the future withdraws the elicitation.
     pub async fn elicit_form<T: DeserializeOwned + JsonSchema>(
         &self,
         key: &str,
@@ -121,6 +124,10 @@ impl Cx {
     }
 
     /// Like [`Cx::elicit`] with your own schema: an object with flat properties, as specified.
+    ///
+    /// # Errors
+    /// Those of [`Cx::elicit_form`]; also if the schema has what the client's revision lacks. Dropping the future withdraws the
+    /// elicitation.
     pub async fn elicit_raw(&self, key: &str, message: &str, schema: Value) -> Result<ElicitResult, RequestError> {
         self.elicit_schema(key, message, schema, &|_| true).await
     }
@@ -157,6 +164,10 @@ impl Cx {
     /// }
     /// # linchpin_server::Server::new("s", "1").tool("pay", pay);
     /// ```
+    ///
+    /// # Errors
+    /// If `url` is not absolute; if the client or its revision does not support elicitation by URL; otherwise those of
+    /// [`Cx::elicit_form`]. Dropping the future withdraws the elicitation.
     pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<UrlElicited, RequestError> {
         if !self.caller().features().icons {
             return Err(RequestError::unsupported("the client's protocol revision has no elicitation by URL"));
@@ -181,6 +192,11 @@ impl Cx {
     /// Requests a completion from the client's model.
     ///
     /// Deprecated by the current revision, but still supported.
+    ///
+    /// # Errors
+    /// If the client does not support sampling, or what `request` asks for (tools, audio); if its messages break a rule of the
+    /// specification; if the client rejects the request or does not respond in time; or if
+    /// [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping the future withdraws the request.
     #[doc(alias = "sampling")]
     #[doc(alias = "create_message")]
     #[doc(alias = "createMessage")]
@@ -223,6 +239,10 @@ impl Cx {
     /// }
     /// # linchpin_server::Server::new("s", "1").tool("folders", folders);
     /// ```
+    ///
+    /// # Errors
+    /// If the client does not support roots, rejects the request or does not respond in time, or if
+    /// [input is required](RequestErrorKind::InputRequired): return that with `?`. Dropping the future withdraws the request.
     #[doc(alias = "list_roots")]
     #[doc(alias = "listRoots")]
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, RequestError> {
@@ -249,6 +269,9 @@ impl Cx {
     /// }
     /// # linchpin_server::Server::new("s", "1").tool("book", book);
     /// ```
+    ///
+    /// # Errors
+    /// The step's own, which is not kept, or if its result cannot be JSON. Dropping the future drops the step.
     #[doc(alias = "once")]
     pub async fn memoize<T, F>(&self, key: &str, step: F) -> Result<T>
     where
@@ -271,6 +294,9 @@ impl Cx {
     /// Returns an error unless `has`: the client lacks the capability, given by name and settings.
     ///
     /// For example for extensions. The client receives the specification's error, which names the capability.
+    ///
+    /// # Errors
+    /// [`RequestErrorKind::Unsupported`] if `has` is false.
     pub fn require(&self, has: bool, capability: &'static str, settings: Value) -> Result<(), RequestError> {
         self.need(has, capability, settings)
     }

@@ -98,7 +98,7 @@ impl Next {
         Next { layers, at: 0, run }
     }
 
-    /// Runs the rest of the chain.
+    /// Runs the rest of the chain. Dropping the future cancels the handler.
     pub fn run(mut self, call: Call) -> BoxFuture<'static, Reply> {
         match self.layers.get(self.at).cloned() {
             Some(layer) => {

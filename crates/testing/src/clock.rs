@@ -39,8 +39,8 @@ use std::time::Duration;
 /// ```
 ///
 /// Waiting for a socket or a child process also counts as waiting, so that timeouts strike before the other side can answer.
-/// Use in-memory transports, or call a mounted HTTP service without a network. The clock of the system (`SystemTime`), by
-/// which OAuth tokens expire, is not paused.
+/// Use in-memory transports, or call a mounted HTTP service without a network. OAuth tokens expire by the clock of
+/// the system, which is not paused; `auth::OAuth::clock` replaces it.
 #[derive(Debug)]
 pub struct Clock(());
 

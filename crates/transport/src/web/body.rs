@@ -69,6 +69,8 @@ impl WebBody {
 
     /// Reads the rest of the body, at most `bytes_max` bytes. A body of one chunk is not copied.
     ///
+    /// Dropping the future loses what was read.
+    ///
     /// # Errors
     /// As [`WebBody::chunk`], and if the body is longer than `bytes_max`, which is checked while reading.
     pub async fn read_all(&mut self, bytes_max: usize) -> Result<Bytes, WebError> {

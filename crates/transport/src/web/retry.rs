@@ -27,7 +27,7 @@ impl Web {
 
     /// Sends a GET like [`Web::get`], with a deadline that applies if it is the earlier one.
     ///
-    /// For several requests with a common deadline.
+    /// For several requests with a common deadline. Cancel-safe.
     ///
     /// # Errors
     /// As [`Web::send`].
