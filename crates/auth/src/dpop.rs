@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 /// A P-256 key that tokens are bound to. Cheap to clone.
 #[derive(Clone)]
-pub struct DpopKey {
+pub(crate) struct DpopKey {
     pair: Arc<EcdsaKeyPair>,
     /// The key as PKCS#8 in base64url: what the store keeps.
     stored: Secret,
@@ -25,7 +25,7 @@ impl DpopKey {
     ///
     /// # Panics
     /// When the operating system gives no random bytes.
-    pub fn generate() -> DpopKey {
+    pub(crate) fn generate() -> DpopKey {
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .expect("the system gives random bytes");
         DpopKey::from_pkcs8(pkcs8.as_ref()).expect("a key that was just generated can be read")
@@ -35,7 +35,7 @@ impl DpopKey {
     ///
     /// # Errors
     /// When it did not write this.
-    pub fn from_secret(stored: &Secret) -> Result<DpopKey, KeyError> {
+    pub(crate) fn from_secret(stored: &Secret) -> Result<DpopKey, KeyError> {
         let pkcs8 = URL_SAFE_NO_PAD.decode(stored.expose()).map_err(|_| KeyError::NotStored)?;
         DpopKey::from_pkcs8(&Zeroizing::new(pkcs8))
     }
@@ -46,18 +46,18 @@ impl DpopKey {
     }
 
     /// The private key in the form for a store.
-    pub fn to_secret(&self) -> Secret {
+    pub(crate) fn to_secret(&self) -> Secret {
         self.stored.clone()
     }
 
     /// The public key as a JWK (RFC 7517): `kty`, `crv`, `x` and `y`, nothing else.
-    pub fn public_jwk(&self) -> Value {
+    pub(crate) fn public_jwk(&self) -> Value {
         let (x, y) = self.coordinates();
         json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y })
     }
 
     /// The JWK SHA-256 thumbprint (RFC 7638), for `dpop_jkt` and for comparing with `cnf.jkt`.
-    pub fn thumbprint(&self) -> String {
+    pub(crate) fn thumbprint(&self) -> String {
         let (x, y) = self.coordinates();
         thumbprint(&[("crv", "P-256"), ("kty", "EC"), ("x", &x), ("y", &y)])
     }
@@ -69,7 +69,14 @@ impl DpopKey {
     ///
     /// # Panics
     /// When the operating system gives no random bytes.
-    pub fn proof(&self, method: &str, htu: &str, nonce: Option<&str>, access_token: Option<&str>, now: u64) -> String {
+    pub(crate) fn proof(
+        &self,
+        method: &str,
+        htu: &str,
+        nonce: Option<&str>,
+        access_token: Option<&str>,
+        now: u64,
+    ) -> String {
         let mut header = Map::new();
         header.insert("typ".to_owned(), json!("dpop+jwt"));
         header.insert("alg".to_owned(), json!("ES256"));

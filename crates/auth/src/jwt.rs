@@ -158,17 +158,12 @@ impl Signer {
         self
     }
 
-    /// The algorithm it signs with.
-    pub fn alg(&self) -> Alg {
-        self.alg
-    }
-
     /// A compact JWS over `claims`. The header has `alg`, `typ` `JWT`, `kid` if there is one, and over these the
     /// members of `header_extra`, except that nothing replaces `alg`.
     ///
     /// # Panics
     /// When the operating system gives no random bytes.
-    pub fn sign(&self, header_extra: &Map<String, Value>, claims: &Value) -> String {
+    pub(crate) fn sign(&self, header_extra: &Map<String, Value>, claims: &Value) -> String {
         let mut header = Map::new();
         header.insert("typ".to_owned(), json!("JWT"));
         if let Some(kid) = &self.kid {
@@ -206,7 +201,7 @@ impl Key {
 ///
 /// # Panics
 /// When the operating system gives no random bytes.
-pub fn client_assertion(signer: &Signer, client_id: &str, audience: &str, now: u64) -> String {
+pub(crate) fn client_assertion(signer: &Signer, client_id: &str, audience: &str, now: u64) -> String {
     let claims = json!({
         "iss": client_id,
         "sub": client_id,

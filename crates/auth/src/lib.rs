@@ -20,6 +20,7 @@ mod address;
 mod challenge;
 mod client;
 mod config;
+mod dpop;
 mod error;
 mod fetch;
 mod flow;
@@ -29,13 +30,12 @@ mod oauth;
 mod pkce;
 mod register;
 mod scope;
+mod secret;
 mod token;
 mod token_source;
 
-pub mod dpop;
 pub mod jwt;
 pub mod login;
-pub mod secret;
 pub mod store;
 
 pub use challenge::Challenge;

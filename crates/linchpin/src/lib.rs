@@ -177,11 +177,10 @@ pub use linchpin_macros::register;
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server::{
-    Args, BoxError, Call, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle, IntoCompletion,
-    IntoContents, IntoMessages, IntoReply, Invocation, Json, Limits, Markdown, Next, NoArgs, Peer, Prompt,
-    PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler,
-    Resources, Result, ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext,
-    UrlElicited,
+    BoxError, Call, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle, IntoCompletion, IntoContents,
+    IntoMessages, IntoReply, Json, Limits, Markdown, Next, NoArgs, Peer, Prompt, PromptHandler, Prompts, Register,
+    Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt,
+    ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

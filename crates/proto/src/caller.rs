@@ -162,7 +162,7 @@ impl Session {
 }
 
 /// All levels, least severe first, so that a level's number is its place.
-pub const LEVELS: [LoggingLevel; 8] = [
+pub(crate) const LEVELS: [LoggingLevel; 8] = [
     LoggingLevel::Debug,
     LoggingLevel::Info,
     LoggingLevel::Notice,
@@ -191,12 +191,12 @@ enum Source {
 
 impl Caller {
     /// A caller inside a session.
-    pub fn of_session(session: Arc<Session>) -> Caller {
+    pub(crate) fn of_session(session: Arc<Session>) -> Caller {
         Caller(Source::Session(session))
     }
 
     /// A caller described by its own request.
-    pub fn of_request(
+    pub(crate) fn of_request(
         features: &'static Features,
         frame: ByteString,
         capabilities: Span,

@@ -141,7 +141,7 @@ pub fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
 }
 
 /// Whether a schema says `"type": "object"` at its root.
-pub fn object_schema(schema: &str) -> bool {
+pub(crate) fn object_schema(schema: &str) -> bool {
     serde_json::from_str::<Value>(schema).is_ok_and(|s| s["type"] == "object")
 }
 

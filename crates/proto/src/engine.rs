@@ -351,7 +351,7 @@ pub fn header_means_stateless(header: Option<&str>) -> bool {
 }
 
 /// The error for a version that is not served.
-pub fn unsupported(id: &Id, requested: &str) -> Reply {
+pub(crate) fn unsupported(id: &Id, requested: &str) -> Reply {
     let mut data = b"{\"supported\":[".to_vec();
     for (i, version) in era::claimable().iter().enumerate() {
         if i > 0 {

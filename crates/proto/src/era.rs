@@ -166,7 +166,7 @@ pub enum HeaderVersion {
 }
 
 /// Whether a method exists only in stateless revisions, so that its sender must use one.
-pub fn only_stateless(method: Method) -> bool {
+pub(crate) fn only_stateless(method: Method) -> bool {
     modern::defines(method) && !legacy::defines(method)
 }
 
@@ -181,6 +181,6 @@ pub fn named(version: &str) -> Option<&'static Features> {
 }
 
 /// Whether only servers of stateless revisions use this error code, which identifies them.
-pub fn modern_error(code: i32) -> bool {
+pub(crate) fn modern_error(code: i32) -> bool {
     modern::ERRORS.contains(&code)
 }

@@ -316,11 +316,6 @@ impl Message {
         self.params.all.map_or("{}", |s| self.text(s))
     }
 
-    /// The bytes at `span`, sharing the frame's memory.
-    pub fn slice(&self, span: Span) -> Bytes {
-        self.frame.as_bytes().slice(span.range())
-    }
-
     /// The whole message as it arrived.
     pub fn frame(&self) -> &ByteString {
         &self.frame

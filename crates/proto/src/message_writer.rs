@@ -55,11 +55,6 @@ impl Writer {
         Writer { features: Some(features), claims: claims.into() }
     }
 
-    /// What is spoken, if that is known.
-    pub fn features(&self) -> Option<&'static Features> {
-        self.features
-    }
-
     /// A request. `params` writes the members of `params`, each with a comma behind it; `_meta` must not be among them.
     pub fn request(
         &self,

@@ -235,11 +235,6 @@ impl ResultWriter {
         self.features
     }
 
-    /// The id being answered.
-    pub fn id(&self) -> &Id {
-        &self.id
-    }
-
     /// Leaves a note for whoever writes the result: the URI being read.
     pub fn set_uri(&mut self, note: impl Into<Box<str>>) {
         self.note = Some(note.into());

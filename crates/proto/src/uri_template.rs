@@ -152,11 +152,6 @@ impl UriTemplate {
         self.variables.iter().map(|name| &**name)
     }
 
-    /// The template as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// The values that make this template into `uri`, in order of the template. `None` when nothing does, or when the
     /// URI is longer than [`URI_BYTES_MAX`].
     ///
@@ -702,10 +697,9 @@ mod tests {
     }
 
     #[test]
-    fn templates_know_their_variables_and_text() {
+    fn templates_know_their_variables() {
         let t = template("x:{a}/{b,c}{?d}");
         assert_eq!(t.variables().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
-        assert_eq!(t.as_str(), "x:{a}/{b,c}{?d}");
         assert!(is_template("x:{a}") && is_template("x:}") && !is_template("x:a"));
     }
 

@@ -30,7 +30,7 @@ pub(crate) enum Source {
 
 impl Args {
     /// Returns the arguments as JSON text. Variables are an object of strings.
-    pub fn json(&self) -> std::borrow::Cow<'_, str> {
+    pub(crate) fn json(&self) -> std::borrow::Cow<'_, str> {
         match &self.0 {
             Source::Json(frame, Some(span)) => span.of(frame).into(),
             Source::Json(_, None) => "{}".into(),

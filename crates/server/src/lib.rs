@@ -67,7 +67,7 @@ pub use cx::{Cx, Peer, TraceContext};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
-pub use handler::{Args, Invocation, PromptHandler, ResourceHandler, ToolHandler};
+pub use handler::{PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
 pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;

@@ -10,7 +10,7 @@ mod lines;
 mod link;
 pub mod memory;
 mod partial_parse;
-pub mod pipe;
+mod pipe;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signals;
 
@@ -22,7 +22,7 @@ pub mod http;
 #[cfg(feature = "remote")]
 pub mod remote;
 #[cfg(feature = "sse")]
-pub mod sse;
+mod sse;
 #[cfg(feature = "stdio")]
 pub mod stdio;
 #[cfg(feature = "web")]

@@ -37,7 +37,7 @@ const WAITING: usize = 256;
 /// request's id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last line without a
 /// line break is read. The service is not closed, and its other peers are not affected. Errors are those of reading or
 /// writing. Dropping the future cancels running calls.
-pub async fn serve<R, W>(
+pub(crate) async fn serve<R, W>(
     service: Arc<dyn Service>,
     input: R,
     output: W,

@@ -132,3 +132,10 @@ fn debug_shows_the_public_half_only() {
     let key = DpopKey::generate();
     assert_eq!(format!("{key:?}"), format!("DpopKey {{ thumbprint: {:?}, .. }}", key.thumbprint()));
 }
+
+#[test]
+fn debug_shows_no_secret() {
+    let key = DpopKey::generate();
+    let shown = format!("{key:?} {key:#?}");
+    assert!(!shown.contains(key.to_secret().expose()), "{shown}");
+}

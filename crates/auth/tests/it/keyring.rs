@@ -8,7 +8,7 @@
 //! ```
 #![cfg(feature = "keyring")]
 
-use linchpin_auth::secret::Secret;
+use linchpin_auth::Secret;
 use linchpin_auth::store::{KeyringStore, StoreKey, Stored, TokenStore, Tokens};
 
 fn key(name: &str) -> StoreKey {

@@ -1,6 +1,6 @@
 //! The stores keep what they are given, and the file store keeps it to itself.
 
-use linchpin_auth::secret::Secret;
+use linchpin_auth::Secret;
 use linchpin_auth::store::{FileStore, MemoryStore, Registered, StoreKey, Stored, TokenStore, Tokens};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

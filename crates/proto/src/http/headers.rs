@@ -48,7 +48,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// A sentence about the header for the peer, which begins with its name.
-pub fn says(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> {
+pub(crate) fn says(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> {
     let value = single(headers, header)?.ok_or_else(|| format!("{header} is missing"))?;
     // What everybody sends is compared without decoding.
     if trim(value) == text.as_bytes() && is_plain(text.as_bytes()) && !text.starts_with("=?") {

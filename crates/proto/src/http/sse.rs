@@ -34,12 +34,6 @@ pub fn priming(out: &mut Vec<u8>, id: &str, retry_ms: Option<u64>) {
     out.push(b'\n');
 }
 
-/// Appends the wish that the client waits this many milliseconds before it reconnects. No event is dispatched.
-pub fn retry(out: &mut Vec<u8>, ms: u64) {
-    field_retry(out, ms);
-    out.push(b'\n');
-}
-
 /// Appends a comment, which keeps a quiet stream alive and which readers skip. Line ends in it are dropped.
 pub fn comment(out: &mut Vec<u8>, text: &str) {
     out.push(b':');
@@ -249,11 +243,10 @@ mod tests {
         event(&mut out, None, b"a\nb\r\nc\rd");
         event(&mut out, Some("bad\nid"), b"");
         named(&mut out, "endpoint", b"/messages?s=1");
-        retry(&mut out, 2000);
         comment(&mut out, "");
         comment(&mut out, "still\r\nhere");
         let want = "id: s1-0\nretry: 500\ndata: \n\nid: s1-0\ndata: \n\nid: s1-1\ndata: {\"jsonrpc\":\"2.0\"}\n\n\
-                    data: a\ndata: b\ndata: c\ndata: d\n\ndata: \n\nevent: endpoint\ndata: /messages?s=1\n\nretry: 2000\n\n\
+                    data: a\ndata: b\ndata: c\ndata: d\n\ndata: \n\nevent: endpoint\ndata: /messages?s=1\n\n\
                     :\n\n: stillhere\n\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
     }
