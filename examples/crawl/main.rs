@@ -5,11 +5,6 @@
 //! Arguments that begin with `http` are URLs, all others command lines. A server that hangs, misbehaves or exits does not affect
 //! the others: each has its own deadline and limits. Without arguments it uses two servers inside this program.
 
-<<<<<<< HEAD
-use linchpin::client::Connector;
-=======
-use linchpin::client::ClientLimits;
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 use linchpin::prelude::*;
 use linchpin::transport::Connector;
 use std::io::Write;

@@ -12,13 +12,8 @@ use crate::target::{Kind, Target};
 use crate::trace::{Aloud, Taps, Trace, Watching, Witness};
 use crate::transcript::Recorder;
 use clap::Args;
-<<<<<<< HEAD
-use linchpin::client::{Client, Connection, Error, ErrorKind, Tap, TransportError};
-use linchpin::proto::era;
-=======
-use linchpin::client::{Client, ClientLimits, Connection, Error, ErrorKind, Tap};
+use linchpin::client::{Client, Connection, Error, ErrorKind, Tap};
 use linchpin::transport::TransportError;
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 use linchpin::types::error::code;
 use linchpin::types::root::Root;
 use linchpin::types::version::Revision;

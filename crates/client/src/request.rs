@@ -88,13 +88,8 @@ impl<T: Received> Request<T> {
 
     /// Sets the timeout of this request; zero means no timeout.
     ///
-<<<<<<< HEAD:crates/client/src/call.rs
     /// If progress was requested, each progress notification resets the timeout, up to `calls.run_with_progress_ms_max`.
-    pub fn timeout(mut self, timeout: Duration) -> Call<T> {
-=======
-    /// If progress was requested, each progress notification resets the timeout, up to `call_with_progress_ms_max`.
     pub fn timeout(mut self, timeout: Duration) -> Request<T> {
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing):crates/client/src/request.rs
         self.options.timeout = (!timeout.is_zero()).then_some(timeout);
         self
     }
@@ -162,13 +157,8 @@ impl<T: Received> Request<T> {
         Steps { watched, work: Some(call.run()), done: None }
     }
 
-<<<<<<< HEAD:crates/client/src/call.rs
-    fn watch(mut self) -> Call<T> {
-        let limit = self.connection.core().recipe.limits.messages.queued_max;
-=======
     fn watch(mut self) -> Request<T> {
-        let limit = self.connection.core().recipe.limits.queue_messages_max;
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing):crates/client/src/request.rs
+        let limit = self.connection.core().recipe.limits.messages.queued_max;
         self.options
             .watched
             .get_or_insert_with(|| Arc::new(Watched { queue: Queue::new(limit), touched: Notify::new() }));

@@ -93,13 +93,8 @@
 // This crate must never hold code: what is missing here belongs in one of the crates that it re-exports. It names what is
 // public, each thing at one path; only the prelude repeats.
 
-<<<<<<< HEAD
-pub use linchpin_proto as proto;
 /// The limits of servers and clients, in groups by what they bound, with their defaults.
 pub use linchpin_proto::limits;
-pub use linchpin_transport as transport;
-=======
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 pub use linchpin_types as types;
 
 #[cfg(feature = "auth")]

@@ -12,29 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 type Answer = Box<dyn FnMut(&Value) -> Value + Send>;
 
-<<<<<<< HEAD
-/// An error that the server answered with.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Refused {
-    /// The JSON-RPC code.
-    pub code: i64,
-    /// The message.
-    pub message: String,
-    /// `data`, or null.
-    pub data: Value,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-=======
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
 /// A client of one revision over a stream of lines.
 ///
 /// What differs between revisions is its business: the handshake, the `_meta` of stateless requests, and whether

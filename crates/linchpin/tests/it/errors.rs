@@ -389,12 +389,8 @@ async fn what_became_of_a_question_has_a_kind() {
 #[cfg(feature = "client")]
 mod host {
     use super::*;
-<<<<<<< HEAD
-    use linchpin::client::{Error, ErrorKind, TransportError};
-=======
-    use linchpin::client::{ClientLimits, Error, ErrorKind};
+    use linchpin::client::{Error, ErrorKind};
     use linchpin::transport::TransportError;
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
     use linchpin::types::error::ErrorObject;
     use linchpin::types::sample::SamplingMessage;
     use linchpin::types::version::Revision;
@@ -438,17 +434,10 @@ mod host {
     async fn a_server_that_does_not_answer_while_it_is_opened_is_a_timeout() {
         let (near, _far) = tokio::io::duplex(1 << 10);
         let (read, write) = tokio::io::split(near);
-<<<<<<< HEAD
         let client =
             Client::new("h", "1").limits(|l| (l.connections.open_ms_max, l.connections.probe_ms_max) = (20, 5));
-        let place = linchpin::transport::stdio::pipes(read, write);
-        let error = client.connect(place).await.unwrap_err();
-=======
-        let mut limits = ClientLimits::default();
-        (limits.open_ms_max, limits.probe_ms_max) = (20, 5);
         let place = linchpin::transport::pipes(read, write);
-        let error = Client::new("h", "1").limits(limits).connect(place).await.unwrap_err();
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
+        let error = client.connect(place).await.unwrap_err();
         assert!(error.kind() == ErrorKind::Connect && error.is_timeout(), "{error:?}");
     }
 

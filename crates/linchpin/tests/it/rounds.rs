@@ -416,12 +416,8 @@ async fn state_that_was_changed_or_belongs_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn state_expires() {
-<<<<<<< HEAD
-    let mut peer = peer(server().limits(|l| l.round_trips.state_ms_max = 30), MODERN).await;
-=======
     let clock = linchpin::testing::Clock::pause();
-    let mut peer = peer(server().limits(|l| l.state_ms_max = 600_000), MODERN).await;
->>>>>>> 49af825c (linchpin: list what is public, add the feature testing)
+    let mut peer = peer(server().limits(|l| l.round_trips.state_ms_max = 600_000), MODERN).await;
     let asked = peer.call("greet", json!({})).await;
     let retry = || retry("greet", &asked, json!({ "who": accept(json!({ "name": "Ada" })) }));
     clock.advance(Duration::from_secs(590)).await;
