@@ -11,6 +11,7 @@ use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
 use linchpin_proto::{Answer, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -57,9 +58,13 @@ fn hear(core: &ConnectionState) {
     let events = core.events.clone();
     tokio::spawn(async move {
         while let Some(event) = events.next().await {
-            match event {
+            // One panic must not silence what follows.
+            let heard = catch_unwind(AssertUnwindSafe(|| match event {
                 Event::Log(message) => on_log.iter().for_each(|hear| hear(message.clone())),
                 Event::Change(change) => on_change.iter().for_each(|hear| hear(change.clone())),
+            }));
+            if heard.is_err() {
+                tracing::error!("a callback of the host panicked");
             }
         }
     });
