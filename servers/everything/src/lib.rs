@@ -54,6 +54,7 @@ pub const SERVICE: Service = Service {
 
 /// How the server behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Offers `get-env`, which lists the names of environment variables. Values are never shown. Default `false`.
     pub expose_env: bool,
@@ -87,6 +88,20 @@ impl Default for Options {
             fetch_hosts: Vec::new(),
             tools: ToolChoice::default(),
         }
+    }
+}
+
+impl Options {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_everything::Options;
+    /// let options = Options::default().with(|options| options.expose_env = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 /// How the server behaves. The default answers as the published server does, plus what the README lists.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// The `User-Agent` of every request, in place of the two that tell tool and prompt apart (`--user-agent`).
     pub user_agent: Option<String>,
@@ -74,6 +75,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_fetch::Config;
+    /// let config = Config::default().with(|config| config.https_only = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The configuration that the environment describes: `MCP_FETCH_` and the name of the flag in capitals. Lists are
     /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also lie in a file
     /// (`MCP_FETCH_HEADERS_FILE`) or in the keyring (`MCP_FETCH_HEADERS_KEYRING`). The variables of proxies (`HTTPS_PROXY`, …)

@@ -20,6 +20,7 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, Ro
 
 /// Everything the operator can set. `Config::default()` is the drop-in behaviour with no directory allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// Directories to allow; `~` is expanded, relative paths start at the working directory. Default none.
     pub directories: Vec<String>,
@@ -93,6 +94,18 @@ pub enum FollowSymlinks {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_filesystem::Config;
+    /// let config = Config::default().with(|config| config.allow_delete = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default configuration changed by the `MCP_FS_*` variables.
     ///
     /// Lists (`MCP_FS_DIRS`, `MCP_FS_DENY`, `MCP_FS_ENABLE_TOOLS`, `MCP_FS_DISABLE_TOOLS`, `MCP_FS_TOOLSETS`) are

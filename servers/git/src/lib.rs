@@ -235,6 +235,7 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, Ro
 
 /// Everything the operator can set.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// Repositories that can be used, with everything below their top level. A path inside a repository stands for the
     /// whole of it. (`--repository`, `-r`, repeatable; `MCP_GIT_REPOSITORIES`, one per line.)
@@ -300,6 +301,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_git::Config;
+    /// let config = Config::default().with(|config| config.allow_remote = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default configuration changed by the `MCP_GIT_*` variables: `REPOSITORIES` (one per line), `ALLOW_ANY`,
     /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`, `TIMEOUT`, `REMOTE_TIMEOUT`,
     /// `MAX_OUTPUT_BYTES`, `MAX_MEMORY_BYTES`, `PROGRAM`, and those of the choice of tools.

@@ -59,6 +59,7 @@ pub const SERVICE: Service = Service { name: "sequentialthinking", tools: &[SEQU
 
 /// How much a client can make the server keep. A limit of 0 is refused when the server is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Thoughts kept of one history; of more, the oldest are dropped, and still counted (`--max-thoughts`). Default 1,000.
     pub thoughts_max: usize,
@@ -88,6 +89,13 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Changes some of these limits.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Refuses what cannot work: with a limit of 0 nothing could be kept, or asked.
     fn check(&self) -> Result<(), ToolError> {
         let none = [
@@ -107,6 +115,7 @@ impl Limits {
 
 /// How the server behaves.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// How much a client can make the server keep.
     pub limits: Limits,
@@ -126,6 +135,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_sequential_thinking::Config;
+    /// let config = Config::default().with(|config| config.limits.thoughts_max = 100);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads `MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS`, `_MAX_THOUGHT_BYTES`, `_MAX_BRANCHES`, `_TTL` (seconds),
     /// `_LOG_THOUGHTS` and the choice of tools under the same prefix. `DISABLE_THOUGHT_LOGGING`, which the published server
     /// reads, wins over `_LOG_THOUGHTS`: `true` is silent, `false` writes thoughts to standard error.
