@@ -1,4 +1,5 @@
-//! A client's roots: the database is reached only from inside of them, and nothing is opened or created before that is known.
+//! A client's roots: the database is reached only from inside of them, and nothing is opened or created before that is
+//! known.
 
 use crate::common;
 
@@ -341,8 +342,8 @@ async fn what_cannot_work_is_still_known_at_the_start() {
     reading.tools.read_only = true;
     for (config, why) in [
         (narrow(base.path()), "is a directory"),
-        (narrow(&missing).with(|config| config.create = false), "none is to be created"),
-        (reading, "a read-only server creates none"),
+        (narrow(&missing).with(|config| config.create = false), "creating it is disabled"),
+        (reading, "a read-only server does not create it"),
     ] {
         let refused = Sqlite::open(config).unwrap_err();
         assert!(refused.message().contains(why), "{refused}");
