@@ -304,8 +304,7 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
 /// Adds hints to a connection failure.
 fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
     let failure = failure.exit(Exit::Unreachable);
-    let cause = e.source().and_then(|cause| cause.downcast_ref::<TransportError>());
-    match (kind, cause) {
+    match (kind, e.transport()) {
         (Kind::Command(program), Some(TransportError::Unreachable(_))) => match program.as_str() {
             "npx" | "npm" | "node" => failure.hint("it is part of Node.js; is Node.js installed?"),
             "uvx" | "uv" => failure.hint("it is part of uv; is uv installed?"),
