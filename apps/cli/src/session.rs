@@ -281,6 +281,8 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
         ErrorKind::Rpc => {
             let failure = failure.exit(Exit::Protocol);
             match e.rpc().map(|rpc| rpc.code) {
+                // A name or an argument is wrong.
+                Some(code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND) => failure.exit(Exit::Usage),
                 Some(code::METHOD_NOT_FOUND) => {
                     failure.hint("the server does not implement this; `linchpin inspect` shows what it offers")
                 }
