@@ -321,8 +321,13 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
         (Kind::Command(_), Some(TransportError::Closed(_))) => failure.hint(
             "the server inherits few environment variables: pass others with -e NAME or -e NAME=VALUE; -v shows its standard error",
         ),
-        (Kind::Web(..), Some(TransportError::Status { status: 404, .. })) => {
-            failure.hint("is the path correct? Most servers use /mcp, older ones /sse")
+        (Kind::Web(url, _), Some(TransportError::Status { status: 404, .. })) => {
+            let url = url.trim_end_matches('/');
+            // Nothing follows the host.
+            match url.matches('/').count() {
+                2 => failure.hint(format!("did you mean {url}/mcp?")),
+                _ => failure.hint("is the path correct? Most servers use /mcp, older ones /sse"),
+            }
         }
         (Kind::Web(..), Some(TransportError::Unreachable(why))) => unreachable_web(failure, why),
         (Kind::Web(..), _) => failure.hint("--trace shows the messages"),

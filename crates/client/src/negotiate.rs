@@ -185,7 +185,7 @@ async fn agree(
         };
         let cause = match heard {
             ProbeOutcome::Failed(why) => Some(why),
-            ProbeOutcome::Answer(..) => None,
+            ProbeOutcome::Answer(_, answer) => refused_with(&answer),
         };
         match verdict {
             Verdict::Agreed(agreed) => return Ok((link, *agreed, post)),
@@ -196,12 +196,25 @@ async fn agree(
             }
             Verdict::Elsewhere(next, why) => match link.fallback().await {
                 Some(Ok(other)) => (link, attempt) = (other, next),
+                Some(Err(also)) if status(&also).is_some_and(|also| cause.as_ref().and_then(status) == Some(also)) => {
+                    return failed(&link, &why, cause).await;
+                }
                 Some(Err(also)) => return failed(&link, &format!("{why}; {also}"), cause).await,
                 None => return failed(&link, &why, cause).await,
             },
             Verdict::Failed(why) => return failed(&link, &why, cause).await,
         }
     }
+}
+
+/// The HTTP status of an error response.
+fn refused_with(answer: &Answer) -> Option<TransportError> {
+    let status = answer.status.filter(|status| *status >= 400)?;
+    Some(TransportError::Status { status, body: "".into() })
+}
+
+fn status(why: &TransportError) -> Option<u16> {
+    if let TransportError::Status { status, .. } = why { Some(*status) } else { None }
 }
 
 async fn failed<T>(link: &Arc<dyn ClientTransport>, why: &str, cause: Option<TransportError>) -> Result<T> {
