@@ -123,8 +123,8 @@ impl Error {
     }
 
     pub(crate) fn timeout(after: Duration) -> Error {
-        let ms = after.as_millis();
-        let message = format!("no answer within {ms} ms; give the call more time or ask for progress");
+        let waited = after.as_secs_f64();
+        let message = format!("no answer within {waited} s; give the call more time or ask for progress");
         Error::new(ErrorKind::Timeout, message)
     }
 

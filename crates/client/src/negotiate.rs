@@ -81,9 +81,12 @@ pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransp
             Err(_) if current.waits_for_person() => {}
             Err(elapsed) => {
                 current.close().await;
-                let name = core.connector.name();
-                let why =
-                    format!("{name} did not finish opening within {} ms (connections.open_ms_max)", limit.as_millis());
+                let (name, waited) = (core.connector.name(), limit.as_secs_f64());
+                let what = match lock(&current.asked).join(" or ") {
+                    none if none.is_empty() => "finish opening".to_owned(),
+                    asked => format!("answer {asked}"),
+                };
+                let why = format!("{name} did not {what} within {waited} s (connections.open_ms_max)");
                 return Err(Error::connect_late(&why, elapsed));
             }
         }
@@ -130,11 +133,22 @@ pub(crate) async fn set_log_level(core: &ConnectionState, live: &ActiveTransport
 
 /// The transport that is being opened, for timeouts.
 #[derive(Default)]
-struct Current(Mutex<Option<Arc<dyn ClientTransport>>>);
+struct Current {
+    link: Mutex<Option<Arc<dyn ClientTransport>>>,
+    /// The requests that it has not answered.
+    asked: Mutex<Vec<&'static str>>,
+}
 
 impl Current {
     fn get(&self) -> Option<Arc<dyn ClientTransport>> {
-        lock(&self.0).clone()
+        lock(&self.link).clone()
+    }
+
+    fn asks(&self, attempt: Attempt) {
+        lock(&self.asked).push(match attempt {
+            Attempt::Discover(_) => "server/discover",
+            Attempt::Initialize(_) => "initialize",
+        });
     }
 
     fn waits_for_person(&self) -> bool {
@@ -157,8 +171,9 @@ async fn agree(
     let mut attempt = opening.first();
     let (mut link, mut post) = open_transport(core).await?;
     loop {
-        *lock(&current.0) = Some(link.clone());
-        let heard = attempt_on(core, &link, attempt).await;
+        *lock(&current.link) = Some(link.clone());
+        let heard = attempt_on(core, current, &link, attempt).await;
+        lock(&current.asked).clear();
         let verdict = match &heard {
             ProbeOutcome::Answer(at, answer) => {
                 opening.at(*at);
@@ -245,7 +260,13 @@ impl ProbeOutcome {
     }
 }
 
-async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, attempt: Attempt) -> ProbeOutcome {
+async fn attempt_on(
+    core: &ConnectionState,
+    current: &Current,
+    link: &Arc<dyn ClientTransport>,
+    attempt: Attempt,
+) -> ProbeOutcome {
+    current.asks(attempt);
     let work = link.exchange(render(core, attempt));
     let (Attempt::Discover(_), true) = (attempt, link.may_stay_silent()) else {
         return ProbeOutcome::of(attempt, work.await);
@@ -260,6 +281,7 @@ async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, att
     };
     // No response yet: slow, or an old revision. The first response decides.
     let handshake = Attempt::Initialize(session);
+    current.asks(handshake);
     let mut hello = std::pin::pin!(link.exchange(render(core, handshake)));
     tokio::select! {
         biased;
