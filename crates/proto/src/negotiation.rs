@@ -272,7 +272,7 @@ impl Negotiation {
     }
 
     fn why(&self) -> String {
-        format!("the server did not agree to a protocol version: {}", self.told())
+        format!("version negotiation failed: {}", self.told())
     }
 
     fn hears(&mut self, what: String, to: &'static str) {
