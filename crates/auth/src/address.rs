@@ -17,7 +17,7 @@ pub(crate) fn server(address: &str) -> Result<Url, Error> {
 /// password in it.
 pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
     let shown: String = address.chars().filter(|c| !c.is_control()).take(200).collect();
-    let wrong = |why: &str| Error::discovery(format!("{what} is not a valid URL: {shown:?}: {why}"));
+    let wrong = |why: &str| Error::discovery(format!("{what} is invalid: {shown:?}: {why}"));
     let url = Url::parse(address).map_err(|e| match e {
         ParseError::RelativeUrlWithoutBase => wrong("it must begin with https://"),
         e => wrong(&e.to_string()),
