@@ -1,7 +1,7 @@
-//! What the operator decides: directories, limits, which paths and names are refused, which tools exist.
+//! Configuration: directories, limits, refused paths and names, tools.
 //!
-//! Plain data without a command line parser, so that the program decides how flags look. `from_env` reads the
-//! `MCP_FS_*` variables; flags are applied after it and win.
+//! Plain data without a command-line parser. `from_env` reads the `MCP_FS_*` variables; flags are applied after it and
+//! take precedence.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,52 +12,53 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::resolve::expand_home;
 
-/// The flag without which nothing can be deleted.
+/// The flag that enables `fs_delete`.
 pub(crate) const ALLOW_DELETE: &str = "--allow-delete";
 
-/// What a client's roots may do here: everything.
+/// The supported roots policies: all.
 pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, RootsPolicy::Use, RootsPolicy::Replace];
 
-/// Everything the operator can set. `Config::default()` is the drop-in behaviour with no directory allowed.
+/// The configuration. `Config::default()` is the drop-in behaviour without an allowed directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Directories to allow; `~` is expanded, relative paths start at the working directory. Default none.
+    /// Allowed directories; `~` is expanded, relative paths are relative to the working directory. Default none.
     pub directories: Vec<String>,
-    /// Globs of paths that must not be seen; matched without regard to case, see the README for the dialect. Default none.
+    /// Globs of hidden paths, case-insensitive; see the README for the dialect. Default none.
     pub deny: Vec<String>,
-    /// Bytes a single read may bring into memory. Default 10 MiB.
+    /// Maximum bytes that a single read loads into memory. Default 10 MiB.
     pub max_read_bytes: u64,
-    /// Bytes of text a listing, search or range read returns before it is cut and continued by a cursor. Default 100,000.
+    /// Maximum bytes of text of a listing, search or range read before it is truncated, to continue at a cursor.
+    /// Default 100,000.
     pub max_result_bytes: usize,
-    /// Entries a listing, tree or search returns before it is cut and continued by a cursor; 0 counts as 1. Default 10,000.
+    /// Maximum entries of a listing, tree or search before it is truncated, to continue at a cursor; 0 counts as 1.
+    /// Default 10,000.
     pub max_entries: usize,
-    /// Entries one call looks at before it stops and continues by a cursor, or, where it changes something, refuses. Default
+    /// Maximum entries that one call examines before it stops, to continue at a cursor, or fails if it writes. Default
     /// 2,000,000.
     pub max_scan: usize,
-    /// Offer `fs_delete` (`--allow-delete`). Default off.
+    /// Enables `fs_delete` (`--allow-delete`). Default off.
     pub allow_delete: bool,
-    /// Allow new names with invisible, direction-changing or control characters, and make an exact name win over a
-    /// name that only differs in Unicode composition. Default off.
+    /// Allows new names with invisible, bidirectional or control characters, and makes an exact name take precedence
+    /// over one that differs only in Unicode composition. Default off.
     pub allow_odd_names: bool,
-    /// Refuse names that Windows treats specially (`CON`, `a:b`, trailing dots); for shares and WSL mounts. Default off, on
-    /// Windows on.
+    /// Refuses names with a special meaning on Windows (`CON`, `a:b`, trailing dots); for shares and WSL mounts.
+    /// Default off; on for Windows.
     pub windows_names: bool,
-    /// Whether links inside the allowed directories are followed. Default while they stay inside.
+    /// Whether symlinks are followed. Default: while they stay inside the allowed directories.
     pub follow_symlinks: FollowSymlinks,
-    /// What to do with a client's roots, for that client alone; `None` is `Ignore`. With `Narrow` what is both in a configured
-    /// directory and in a root can be used, which may be nothing. With `Use` (where no directory is configured) and `Replace` a
-    /// client decides what it can use, which may be the whole disk: that is for clients who may reach all that this process
-    /// may, such as the one that started it, and not for a server that others can connect to. Roots that cannot be opened are
-    /// skipped then, and where none can the configured directories stay. A client that has roots and does not tell them within
-    /// ten seconds may use nothing. Default `None`.
+    /// The effect of a client's roots on its own calls; `None` is `Ignore`. With `Narrow`, only paths both in a
+    /// configured directory and in a root are accessible, which may be none. With `Use` (if no directory is configured)
+    /// and `Replace` the client decides, and may name the whole disk: use these only for clients with the rights of
+    /// this process, such as the one that started it, not for a server that others can connect to. Roots that cannot be
+    /// opened are skipped; if none can, the configured directories remain. A client that declares roots but does not
+    /// return them within ten seconds has no access. Default `None`.
     pub roots: Option<RootsPolicy>,
-    /// Offer files as resources under `file:///{+path}`. Default off.
+    /// Exposes files as resources, `file:///{+path}`. Default off.
     pub resources: bool,
-    /// Restore the published server's text handling: U+FFFD for bytes that are not UTF-8, LF after `tail` and edits,
+    /// Restores the text handling of the published server: U+FFFD for invalid UTF-8, LF after `tail` and edits,
     /// insertion at the start for an empty `oldText`. Confinement is never relaxed. Default off.
     pub compat: bool,
-    /// Which tools are offered and under which names, and whether any that change something. Default all but `fs_delete`, under
-    /// their own names.
+    /// The enabled tools and their names. Default all but `fs_delete`, without prefix.
     pub tools: ToolChoice,
 }
 
@@ -93,13 +94,13 @@ pub enum FollowSymlinks {
 }
 
 impl Config {
-    /// The default configuration changed by the `MCP_FS_*` variables.
+    /// The default configuration with the `MCP_FS_*` variables applied.
     ///
     /// Lists (`MCP_FS_DIRS`, `MCP_FS_DENY`, `MCP_FS_ENABLE_TOOLS`, `MCP_FS_DISABLE_TOOLS`, `MCP_FS_TOOLSETS`) are
-    /// separated by newlines or, for the first, `:`; for the others, `,`. Switches take `1/true/yes/on` or `0/false/no/off`.
+    /// separated by newlines or `:` (the first) or `,` (the others). Switches take `1/true/yes/on` or `0/false/no/off`.
     ///
     /// # Errors
-    /// When a variable has a value that cannot be understood; the message names the variable.
+    /// When the value of a variable is invalid; the message names the variable.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_FS")?, ..Self::default() };
         config.directories = vars.list("MCP_FS_DIRS", ':').unwrap_or_default();
@@ -120,7 +121,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The choice of tools with what this configuration allows.
+    /// The choice of tools with the flags of this configuration.
     pub(crate) fn choice(&self) -> ToolChoice {
         let mut choice = self.tools.clone();
         choice.grant(ALLOW_DELETE, self.allow_delete);
@@ -152,7 +153,7 @@ pub(crate) struct Deny {
 }
 
 impl Deny {
-    /// Reads the patterns. One without `/` covers that name at any depth; case never matters.
+    /// Parses the patterns. One without `/` matches that name at any depth; case is ignored.
     pub(crate) fn new(patterns: &[String]) -> Result<Self, ToolError> {
         let (mut below, mut absolute) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
@@ -163,7 +164,7 @@ impl Deny {
                 .literal_separator(true)
                 .case_insensitive(true)
                 .build()
-                .map_err(|error| ToolError::new(format!("Cannot read deny pattern {pattern}: {}", error.kind())))?;
+                .map_err(|error| ToolError::new(format!("Invalid deny pattern {pattern}: {}", error.kind())))?;
             if composed.starts_with('/') {
                 absolute.add(glob)
             } else {
@@ -171,7 +172,7 @@ impl Deny {
             };
         }
         let finish = |set: GlobSetBuilder| {
-            set.build().map_err(|error| ToolError::new(format!("Cannot use the deny patterns: {error}")))
+            set.build().map_err(|error| ToolError::new(format!("Invalid deny patterns: {error}")))
         };
         Ok(Self { below: finish(below)?, absolute: finish(absolute)? })
     }
@@ -180,15 +181,15 @@ impl Deny {
         self.below.is_empty() && self.absolute.is_empty()
     }
 
-    /// Whether the entry `rest` of a directory is covered, given the directory's absolute path and its paths below the
-    /// allowed directories. Whatever leads there was checked before.
+    /// Whether the entry `rest` of a directory is denied, given the directory's absolute path and its paths below the
+    /// allowed directories. Its parents were checked before.
     pub(crate) fn covers(&self, base: &Path, belows: &[PathBuf], rest: &Path) -> bool {
         !self.is_empty()
             && (matches(&self.absolute, &base.join(rest))
                 || belows.iter().any(|below| matches(&self.below, &below.join(rest))))
     }
 
-    /// Refuses a path that is covered itself or lies below something covered.
+    /// Refuses a path that is denied or below a denied one.
     pub(crate) fn check(&self, path: &Path, belows: &[PathBuf], asked: &Path) -> Result<(), ToolError> {
         let covered = !self.is_empty()
             && (path.ancestors().any(|path| matches(&self.absolute, path))
@@ -198,7 +199,7 @@ impl Deny {
                 "Access denied - path is excluded by a deny pattern: {}",
                 asked.display()
             ))
-            .hint("The operator has excluded it; do not try other spellings."));
+            .hint("The operator has excluded it; other spellings are denied too."));
         }
         Ok(())
     }
@@ -212,19 +213,19 @@ fn matches(set: &GlobSet, path: &Path) -> bool {
     }
 }
 
-/// Why Windows would not take this name for what it says; `None` when it would.
+/// Why Windows would treat this name specially; `None` if it would not.
 pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() || name == "." || name == ".." {
         return None;
     }
     if name.contains(':') {
-        return Some("the name has an alternate data stream or drive");
+        return Some("the name contains a drive or an alternate data stream");
     }
     if name.ends_with(['.', ' ']) {
         return Some("the name ends with a dot or space");
     }
     if name.chars().any(|c| c < ' ' || "<>\"|?*".contains(c)) {
-        return Some("the name has a character that Windows reserves");
+        return Some("the name contains a character reserved by Windows");
     }
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
     let numbered = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
@@ -233,7 +234,7 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
         matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
     });
     if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return Some("the name is a Windows device");
+        return Some("the name is a Windows device name");
     }
     let bytes = name.as_bytes();
     let tilde = bytes.iter().position(|byte| *byte == b'~');
@@ -243,7 +244,7 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Refuses a new name that would not look like what it is.
+/// Refuses a new name with invisible or misleading characters.
 pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), ToolError> {
     let Some(text) = name.to_str().filter(|_| !allow_odd) else {
         return Ok(());
@@ -254,7 +255,7 @@ pub(crate) fn check_new_name(name: &OsStr, allow_odd: bool) -> Result<(), ToolEr
             "Refused - the new name contains the invisible or control character U+{:04X}",
             u32::from(odd)
         ))
-        .hint("Leave the character out, or start the server with --allow-odd-names.")),
+        .hint("Omit the character, or start the server with --allow-odd-names.")),
     }
 }
 

@@ -1,14 +1,14 @@
-//! The operating system, one name at a time, and walks made of that.
+//! System calls on single names, and directory walks built on them.
 //!
-//! Every function of the first part takes an open directory and a *single* name and never follows a link in that name; none
-//! takes a path, except [`open_ambient`], which is only for directories the operator or a client's roots named. That is the
-//! whole confinement argument: callers cannot express "somewhere else".
+//! Every function of the first part takes an open directory and a *single* name and never follows a symlink in that
+//! name; none takes a path, except [`open_ambient`], which is only for directories named by the operator or by a
+//! client's roots. This is the confinement: callers cannot express a location elsewhere.
 //!
-//! The second part walks with them: [`Scan`] for looking, which can be cut anywhere and continued by a cursor, and
-//! [`each_entry`] for acting on a whole directory, which is all or nothing. Neither follows links.
+//! The second part walks directories: [`Scan`] for reading, which can stop anywhere and continue at a cursor, and
+//! [`each_entry`] for operations on a whole directory. Neither follows symlinks.
 //!
-//! Rejected: `cap-std`. It refuses every absolute link target, even one that points back inside, and has no
-//! rename-without-replace; a walk of our own is needed for the first and `rustix` for the second anyway.
+//! Rejected: `cap-std`. It refuses every absolute symlink target, even one that points back inside, and has no
+//! rename-without-replace; the first needs a custom walk and the second `rustix` anyway.
 
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ use crate::list::{ListMore, cursor_after};
 use crate::resolve::{Last, Place};
 use crate::{Inner, io_fault};
 
-/// What a name stands for, links not followed.
+/// The type of an entry; symlinks are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// The metadata tools need. Times are seconds since 1970.
+/// File metadata. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meta {
     pub(crate) kind: Kind,
@@ -57,7 +57,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    // The widths of these fields differ between systems.
+    // The types of these fields differ between systems.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     fn of(stat: &Stat) -> Self {
         Self {
@@ -83,7 +83,7 @@ fn kind_of(file_type: FileType) -> Kind {
     }
 }
 
-/// A directory handle that can be walked through but needs no read permission, where the system has such a thing.
+/// A directory handle that needs no read permission, where the system supports it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const WALK: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -91,22 +91,22 @@ const WALK: OFlags = OFlags::RDONLY;
 
 const NEVER_FOLLOW: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// Opens a directory by path, following links: only for directories that the operator or a client's roots named.
+/// Opens a directory by path, following symlinks: only for directories named by the operator or by a client's roots.
 pub(crate) fn open_ambient(path: &Path) -> Result<OwnedFd, Errno> {
     let fd = fs::open(path, WALK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
 
-/// Opens the directory `name` in `at`. A link in its place is an error.
+/// Opens the directory `name` in `at`. A symlink is an error.
 pub(crate) fn open_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let fd = fs::openat(at, name, WALK | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
     Ok(fd)
 }
 
-/// Opens the directory several names below `at` in one system call, when the kernel can promise that no link and no
-/// way up was involved. `None` means: walk it name by name.
+/// Opens the directory several names below `at` in one system call, if the kernel can guarantee that no symlink and no
+/// `..` is involved. `None` means that it must be walked name by name.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_dir_beneath(at: BorrowedFd<'_>, names: &Path) -> Option<OwnedFd> {
     use rustix::fs::ResolveFlags;
@@ -116,14 +116,14 @@ pub(crate) fn open_dir_beneath(at: BorrowedFd<'_>, names: &Path) -> Option<Owned
     Some(fd)
 }
 
-/// Without `openat2` every path is walked name by name.
+/// Without `openat2`, every path is walked name by name.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn open_dir_beneath(_: BorrowedFd<'_>, _: &Path) -> Option<OwnedFd> {
     None
 }
 
-/// Refuses anything on a `proc` file system: `/proc/self/environ` holds the server's own secrets, and `/proc/self/root`
-/// and its kind are doors to everywhere.
+/// Refuses `proc` file systems: `/proc/self/environ` contains the server's own secrets, and links such as
+/// `/proc/self/root` lead anywhere.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 // The width of `f_type` differs between architectures.
 #[allow(clippy::unnecessary_cast)]
@@ -137,7 +137,7 @@ fn refuse_process_info(_: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The metadata of `name` in `at`, a link's own if it is one.
+/// The metadata of `name` in `at`; for a symlink, its own.
 pub(crate) fn meta(at: BorrowedFd<'_>, name: &OsStr) -> Result<Meta, Errno> {
     fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Meta::of(&stat))
 }
@@ -147,7 +147,7 @@ pub(crate) fn meta_of(fd: BorrowedFd<'_>) -> Result<Meta, Errno> {
     fs::fstat(fd).map(|stat| Meta::of(&stat))
 }
 
-/// When `name` was created, in seconds since 1970, where the file system keeps that.
+/// The creation time of `name` in seconds since 1970, if the file system records it.
 #[cfg(target_os = "linux")]
 pub(crate) fn created(at: BorrowedFd<'_>, name: &OsStr) -> Option<i64> {
     use rustix::fs::StatxFlags;
@@ -155,19 +155,19 @@ pub(crate) fn created(at: BorrowedFd<'_>, name: &OsStr) -> Option<i64> {
     (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then_some(stat.stx_btime.tv_sec)
 }
 
-/// Not asked for on this system.
+/// Not available on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn created(_: BorrowedFd<'_>, _: &OsStr) -> Option<i64> {
     None
 }
 
-/// Where the link `name` in `at` points to.
+/// The target of the symlink `name` in `at`.
 pub(crate) fn read_link(at: BorrowedFd<'_>, name: &OsStr) -> Result<OsString, Errno> {
     fs::readlinkat(at, name, Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
 }
 
-/// Opens the regular file `name` in `at` for reading. Never blocks and never touches a device: what is not a regular
-/// file is refused before it is opened, and again after, in case it was swapped in between.
+/// Opens the regular file `name` in `at` for reading. Never blocks and never opens a device: other types are refused
+/// before they are opened, and again after, in case the entry was replaced in between.
 pub(crate) fn open_file(at: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Meta), OpenError> {
     expect_regular(meta(at, name)?)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | NEVER_FOLLOW;
@@ -202,12 +202,12 @@ fn expect_regular(meta: Meta) -> Result<Meta, OpenError> {
     }
 }
 
-/// Why a file was not opened.
+/// Why a file could not be opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
     /// It is a FIFO, socket or device.
     Special,
-    /// The system refused.
+    /// The system call failed.
     System(Errno),
 }
 
@@ -217,11 +217,11 @@ impl From<Errno> for OpenError {
     }
 }
 
-/// An open directory, its names with their kinds in the order of their bytes, and whether there were more.
+/// An open directory, its names with their types in byte order, and whether there are more.
 pub(crate) type Listing = (OwnedFd, Vec<(OsString, Kind)>, bool);
 
-/// The names in directory `name` of `at` (`.` for `at` itself) with their kinds, sorted by bytes; at most `limit`, and
-/// whether there were more.
+/// The names in directory `name` of `at` (`.` for `at` itself) with their types, in byte order; at most `limit`, and
+/// whether there are more.
 pub(crate) fn entries(at: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Result<Listing, Errno> {
     let fd = fs::openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | NEVER_FOLLOW, Mode::empty())?;
     refuse_process_info(fd.as_fd())?;
@@ -239,7 +239,7 @@ pub(crate) fn entries(at: BorrowedFd<'_>, name: &OsStr, limit: usize) -> Result<
         }
         let name = OsString::from_vec(bytes.to_vec());
         let kind = match entry.file_type() {
-            // Some file systems do not say; then ask.
+            // Some file systems do not report the type.
             FileType::Unknown => meta(fd.as_fd(), &name).map_or(Kind::Other, |meta| meta.kind),
             known => kind_of(known),
         };
@@ -254,7 +254,7 @@ pub(crate) fn make_dir(at: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     fs::mkdirat(at, name, Mode::from_raw_mode(0o777))
 }
 
-/// Removes the file, link or empty directory `name` in `at`.
+/// Removes the file, symlink or empty directory `name` in `at`.
 pub(crate) fn remove(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> Result<(), Errno> {
     let flags = if kind == Kind::Dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     fs::unlinkat(at, name, flags)
@@ -263,7 +263,7 @@ pub(crate) fn remove(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> Result<(),
 /// Renames, failing with `EEXIST` when the destination exists.
 pub(crate) fn rename_new(from: BorrowedFd<'_>, old: &OsStr, to: BorrowedFd<'_>, new: &OsStr) -> Result<(), Errno> {
     match rename_exclusive(from, old, to, new) {
-        // The system or the file system (some network and FUSE mounts) cannot promise it: look first, then rename.
+        // Not supported by the system or the file system (some network and FUSE mounts): check, then rename.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match meta(to, new) {
             Ok(_) => Err(Errno::EXIST),
             Err(Errno::NOENT) => fs::renameat(from, old, to, new),
@@ -283,20 +283,20 @@ fn rename_exclusive(_: BorrowedFd<'_>, _: &OsStr, _: BorrowedFd<'_>, _: &OsStr) 
     Err(Errno::NOSYS)
 }
 
-/// A file that gets its name when it is complete. Until then it has none where the system can do that, so that a process that is
-/// killed leaves nothing behind, and elsewhere a temporary one beside its destination.
+/// A file that gets its name when it is complete. Until then it is unnamed, so that a killed process leaves nothing
+/// behind, or, where the system does not support that, it has a temporary name beside its destination.
 pub(crate) struct Temp<'a> {
     at: BorrowedFd<'a>,
-    /// The name that it will get.
+    /// Its final name.
     target: &'a OsStr,
-    /// Its temporary name, removed with it.
+    /// Its temporary name; the file is removed on drop.
     name: Option<OsString>,
     file: File,
 }
 
 impl<'a> Temp<'a> {
-    /// Creates the file that will be `target` in `at`. For a file that replaces another, `private` keeps it unreadable to others
-    /// until it has the other's mode.
+    /// Creates the file that will be `target` in `at`. With `private`, for a file that replaces another, others cannot
+    /// read it until it has the mode of the old file.
     pub(crate) fn create(at: BorrowedFd<'a>, target: &'a OsStr, private: bool) -> Result<Self, Errno> {
         let mode = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
         match nameless(at, mode) {
@@ -322,13 +322,13 @@ impl<'a> Temp<'a> {
         &mut self.file
     }
 
-    /// Writes all of `bytes`.
+    /// Writes `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         self.file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
-    /// Gives the file the mode of `old` as a write would leave it, and its owner and extended attributes as far as the system
-    /// lets us.
+    /// Gives the file the mode of `old` as a write would leave it, and its owner and extended attributes as far as the
+    /// system allows.
     pub(crate) fn dress_as(&self, old: &File, meta: &Meta) -> Result<(), Errno> {
         let mine = meta_of(self.file.as_fd())?;
         if mine.owner != meta.owner {
@@ -338,20 +338,20 @@ impl<'a> Temp<'a> {
             }
         }
         copy_attributes(old, &self.file);
-        // Last, because access lists among the attributes change it.
+        // Last, because ACLs among the attributes change the mode.
         self.set_mode(mode_after_write(meta.mode))
     }
 
-    /// Gives the file this mode.
+    /// Sets the mode of the file.
     pub(crate) fn set_mode(&self, mode: u32) -> Result<(), Errno> {
         fs::fchmod(&self.file, Mode::from_raw_mode(mode as _))
     }
 
-    /// Puts the file in place of the one that has its name: all or nothing, and on the disk before this returns.
+    /// Atomically replaces the existing file, and syncs it to disk.
     pub(crate) fn replace(mut self) -> Result<(), Errno> {
         fs::fsync(&self.file)?;
         while self.name.is_none() {
-            // Only what has a name can take another's place.
+            // Only a named file can replace another.
             let name = temp_name(self.target);
             match self.link(&name) {
                 Ok(()) => self.name = Some(name),
@@ -367,7 +367,7 @@ impl<'a> Temp<'a> {
         Ok(())
     }
 
-    /// Puts the file where there is none; `EEXIST` when somebody else was first.
+    /// Links the file under its new name; `EEXIST` if the name exists.
     pub(crate) fn place_new(mut self) -> Result<(), Errno> {
         fs::fsync(&self.file)?;
         if self.name.is_none() {
@@ -385,12 +385,12 @@ impl<'a> Temp<'a> {
         Ok(())
     }
 
-    /// Gives a file without a name this one.
+    /// Links an unnamed file under this name.
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
         fs::linkat(fs::CWD, open_path(self.file.as_fd()), self.at, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// The same with a temporary name, for systems that make files without one and then refuse to give it to them.
+    /// The same with a temporary name, for systems that create unnamed files but refuse to link them.
     fn copied(mut self) -> Result<Self, Errno> {
         let mut copy = Self::named(self.at, self.target, Mode::from_raw_mode(0o600))?;
         let read = self.file.rewind().and_then(|()| std::io::copy(&mut self.file, &mut copy.file));
@@ -409,17 +409,17 @@ impl Drop for Temp<'_> {
     }
 }
 
-/// Where an open file can be found by who has it open.
+/// The `/proc` path of an open file of this process.
 fn open_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
-/// A file in `at` that has no name and can be given one; `None` where there is no such thing.
+/// An unnamed file in `at` that can be linked later; `None` if unsupported.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn nameless(at: BorrowedFd<'_>, mode: Mode) -> Option<File> {
     let fd = fs::openat(at, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, mode).ok()?;
     fs::access(open_path(fd.as_fd()), fs::Access::EXISTS).ok()?;
-    // Kernels before 6.0 forget the umask here where there are no access lists.
+    // Kernels before 6.0 ignore the umask here on file systems without ACLs.
     let forgot_umask = meta_of(fd.as_fd()).ok()?.mode & 0o002 != 0;
     (!forgot_umask).then(|| File::from(fd))
 }
@@ -429,15 +429,14 @@ fn nameless(_: BorrowedFd<'_>, _: Mode) -> Option<File> {
     None
 }
 
-/// The mode of a file whose content is replaced, as `write(2)` leaves it: whoever wrote the new content was not given the rights
-/// of the old, so set-user-id is cleared, and set-group-id where the group may execute. Without that it is no such right, but the
-/// mark of mandatory locking, and stays.
+/// The mode of a file whose content is replaced, as `write(2)` leaves it: set-user-ID is cleared, and set-group-ID if
+/// the group may execute. Otherwise set-group-ID means mandatory locking, and is kept.
 pub(crate) fn mode_after_write(mode: u32) -> u32 {
     let mode = mode & !0o4000;
     if mode & 0o0010 == 0 { mode } else { mode & !0o2000 }
 }
 
-/// Makes a rename durable, best effort: not every file system can sync a directory.
+/// Makes a rename durable, best effort: not every file system supports syncing a directory.
 fn sync_dir(at: BorrowedFd<'_>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if let Ok(fd) = fs::openat(at, ".", flags, Mode::empty()) {
@@ -445,7 +444,7 @@ fn sync_dir(at: BorrowedFd<'_>) {
     }
 }
 
-/// `<name>.<32 hex digits>.tmp` as published, with the name shortened where the whole would be too long.
+/// `<name>.<32 hex digits>.tmp` as in the published server, with the name shortened if the whole is too long.
 fn temp_name(name: &OsStr) -> OsString {
     use std::hash::{BuildHasher, Hasher, RandomState};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -461,7 +460,7 @@ fn temp_name(name: &OsStr) -> OsString {
     OsString::from_vec(temp)
 }
 
-/// Copies extended attributes (access lists are among them), best effort.
+/// Copies extended attributes (including ACLs), best effort.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0_u8; 64 * 1024];
@@ -469,7 +468,7 @@ fn copy_attributes(from: &File, to: &File) {
         return;
     };
     let mut value = vec![0_u8; 64 * 1024];
-    // A write takes the capabilities that a file has as a program.
+    // A write clears the capabilities of a file.
     let kept = |name: &&[u8]| !name.is_empty() && *name != b"security.capability";
     for name in names[..length].split(|byte| *byte == 0).filter(kept) {
         if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
@@ -481,34 +480,34 @@ fn copy_attributes(from: &File, to: &File) {
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn copy_attributes(_: &File, _: &File) {}
 
-/// Names one directory may hold before the rest of them is left out.
+/// Maximum names of one directory; the rest is omitted.
 pub(crate) const NAMES_MAX: usize = 2_000_000;
-/// Directories a walk goes down into each other.
+/// Maximum depth of a walk.
 const DEPTH_MAX: usize = 256;
 
-/// An entry met on a walk.
+/// An entry of a walk.
 pub(crate) struct Entry<'a> {
     pub(crate) at: BorrowedFd<'a>,
     pub(crate) name: &'a OsStr,
-    /// The path below the start.
+    /// The path relative to the start.
     pub(crate) rest: &'a Path,
     pub(crate) kind: Kind,
     pub(crate) depth: usize,
-    /// Whether an earlier page already had it; it is shown again because what comes next may be inside.
+    /// Whether an earlier page contained it; repeated because following entries may be inside it.
     pub(crate) seen: bool,
 }
 
 /// What to do after an entry.
 pub(crate) enum Flow {
-    /// Go on, into it if it is a directory.
+    /// Continue, and descend if it is a directory.
     Into,
-    /// Go on, but not into it.
+    /// Continue without descending.
     Over,
-    /// Stop before it; the cursor will point to the entry before.
+    /// Stop before it; the cursor points to the previous entry.
     Stop,
 }
 
-/// A walk that can be cut and continued.
+/// A walk that can stop and continue at a cursor.
 pub(crate) struct Scan<'a> {
     inner: &'a Inner,
     base: PathBuf,
@@ -524,7 +523,7 @@ pub(crate) struct Scan<'a> {
 type Look<'a> = dyn FnMut(&Entry<'_>) -> Flow + 'a;
 
 impl<'a> Scan<'a> {
-    /// A walk that begins after the entry `after`, a path below `place`, which need not be there any more.
+    /// A walk that starts after the entry `after`, a path below `place` that need not exist any more.
     pub(crate) fn new(inner: &'a Inner, place: &Place, after: Option<PathBuf>, gitignore: bool) -> Self {
         let base = place.path();
         let mut scan = Scan {
@@ -564,7 +563,7 @@ impl<'a> Scan<'a> {
         let read = open_file(at, name).is_ok_and(|(file, _)| file.take(1 << 20).read_to_string(&mut text).is_ok());
         let mut builder = GitignoreBuilder::new(directory);
         for line in text.lines() {
-            // A line git would not understand is a line git would skip.
+            // Git skips invalid lines too.
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
@@ -656,8 +655,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Globs in the published dialect: `*` and `?` stay within a name, `**` does not, `{a,b}` and `[a-z]` work, names that
-/// begin with a dot are like any other, `!` in front turns the pattern round.
+/// Globs in the dialect of the published server: `*` and `?` stay within a name, `**` crosses directories, `{a,b}` and
+/// `[a-z]` work, names that start with a dot are like any other, a leading `!` negates the pattern.
 #[derive(Default)]
 pub(crate) struct Patterns {
     list: Vec<(GlobMatcher, bool)>,
@@ -675,13 +674,13 @@ impl Patterns {
     pub(crate) fn add(&mut self, pattern: &str) -> Result<(), ToolError> {
         if ["!(", "+(", "@(", "?(", "*("].iter().any(|group| pattern.contains(group)) {
             return Err(ToolError::new(format!("Pattern groups such as !(…) or +(…) are not supported: {pattern}"))
-                .hint("Use {a,b} for alternatives, and excludePatterns for what should be left out."));
+                .hint("Use {a,b} for alternatives, and excludePatterns to exclude files."));
         }
         let body = pattern.trim_start_matches('!');
         let negated = (pattern.len() - body.len()) % 2 == 1;
         let body = body.strip_prefix("./").unwrap_or(body);
         let glob = GlobBuilder::new(body).literal_separator(true).build().map_err(|error| {
-            ToolError::new(format!("Cannot read the pattern {pattern}: {}", error.kind()))
+            ToolError::new(format!("Invalid pattern {pattern}: {}", error.kind()))
                 .hint("Use *, **, ?, [a-z] and {a,b}.")
         })?;
         self.list.push((glob.compile_matcher(), negated));
@@ -693,18 +692,18 @@ impl Patterns {
     }
 }
 
-/// Called with the directory, the name, the path below the start and the kind.
+/// Called with the directory, the name, the path relative to the start and the type.
 pub(crate) type Visit<'a> = dyn FnMut(BorrowedFd<'_>, &OsStr, &Path, Kind) -> Result<(), Stop> + 'a;
 
 /// Why a recursive operation ended early.
 pub(crate) enum Stop {
-    /// Do not go into this directory.
+    /// Do not descend into this directory.
     Prune,
-    /// A deny pattern covers an entry.
+    /// An entry matches a deny pattern.
     Denied,
-    /// More entries or levels than one operation handles.
+    /// Too many entries or levels for one operation.
     TooMuch,
-    /// The system refused.
+    /// The system call failed.
     System(Errno),
 }
 
@@ -724,8 +723,8 @@ impl Stop {
     }
 }
 
-/// Visits everything below a directory, parents before children, without following links, at most `most` entries.
-/// [`Stop::Prune`] from the visitor leaves out what is in that directory.
+/// Visits everything below a directory, parents before children, without following symlinks, at most `most` entries.
+/// [`Stop::Prune`] from the visitor skips the content of that directory.
 pub(crate) fn each_entry(place: &Place, most: usize, visit: &mut Visit<'_>) -> Result<(), Stop> {
     let mut left = most;
     each_below(place.dir(), place.name(), Path::new(""), 0, &mut left, visit)
@@ -760,7 +759,7 @@ fn each_below(
     Ok(())
 }
 
-/// Removes everything in a directory, deepest first, while `left` entries last.
+/// Removes everything in a directory, deepest first, at most `left` entries.
 pub(crate) fn empty(at: BorrowedFd<'_>, name: &OsStr, depth: usize, left: &mut usize) -> Result<(), Errno> {
     let (fd, entries, more) = entries(at, name, *left)?;
     if more || depth > DEPTH_MAX {

@@ -1,8 +1,8 @@
-//! `edit_file`: finding the text to replace, and showing what changed.
+//! `edit_file`: finds and replaces text, and returns a diff.
 //!
-//! The diff is our own because its text must equal what the published server's diff library prints, down to which of
-//! two equally short edits is chosen: of two paths that reach a diagonal, the one further into the old text wins, and
-//! a tie goes to the one that removes.
+//! A custom diff, because its text must equal that of the published server's diff library, including which of two
+//! equally short edits is chosen: of two paths that reach a diagonal, the one further into the old text, and for a tie
+//! the one that removes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use linchpin_kit::ToolError;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 4;
-/// Edit steps the diff looks for the shortest way; beyond it the differing middle is shown as replaced.
+/// Maximum edit steps of the search for the shortest diff; beyond it the differing middle is shown as replaced.
 const STEPS_MAX: usize = 1_500;
 
 /// Arguments of `edit_file`.
@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 1_500;
 pub struct EditFile {
     /// The file to edit.
     pub path: String,
-    /// The replacements, applied in order; nothing is written unless all of them fit.
+    /// The replacements, applied in order; nothing is written unless all of them match.
     pub edits: Vec<Edit>,
     /// Preview changes using git-style diff format
     #[serde(default)]
@@ -48,13 +48,13 @@ pub struct Edit {
     pub expected_occurrences: Option<u64>,
 }
 
-/// What `edit_file` says beyond the diff.
+/// The structured content of `edit_file` in addition to the diff.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EditMore {
-    /// One report per edit that matched more than once or only after ignoring blanks.
+    /// A report for each edit that matched more than once or only with whitespace ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditReport>,
-    /// The file's encoding when it is not UTF-8; it is kept.
+    /// The encoding of the file, if it is not UTF-8; it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
 }
@@ -62,15 +62,15 @@ pub struct EditMore {
 /// How one edit matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EditReport {
-    /// Which edit, counted from 0.
+    /// The index of the edit, from 0.
     pub index: usize,
-    /// How often its text occurs.
+    /// Occurrences of its text.
     pub occurrences: usize,
-    /// How many of them were replaced.
+    /// Occurrences replaced.
     pub replaced: usize,
-    /// Whether more than one place could have been meant.
+    /// Whether the match was ambiguous.
     pub ambiguous: bool,
-    /// Whether it matched only line by line with blanks at both ends ignored.
+    /// Whether it matched only line by line with leading and trailing whitespace ignored.
     pub ignored_blanks: bool,
 }
 
@@ -98,7 +98,7 @@ impl Inner {
         let stored = if self.config.compat { after } else { with_endings(&editable.text, &lines, &after) };
         let Some(bytes) = editable.coding.encode(&stored) else {
             return Err(ToolError::new(format!(
-                "The new text has characters that the file's encoding ({}) lacks: {shown}",
+                "The new text contains characters that the file's encoding ({}) cannot represent: {shown}",
                 editable.coding.name().unwrap_or_default()
             ))
             .hint("Use other characters, or replace the whole file with write_file, which stores UTF-8."));
@@ -107,13 +107,13 @@ impl Inner {
         let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
         temp.write(&bytes).map_err(failed)?;
         temp.dress_as(&file, &meta).map_err(failed)?;
-        // Another program's work between our reading and our writing must not be lost.
+        // Changes by another program since the read must not be lost.
         let now = crate::dir::meta(place.dir(), place.name()).map_err(failed)?;
         if (now.identity, now.size, now.modified) != (meta.identity, meta.size, meta.modified) {
             return Err(ToolError::new(format!(
                 "The file was changed by another program while it was edited: {shown}"
             ))
-            .hint("Read it again and repeat the edit on what is there now; nothing was changed."));
+            .hint("Nothing was changed. Read the file again and repeat the edit on its current content."));
         }
         temp.replace().map_err(failed)?;
         Ok(answer)
@@ -128,7 +128,7 @@ fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec
         let (old, new) = (text::to_lf(&edit.old_text), text::to_lf(&edit.new_text));
         if old.is_empty() && !allow_empty {
             return Err(ToolError::new(format!("oldText of edit {index} is empty")).hint(
-                "To insert, put the line beside the place into oldText and repeat it in newText; for an empty file use write_file.",
+                "To insert, put an adjacent line into oldText and repeat it in newText; for an empty file use write_file.",
             ));
         }
         let exact = if old.is_empty() { 1 } else { text.matches(&old).count() };
@@ -140,7 +140,7 @@ fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec
         }
         if edit.expected_occurrences.is_some_and(|expected| expected != occurrences as u64) {
             return Err(ToolError::new(format!(
-                "oldText of edit {index} occurs {occurrences} times, not as often as expected"
+                "oldText of edit {index} occurs {occurrences} times, not expectedOccurrences times"
             ))
             .hint("Nothing was changed. Add surrounding lines to oldText, or correct expectedOccurrences."));
         }
@@ -156,7 +156,7 @@ fn apply(before: &str, edits: &[Edit], allow_empty: bool) -> Result<(String, Vec
     Ok((text, reports))
 }
 
-/// The lines at which `old` matches when blanks at both ends of each line are ignored; matches do not overlap.
+/// The lines at which `old` matches with leading and trailing whitespace of each line ignored; matches do not overlap.
 fn loose_matches(text: &str, old: &str) -> Vec<usize> {
     let wanted: Vec<&str> = old.split('\n').map(str::trim).collect();
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
@@ -173,7 +173,7 @@ fn loose_matches(text: &str, old: &str) -> Vec<usize> {
     found
 }
 
-/// Replaces the matches at the given lines, giving the new lines the indentation of the file.
+/// Replaces the matches at the given lines and indents the new lines like the file.
 fn replace_loose(text: &str, old: &str, new: &str, at: &[usize]) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let old: Vec<&str> = old.split('\n').collect();
@@ -220,7 +220,7 @@ enum Step {
 /// A diff as runs of lines.
 type Runs = Vec<(Step, usize)>;
 
-/// The stored form of `after`: untouched lines keep the ending they had, new lines get the file's usual one.
+/// The stored form of `after`: unchanged lines keep their line ending, new lines get the file's prevailing one.
 fn with_endings(original: &str, runs: &Runs, after: &str) -> String {
     if !original.contains("\r\n") {
         return after.to_owned();
@@ -307,7 +307,7 @@ fn diff_text(path: &str, before: &str, after: &str) -> (String, Runs) {
     (out, runs)
 }
 
-/// A hunk being put together; starts are counted from 0.
+/// A hunk under construction; starts count from 0.
 struct Hunk {
     old_start: usize,
     new_start: usize,
@@ -348,7 +348,7 @@ impl Hunk {
     }
 
     fn print(self, out: &mut String) {
-        // An empty side is said to start at the line before.
+        // An empty side starts at the previous line.
         let start = |at: usize, count: usize| if count == 0 { at } else { at + 1 };
         let (old, new) = (start(self.old_start, self.old_count), start(self.new_start, self.new_count));
         out.push_str(&format!("@@ -{old},{} +{new},{} @@\n{}", self.old_count, self.new_count, self.body));
@@ -432,7 +432,7 @@ fn extend(arena: &mut Vec<Link>, from: Reach, step: Step) -> Reach {
     Reach { old, last: arena.len() - 1 }
 }
 
-/// Follows equal lines as far as they go; answers how far into the new text that is.
+/// Follows equal lines and returns the position in the new text.
 fn slide(reach: &mut Reach, arena: &mut Vec<Link>, old: &[&str], new: &[&str], diagonal: isize) -> isize {
     let start = reach.old;
     let mut new_at = reach.old - diagonal;
@@ -460,7 +460,7 @@ fn unwind(arena: &[Link], mut last: usize) -> Runs {
     runs
 }
 
-/// The answer when looking for the shortest edit would take too long: everything between the common ends is replaced.
+/// The fallback if the search for the shortest edit takes too long: everything between the common ends is replaced.
 fn replaced_middle(old: &[&str], new: &[&str]) -> Runs {
     let front = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let most = old.len().min(new.len()) - front;

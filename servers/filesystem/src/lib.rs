@@ -1,17 +1,17 @@
-//! A file system MCP server that cannot leave the directories it was given.
+//! A file system MCP server confined to the directories it was given.
 //!
 //! Drop-in for the published `server-filesystem`: the same fourteen tools with the same arguments, texts, structured
-//! content and annotations, plus tools of our own that all begin with `fs_`. What is different is how the boundary is
-//! kept. Each allowed directory is held open as a handle from the start, every path is walked from that handle one
-//! component at a time without letting the kernel follow a link, and every operation then acts on a handle and a
-//! single name. There is no moment between "checked" and "used" in which a swapped link could lead outside.
+//! content and annotations, plus additional tools that all start with `fs_`. The confinement is different: each allowed
+//! directory is held open as a handle from the start, every path is walked from that handle one component at a time
+//! without letting the kernel follow a symlink, and every operation then acts on a handle and a single name. There is no
+//! time between check and use in which a replaced symlink could lead outside.
 //!
-//! This crate owns: the path rule, the confinement, the tools' logic. It must never know: transports, protocol eras,
-//! command lines. [`Filesystem`] is the state; its methods are the tools. Blocking work runs on the runtime's blocking
-//! pool, so a slow disk holds up one call and nothing else.
+//! This crate contains the path rules, the confinement and the tools. It must not depend on transports, protocol
+//! revisions or command lines. [`Filesystem`] is the state; its methods are the tools. Blocking work runs on the
+//! runtime's blocking pool, so a slow disk delays only one call.
 //!
-//! Unix only for now: on other systems the crate is empty, because the handle operations it rests on are in `dir.rs`
-//! and only written for Unix.
+//! Unix only for now: on other systems the crate is empty, because the handle operations in `dir.rs` exist only for
+//! Unix.
 #![cfg(unix)]
 
 mod config;
@@ -51,14 +51,14 @@ pub struct Filesystem {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What the blocking half of every tool works on.
+/// The state of a call, for the blocking part of the tools.
 #[derive(Clone, Debug)]
 pub(crate) struct Inner {
     pub(crate) config: Arc<Config>,
     pub(crate) deny: Arc<config::Deny>,
-    /// What the operator allowed; never changes.
+    /// The configured directories; never changes.
     pub(crate) ceiling: Arc<Roots>,
-    /// What is allowed here; differs from `ceiling` only where a client's roots were accepted.
+    /// The allowed directories; differs from `ceiling` only if a client's roots apply.
     pub(crate) roots: Arc<Roots>,
     pub(crate) turns: Arc<write::Turns>,
 }
@@ -67,10 +67,10 @@ impl Filesystem {
     /// Opens the configured directories.
     ///
     /// Directories that cannot be opened are skipped, with one warning line each in the returned list (print them to
-    /// stderr). No directory at all is allowed: every tool then answers how to configure one.
+    /// stderr). Without any directory, every tool returns an error that says how to configure one.
     ///
     /// # Errors
-    /// When directories were given and none of them is usable, or a deny pattern cannot be read.
+    /// When directories were given and none of them can be opened, or a deny pattern is invalid.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let deny = config::Deny::new(&config.deny)?;
         let mut warnings = Vec::new();
@@ -102,37 +102,37 @@ impl Filesystem {
         &self.inner.config
     }
 
-    /// Whether any directory is allowed at this moment.
+    /// Whether any directory is allowed.
     #[must_use]
     pub fn has_directories(&self) -> bool {
         !self.inner.roots.is_empty()
     }
 
-    /// What a client's roots do here: the configured policy, or its default.
+    /// The roots policy: the configured one, or the default.
     #[must_use]
     pub fn roots_policy(&self) -> RootsPolicy {
         self.inner.config.roots.unwrap_or(RootsPolicy::Ignore)
     }
 
-    /// This server as a client with these roots (`file://` URIs or plain paths) may use it, by the configured
+    /// This server as restricted to a client with these roots (`file://` URIs or plain paths), by the configured
     /// [`RootsPolicy`], see [`Config::roots`]. Other clients are not affected.
     ///
     /// # Errors
-    /// When looking at the roots ends unexpectedly: what this client may use is not known then.
+    /// When opening the roots fails unexpectedly: the access of this client is unknown then.
     pub async fn for_roots(&self, roots: Vec<String>) -> Result<Self, ToolError> {
         let policy = self.roots_policy();
         if policy == RootsPolicy::Ignore || policy == RootsPolicy::Use && !self.inner.ceiling.is_empty() {
             return Ok(self.clone());
         }
         let roots = self.run(move |inner| Ok(inner.take_roots(policy, &roots))).await?;
-        // What only narrows counts even when nothing is left; what replaces does not, as published.
+        // `Narrow` applies even if nothing is left; `Replace` does not, as in the published server.
         if policy != RootsPolicy::Narrow && roots.is_empty() {
             return Ok(self.clone());
         }
         Ok(Self { inner: Arc::new(Inner { roots: Arc::new(roots), ..Inner::clone(&self.inner) }) })
     }
 
-    /// Runs blocking work for a tool on the runtime's blocking pool.
+    /// Runs a tool's work on the runtime's blocking pool.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, ToolError>
     where
         T: Send + 'static,
@@ -142,7 +142,7 @@ impl Filesystem {
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(answer) => answer,
             Err(_) => Err(ToolError::new("The operation stopped unexpectedly.")
-                .hint("Nothing more is known; check the file's state with get_file_info before trying again.")),
+                .hint("The result is unknown; check the file's state with get_file_info before trying again.")),
         }
     }
 }
@@ -151,10 +151,10 @@ impl Inner {
     fn take_roots(&self, policy: RootsPolicy, offered: &[String]) -> Roots {
         let mut roots = Roots::default();
         for root in offered {
-            // The published server takes `~` too.
+            // The published server expands `~` too.
             let home = || Some(resolve::expand_home(root)).filter(|path| path.is_absolute());
             let Some(path) = root_path(root).or_else(home) else { continue };
-            // Offered directories are the client's words: what cannot be opened is skipped, as published.
+            // Roots come from the client: those that cannot be opened are skipped, as in the published server.
             let _ = match policy {
                 RootsPolicy::Narrow => self.narrow(&mut roots, &path),
                 _ => roots.add_ambient(&path),
@@ -164,16 +164,16 @@ impl Inner {
     }
 }
 
-/// What a text tool answers: `content` is both the text block and `structuredContent.content`, `more` adds fields that
-/// the published server does not have and is empty when there is nothing to add.
+/// The result of a text tool: `content` is both the text block and `structuredContent.content`; `more` adds fields that
+/// the published server does not have, and may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Answer<M> {
     /// The text, exactly as in the text block.
     pub content: String,
-    /// What is said beyond the text.
+    /// Additional structured content.
     #[serde(flatten)]
     pub more: M,
-    /// A second text block for clients that only read text: says that something was left out and how to get it.
+    /// A second text block for clients that only read text: what was omitted and how to get it.
     #[serde(skip)]
     pub notice: Option<String>,
 }
@@ -184,11 +184,11 @@ impl<M> Answer<M> {
     }
 }
 
-/// Nothing beyond the text.
+/// No additional structured content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NoMore {}
 
-/// The words of a failed system call, shaped as the published server's: `CODE: text, call 'path'`.
+/// The error of a failed system call in the format of the published server: `CODE: text, call 'path'`.
 pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> ToolError {
     let (code, text, hint) = errno_words(error);
     let fault = ToolError::new(format!("{code}: {text}, {call} '{path}'"));
@@ -196,7 +196,7 @@ pub(crate) fn io_fault(error: rustix::io::Errno, call: &str, path: &str) -> Tool
     hint.map_or(fault.clone(), |hint| fault.hint(hint))
 }
 
-/// The symbolic name, the customary words and the advice for an error number.
+/// The symbolic name, message and hint for an error number.
 fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str>) {
     use rustix::io::Errno;
     let known = match error {
@@ -205,22 +205,20 @@ fn errno_words(error: rustix::io::Errno) -> (String, String, Option<&'static str
             "no such file or directory",
             Some("Check the spelling with list_directory on the parent, or create the parent with create_directory."),
         ),
-        Errno::EXIST => ("EEXIST", "file already exists", Some("Choose another name, or move the existing one away.")),
-        Errno::ISDIR => {
-            ("EISDIR", "illegal operation on a directory", Some("Use list_directory to see what is in it."))
-        }
-        Errno::NOTDIR => ("ENOTDIR", "not a directory", Some("A part of this path is a file, not a directory.")),
+        Errno::EXIST => ("EEXIST", "file already exists", Some("Choose another name, or move the existing file.")),
+        Errno::ISDIR => ("EISDIR", "illegal operation on a directory", Some("Use list_directory to list its content.")),
+        Errno::NOTDIR => ("ENOTDIR", "not a directory", Some("A parent in this path is a file, not a directory.")),
         Errno::ACCESS => {
-            ("EACCES", "permission denied", Some("The operating system refuses this to the user the server runs as."))
+            ("EACCES", "permission denied", Some("The user that the server runs as lacks the permission."))
         }
         Errno::PERM => {
-            ("EPERM", "operation not permitted", Some("The operating system or the file system refuses this."))
+            ("EPERM", "operation not permitted", Some("The operating system or the file system does not permit this."))
         }
         Errno::ROFS => ("EROFS", "read-only file system", Some("This directory is mounted read-only.")),
         Errno::NOSPC => ("ENOSPC", "no space left on device", Some("Free some space first; nothing was changed.")),
-        Errno::LOOP => ("ELOOP", "too many symbolic links encountered", Some("The links lead in a circle.")),
+        Errno::LOOP => ("ELOOP", "too many symbolic links encountered", Some("The symlinks form a cycle.")),
         Errno::NAMETOOLONG => ("ENAMETOOLONG", "name too long", Some("Use a shorter name.")),
-        Errno::NOTEMPTY => ("ENOTEMPTY", "directory not empty", Some("Pass recursive to remove what is in it too.")),
+        Errno::NOTEMPTY => ("ENOTEMPTY", "directory not empty", Some("Pass recursive to delete its content too.")),
         Errno::XDEV => ("EXDEV", "cross-device link not permitted", Some("Copy with fs_copy instead.")),
         Errno::MFILE | Errno::NFILE => ("EMFILE", "too many open files", Some("Try again in a moment.")),
         Errno::INVAL => ("EINVAL", "invalid argument", None),

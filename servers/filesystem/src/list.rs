@@ -1,7 +1,7 @@
-//! Tools that look at many places: listings, trees, searches.
+//! Listings, trees and searches.
 //!
-//! All walks go by handle, in the order of the names' bytes, do not follow links, and can be cut anywhere: the cursor is
-//! the path of the last entry seen, byte for byte, so a continued walk needs no memory on our side and survives changes in
+//! All walks use handles, go in byte order of the names, do not follow symlinks, and can stop anywhere: the cursor is
+//! the path of the last entry, byte for byte, so a continued walk needs no server state and survives changes in
 //! between.
 
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ use crate::resolve::{Last, Place, percent_encoded};
 use crate::{Answer, Inner, io_fault, text};
 use linchpin_kit::{Paging, ToolError, percent_decoded, unknown_cursor};
 
-/// Characters of a matching line that are shown.
+/// Maximum characters of a matching line in the result.
 const LINE_MAX: usize = 500;
 
 /// Arguments of `list_directory`.
@@ -28,7 +28,7 @@ const LINE_MAX: usize = 500;
 pub struct ListDirectory {
     /// The directory to list.
     pub path: String,
-    /// Continue where an earlier, cut listing ended (its next_cursor)
+    /// Continue a truncated listing: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -42,17 +42,17 @@ pub struct ListDirectoryWithSizes {
     /// Sort entries by name or size
     #[serde(default)]
     pub sort_by: SortBy,
-    /// Continue where an earlier, cut listing ended (its next_cursor)
+    /// Continue a truncated listing: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
 
-/// How a listing with sizes is sorted.
+/// The sort order of a listing with sizes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum SortBy {
-    /// By name, as people sort.
+    /// By name, in collation order.
     #[default]
     Name,
     /// Largest first.
@@ -65,13 +65,13 @@ pub enum SortBy {
 pub struct DirectoryTree {
     /// The directory to show.
     pub path: String,
-    /// Globs of entries to leave out; one without `*` also matches at any depth
+    /// Globs of entries to exclude; one without `*` matches at any depth
     #[serde(default)]
     pub exclude_patterns: Vec<String>,
-    /// Leave out what .gitignore files exclude
+    /// Exclude files ignored by .gitignore
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Continue where an earlier, cut tree ended (its next_cursor)
+    /// Continue a truncated tree: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -82,15 +82,16 @@ pub struct DirectoryTree {
 pub struct SearchFiles {
     /// The directory to search.
     pub path: String,
-    /// The glob, matched against paths relative to the directory: `*.txt` is only its own, `**/*.txt` any depth.
+    /// The glob, matched against paths relative to the directory: `*.txt` matches only in the directory itself,
+    /// `**/*.txt` at any depth.
     pub pattern: String,
-    /// Globs of entries to leave out
+    /// Globs of entries to exclude
     #[serde(default)]
     pub exclude_patterns: Vec<String>,
-    /// Leave out what .gitignore files exclude
+    /// Exclude files ignored by .gitignore
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// Continue where an earlier, cut search ended (its next_cursor)
+    /// Continue a truncated search: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -100,18 +101,19 @@ pub struct SearchFiles {
 pub struct FsGlob {
     /// The directory to search.
     pub path: String,
-    /// The glob, matched against paths relative to the directory: `*.txt` is only its own, `**/*.txt` any depth.
+    /// The glob, matched against paths relative to the directory: `*.txt` matches only in the directory itself,
+    /// `**/*.txt` at any depth.
     pub pattern: String,
-    /// Globs of entries to leave out
+    /// Globs of entries to exclude
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Leave out what .gitignore files exclude
+    /// Exclude files ignored by .gitignore
     #[serde(default)]
     pub respect_gitignore: bool,
-    /// How many paths to return at most (default 1000)
+    /// Maximum number of paths (default 1000)
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Continue where an earlier page ended (its next_cursor)
+    /// Continue after a page: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -121,9 +123,9 @@ pub struct FsGlob {
 pub struct FsSearchContent {
     /// The file or directory to search.
     pub path: String,
-    /// A regular expression (Rust syntax), matched line by line; with `literal`, plain text.
+    /// A regular expression (Rust syntax), matched line by line; plain text with `literal`.
     pub pattern: String,
-    /// Take the pattern as plain text
+    /// Treat the pattern as plain text
     #[serde(default)]
     pub literal: bool,
     /// Ignore case
@@ -132,30 +134,30 @@ pub struct FsSearchContent {
     /// Only search files that match this glob, relative to the directory
     #[serde(default)]
     pub glob: Option<String>,
-    /// Globs of entries to leave out
+    /// Globs of entries to exclude
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Leave out what .gitignore files exclude
+    /// Exclude files ignored by .gitignore
     #[serde(default)]
     pub respect_gitignore: bool,
     /// Lines to show before and after each match (default 0, at most 20)
     #[serde(default)]
     pub context: Option<u64>,
-    /// How many matching lines to return at most (default 200)
+    /// Maximum number of matching lines (default 200)
     #[serde(default)]
     pub max_results: Option<u64>,
-    /// Continue where an earlier, cut search ended (its next_cursor)
+    /// Continue a truncated search: its next_cursor
     #[serde(default)]
     pub cursor: Option<String>,
 }
 
-/// What a listing or search says beyond the text; all absent when it is complete.
+/// Additional structured content of a listing or search; empty if it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListMore {
-    /// Where it was cut.
+    /// Pagination.
     #[serde(flatten)]
     pub paging: Paging,
-    /// Directories and files that could not be looked into: unreadable, too deep or too large.
+    /// Directories and files skipped: unreadable, too deep or too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: usize,
 }
@@ -176,13 +178,13 @@ impl ListMore {
     }
 }
 
-/// The cursor that continues after this path.
+/// The cursor to continue after this path.
 pub(crate) fn cursor_after(path: &Path) -> String {
     percent_encoded(path, b"/-._~")
 }
 
-/// The path that a cursor continues after; `None` at the start. What cannot be the cursor of any path is an error; the path
-/// of an entry that is gone by now is a place like any other.
+/// The path that a cursor continues after; `None` at the start. An invalid cursor is an error; the path of an entry
+/// that no longer exists is valid.
 fn after(cursor: Option<&str>) -> Result<Option<PathBuf>, ToolError> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
     let path: Option<PathBuf> = percent_decoded(cursor).map(|path| Path::new(&path).components().collect());
@@ -193,12 +195,12 @@ fn after(cursor: Option<&str>) -> Result<Option<PathBuf>, ToolError> {
 }
 
 impl Inner {
-    /// At least one, so that every page gets somewhere.
+    /// At least one, so that every page makes progress.
     fn entries_max(&self) -> usize {
         self.config.max_entries.max(1)
     }
 
-    /// The entries of a directory that deny patterns do not cover.
+    /// The entries of a directory that are not denied.
     fn visible(&self, place: &Place) -> Result<(OwnedFd, Vec<(OsString, Kind)>), ToolError> {
         expect_dir(place)?;
         let listed = dir::entries(place.dir(), place.name(), NAMES_MAX);
@@ -254,7 +256,7 @@ impl Inner {
                 Kind::Dir => ("[DIR]", String::new()),
                 _ => ("[FILE]", format!("{:>10}", size_text(*size))),
             };
-            // Width is counted as published: in UTF-16 units.
+            // Width in UTF-16 units, as in the published server.
             let pad = " ".repeat(30_usize.saturating_sub(name.encode_utf16().count()));
             if !page.push(&format!("{tag} {name}{pad} {size}")) {
                 cut = Some(index.to_string());
@@ -275,8 +277,8 @@ impl Inner {
         Ok(ListMore::cut(cut, 0).answer(text))
     }
 
-    /// The size to show: of a link its target's while that is inside, 0 when it is missing, and the link's own when it
-    /// leads anywhere else, because nothing about what lies there may be learnt.
+    /// The size to show: for a symlink the size of its target if that is inside, 0 if it is missing, and its own size
+    /// if it leads elsewhere, because nothing about the target may be revealed.
     fn size_of(&self, place: &Place, at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> u64 {
         let own = || dir::meta(at, name).map_or(0, |meta| meta.size);
         if kind != Kind::Link {
@@ -313,7 +315,7 @@ impl Inner {
                 return Flow::Over;
             }
             if !entry.seen {
-                // What the node takes in the printed form: four lines, indented by its depth.
+                // The printed size of the node: four lines, indented by its depth.
                 bytes += 42 + entry.name.len() + 4 * (2 + 4 * entry.depth);
                 count += 1;
                 if count > entries_max || (bytes > bytes_max && count > 1) {
@@ -335,7 +337,7 @@ impl Inner {
             Flow::Into
         })?;
         let text = serde_json::to_string_pretty(&tree)
-            .map_err(|error| ToolError::new(format!("The tree cannot be written as JSON: {error}")))?;
+            .map_err(|error| ToolError::new(format!("Cannot serialize the tree: {error}")))?;
         Ok(scan.more().answer(text))
     }
 
@@ -373,7 +375,7 @@ impl Inner {
             }
             if !entry.seen && pattern.matches(entry.rest) {
                 let path = base.join(entry.rest);
-                // A link is only worth naming when it can be used.
+                // Links are listed only if they can be followed.
                 let usable = entry.kind != Kind::Link
                     || path.to_str().is_some_and(|path| self.resolve(path, Last::Follow).is_ok());
                 if usable && !page.push(&path.to_string_lossy()) {
@@ -395,7 +397,7 @@ impl Inner {
         let regex =
             regex::RegexBuilder::new(&pattern).case_insensitive(args.ignore_case).size_limit(4 << 20).build().map_err(
                 |error| {
-                    ToolError::new(format!("Cannot read the pattern: {error}"))
+                    ToolError::new(format!("Invalid pattern: {error}"))
                         .hint("Use Rust regex syntax (no look-around, no back-references), or literal=true.")
                 },
             )?;
@@ -427,7 +429,7 @@ impl Inner {
             if wanted {
                 let shown = base.join(entry.rest).to_string_lossy().into_owned();
                 if let Grepped::Stopped = self.grep_file(&mut grep, entry.at, entry.name, &shown, line) {
-                    // With nothing shown of this file yet, it comes as a whole after the entry before it.
+                    // Nothing of this file was shown yet: continue after the previous entry.
                     stopped =
                         (grep.stopped_at > 0).then(|| format!("{}|{}", grep.stopped_at, cursor_after(entry.rest)));
                     return Flow::Stop;
@@ -436,13 +438,13 @@ impl Inner {
             Flow::Into
         })?;
         let more = scan.more();
-        // A file cut in the middle is continued in the middle; a walk cut elsewhere after its last entry.
+        // Continue in the middle of a file if the search stopped there, otherwise after the last entry.
         let next = stopped.or_else(|| more.paging.next_cursor.map(|path| format!("0|{path}")));
         let more = ListMore::cut(next, more.skipped + grep.skipped);
         Ok(more.answer(grep.text()))
     }
 
-    /// Searches one file from the line after `from`.
+    /// Searches one file, starting after line `from`.
     fn grep_file(&self, grep: &mut Grep, at: BorrowedFd<'_>, name: &OsStr, shown: &str, from: usize) -> Grepped {
         use std::io::Read;
         let cap = self.config.max_read_bytes;
@@ -453,12 +455,12 @@ impl Inner {
             return Grepped::Done;
         }
         let text = text::decode_all(bytes, self.config.compat).text;
-        // Text has no NUL; what has one is binary and of no use in an answer.
+        // A file with a NUL is binary and is skipped.
         if text.contains('\0') { Grepped::Done } else { grep.search(shown, &text, from) }
     }
 }
 
-/// Where a search of contents continues: after which line of which file. It holds no path where one file is searched.
+/// The position of a content search: a file and a line. Without a path if a single file is searched.
 fn after_line(cursor: Option<&str>, kind: Kind) -> Result<(usize, Option<PathBuf>), ToolError> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok((0, None)) };
     let unknown = || unknown_cursor(cursor);
@@ -486,7 +488,7 @@ struct Node {
     children: Option<Vec<Node>>,
 }
 
-/// Lines of an answer, up to its limits.
+/// The lines of a result, up to its limits.
 struct Page {
     text: String,
     entries_left: usize,
@@ -498,7 +500,7 @@ impl Page {
         Self { text: String::new(), entries_left: inner.entries_max(), bytes_max: inner.config.max_result_bytes }
     }
 
-    /// Adds a line; `false` when it does not fit. The first always does, so that every page gets somewhere.
+    /// Adds a line; `false` if it does not fit. The first always does, so that every page makes progress.
     fn push(&mut self, line: &str) -> bool {
         let first = self.text.is_empty();
         if self.entries_left == 0 || (!first && self.text.len() + 1 + line.len() > self.bytes_max) {
@@ -518,7 +520,7 @@ struct Grep {
     regex: regex::Regex,
     context: usize,
     page: Page,
-    /// The last line that was dealt with in the file the search stopped in.
+    /// The last processed line of the file in which the search stopped.
     stopped_at: usize,
     skipped: usize,
 }
@@ -548,7 +550,7 @@ impl Grep {
             }
             block.push_str(&format!("{shown}:{}:{column}: {}", index + 1, clip(line, found.start())));
             let mut next = index + 1;
-            // Following lines belong to this match until one matches itself.
+            // The following lines are context of this match, until one matches itself.
             while next < lines.len() && next <= index + self.context && !self.regex.is_match(lines[next]) {
                 block.push_str(&format!("\n{shown}-{}- {}", next + 1, clip(lines[next], 0)));
                 next += 1;
@@ -579,7 +581,7 @@ fn clip(line: &str, at: usize) -> String {
     format!("{front}{part}{back}")
 }
 
-/// A size as published: bytes as they are, larger units with two decimals.
+/// A size in the format of the published server: bytes unchanged, larger units with two decimals.
 fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if bytes < 1024 {
@@ -591,8 +593,8 @@ fn size_text(bytes: u64) -> String {
     format!("{value:.2} {}", UNITS[power as usize - 1])
 }
 
-/// The order people expect and the published server's collation has: signs, digits, letters; case and accents decide
-/// only between names that are otherwise equal, small letters first.
+/// The collation order of the published server: symbols, digits, letters; case and accents only break ties, lower case
+/// first.
 fn compare_names(a: &str, b: &str) -> Ordering {
     const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
     let weight = |c: char| match c {

@@ -1,4 +1,4 @@
-//! Tools that read one place: text, windows of text, media, metadata.
+//! Tools that read one file: text, ranges of lines, media, metadata.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +15,7 @@ use crate::text::{self, Decoded};
 use crate::{Answer, Inner, NoMore, io_fault};
 use linchpin_kit::{ToolError, root_path};
 
-/// Lines `fs_read_range` returns when no limit is given.
+/// Default line limit of `fs_read_range`.
 const RANGE_LINES: u64 = 2_000;
 
 /// Arguments of `read_text_file` and `read_file`.
@@ -51,13 +51,13 @@ pub struct ReadMultipleFiles {
 pub struct FsReadRange {
     /// The file to read.
     pub path: String,
-    /// The first line to return, counted from 1 (default 1)
+    /// The first line to return, from 1 (default 1)
     #[serde(default)]
     pub offset: Option<u64>,
-    /// How many lines to return at most (default 2000)
+    /// Maximum number of lines (default 2000)
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Put the line number and a tab before each line
+    /// Prefix each line with its number and a tab
     #[serde(default)]
     pub line_numbers: bool,
 }
@@ -65,7 +65,7 @@ pub struct FsReadRange {
 /// Arguments of `get_file_info`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct GetFileInfo {
-    /// The file or directory to describe.
+    /// The file or directory.
     pub path: String,
 }
 
@@ -73,41 +73,41 @@ pub struct GetFileInfo {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListAllowedDirectories {}
 
-/// What a text read says beyond the text.
+/// Additional structured content of a text read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReadMore {
-    /// The encoding the text was decoded from, when it is not plain UTF-8.
+    /// The encoding of the file, if it is not plain UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// Whether the window was cut at the read limit.
+    /// Whether the text was truncated at the read limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// What `fs_read_range` says beyond the text.
+/// Additional structured content of `fs_read_range`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RangeMore {
-    /// The first line returned, counted from 1.
+    /// The first line returned, from 1.
     pub start_line: u64,
-    /// The last line returned; less than `start_line` when there was none.
+    /// The last line returned; less than `start_line` if there is none.
     pub end_line: u64,
-    /// How many lines the file has, when its end was reached.
+    /// The number of lines of the file, if its end was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
     /// Whether there are more lines.
     pub truncated: bool,
-    /// The `offset` that continues.
+    /// The `offset` to continue at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
-    /// The encoding the text was decoded from, when it is not plain UTF-8.
+    /// The encoding of the file, if it is not plain UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
 }
 
-/// What `read_media_file` answers: one block.
+/// The result of `read_media_file`: one block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MediaAnswer {
-    /// The block, as in the result's own content.
+    /// The block, as in the result's content.
     pub content: Vec<MediaBlock>,
 }
 
@@ -115,19 +115,19 @@ pub struct MediaAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum MediaBlock {
-    /// A picture.
+    /// An image.
     Image {
         /// Base64.
         data: String,
-        /// The type by the file's extension.
+        /// The media type, by file extension.
         #[serde(rename = "mimeType")]
         mime_type: String,
     },
-    /// A sound.
+    /// Audio.
     Audio {
         /// Base64.
         data: String,
-        /// The type by the file's extension.
+        /// The media type, by file extension.
         #[serde(rename = "mimeType")]
         mime_type: String,
     },
@@ -143,7 +143,7 @@ pub enum MediaBlock {
 pub struct MediaResource {
     /// The `file://` URI.
     pub uri: String,
-    /// The type by the file's extension.
+    /// The media type, by file extension.
     #[serde(rename = "mimeType")]
     pub mime_type: String,
     /// Base64.
@@ -153,9 +153,9 @@ pub struct MediaResource {
 /// A file read as a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceBody {
-    /// The URI as asked for.
+    /// The requested URI.
     pub uri: String,
-    /// The type, by extension or by whether it is text.
+    /// The media type, by extension or content.
     pub mime_type: String,
     /// The content.
     pub data: ResourceData,
@@ -200,16 +200,17 @@ impl Inner {
         let more = ReadMore { encoding: decoded.encoding, truncated: decoded.truncated };
         let mut answer = Answer::new(decoded.text, more);
         if answer.more.truncated {
-            answer.notice = Some(format!("[Cut at {cap} bytes: the lines asked for are longer. Ask for fewer.]"));
+            answer.notice =
+                Some(format!("[Truncated at {cap} bytes: the requested lines are longer. Request fewer lines.]"));
         }
         Ok(answer)
     }
 
     pub(crate) fn read_multiple(&self, args: &ReadMultipleFiles) -> Result<Answer<NoMore>, ToolError> {
         if args.paths.is_empty() {
-            return Err(ToolError::new("paths is empty").hint("Name at least one file."));
+            return Err(ToolError::new("paths is empty").hint("Pass at least one file."));
         }
-        // The limit holds for all files together: they end up in one answer.
+        // The limit applies to all files together, because they are returned in one result.
         let mut left = self.config.max_read_bytes;
         let parts = args.paths.iter().map(|path| {
             let read = self.resolve(path, Last::Follow).and_then(|place| {
@@ -274,7 +275,7 @@ impl Inner {
             },
         );
         if let Some(next) = answer.more.next_offset {
-            answer.notice = Some(format!("[There are more lines; continue with offset={next}.]"));
+            answer.notice = Some(format!("[More lines follow; continue with offset={next}.]"));
         }
         Ok(answer)
     }
@@ -299,7 +300,7 @@ impl Inner {
     pub(crate) fn allowed_directories(&self) -> Answer<NoMore> {
         let roots = &self.roots;
         if roots.is_empty() && !self.ceiling.is_empty() {
-            let text = "Allowed directories:\n(none: no root of this client is in a directory that the server may use)";
+            let text = "Allowed directories:\n(none: no root of this client is in an allowed directory of the server)";
             return Answer::new(text, NoMore {});
         }
         if roots.is_empty() {
@@ -328,13 +329,13 @@ impl Inner {
     }
 }
 
-/// Opens a place for reading, with errors in the published server's words.
+/// Opens a file for reading, with the error messages of the published server.
 pub(crate) fn open(place: &Place) -> Result<(File, Meta), ToolError> {
     place.existing("open")?;
     dir::open_file(place.dir(), place.name()).map_err(|error| open_failed(&error, place, "read"))
 }
 
-/// The words for a file that could not be opened for `call`.
+/// The error for a file that could not be opened for `call`.
 pub(crate) fn open_failed(error: &OpenError, place: &Place, call: &str) -> ToolError {
     use rustix::io::Errno;
     let shown = place.shown();
@@ -343,8 +344,10 @@ pub(crate) fn open_failed(error: &OpenError, place: &Place, call: &str) -> ToolE
             .hint("It is a FIFO, socket or device; only regular files and directories can be used."),
         OpenError::System(Errno::ISDIR) => ToolError::new(format!("EISDIR: illegal operation on a directory, {call}"))
             .hint("Use list_directory for directories."),
-        OpenError::System(Errno::LOOP) => ToolError::new(format!("The path changed while it was opened: {shown}"))
-            .hint("Another program is replacing it; try again when that has ended."),
+        OpenError::System(Errno::LOOP) => {
+            ToolError::new(format!("The path changed while it was being opened: {shown}"))
+                .hint("Another program is replacing it; try again later.")
+        }
         OpenError::System(error) => io_fault(*error, "open", &shown),
     }
 }
@@ -353,7 +356,7 @@ fn read_failed(error: &std::io::Error, place: &Place) -> ToolError {
     io_fault(rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO), "read", &place.shown())
 }
 
-/// Reads a whole file of at most `cap` bytes; `advice` says what to do with a larger one.
+/// Reads a whole file of at most `cap` bytes; `advice` is the hint for a larger one.
 pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File, Meta, Vec<u8>), ToolError> {
     let (file, meta) = open(place)?;
     let too_large = |size: u64| {
@@ -364,7 +367,7 @@ pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File,
         return Err(too_large(meta.size));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
-    // A file may grow while it is read, or be of a kind that does not tell its size.
+    // The file may grow while it is read, or report no size.
     (&file).take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| read_failed(&error, place))?;
     if bytes.len() as u64 > cap {
         return Err(too_large(bytes.len() as u64));
@@ -372,14 +375,14 @@ pub(crate) fn read_whole(place: &Place, cap: u64, advice: &str) -> Result<(File,
     Ok((file, meta, bytes))
 }
 
-/// A window of lines being filled.
+/// A range of lines under construction.
 struct Window {
     first: u64,
     limit: u64,
     bytes_max: usize,
     numbered: bool,
     text: String,
-    /// Lines seen so far, from the start of the file.
+    /// Lines read, from the start of the file.
     line: u64,
     /// Lines taken.
     count: u64,
@@ -391,7 +394,7 @@ impl Window {
         Self { first, limit, bytes_max, numbered, text: String::new(), line: 0, count: 0, ended: false }
     }
 
-    /// Fills the window from the start of a file; stops after the first line that does not belong to it.
+    /// Fills the range from the start of a file; stops at its end.
     fn take(&mut self, from: &mut dyn BufRead) -> std::io::Result<()> {
         loop {
             let wanted = self.line + 1 >= self.first;
@@ -407,7 +410,7 @@ impl Window {
             if wanted {
                 let mut line = text::decode_all(kept, false).text;
                 if length > self.bytes_max {
-                    line.push_str(&format!("… [line cut: it has {length} bytes]\n"));
+                    line.push_str(&format!("… [line truncated: {length} bytes]\n"));
                 }
                 if self.numbered {
                     line.insert_str(0, &format!("{:>6}\t", self.line + 1));
@@ -423,7 +426,7 @@ impl Window {
     }
 }
 
-/// Reads through the next line feed, keeping at most `keep` bytes; answers them and the line's whole length.
+/// Reads through the next line feed; returns at most `keep` bytes of the line and its total length.
 fn read_line(from: &mut dyn BufRead, keep: usize) -> std::io::Result<(Vec<u8>, usize)> {
     let (mut kept, mut length) = (Vec::new(), 0);
     loop {
@@ -447,7 +450,7 @@ fn read_line(from: &mut dyn BufRead, keep: usize) -> std::io::Result<(Vec<u8>, u
     }
 }
 
-/// The media type for extensions that are shown as media.
+/// The media type of extensions returned as image or audio.
 fn media_type(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match extension.as_str() {
@@ -470,7 +473,7 @@ fn js_date(seconds: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years are counted from March, so that the leap day is the last of its year.
+    // Years start in March, so that the leap day is the last day.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

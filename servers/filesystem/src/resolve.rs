@@ -1,9 +1,9 @@
-//! From the words a model wrote to an open directory and one name in it.
+//! Resolves a path argument to an open directory and one name in it.
 //!
-//! A path is first read as text (quotes, `~`, relative, `..`), which picks an allowed directory; from there it is walked
-//! over handles. Links are read and expanded here, never by the kernel, so a link that leads out is seen as such; `..`
-//! in a link goes back along the handles we came by and cannot go above the first. What was open stays what it was even
-//! if names are swapped meanwhile.
+//! A path is first normalized as text (quotes, `~`, relative, `..`), which selects an allowed directory; from there it
+//! is walked by handles. Symlinks are read and expanded here, never by the kernel, so a link that leads outside is
+//! detected; `..` in a link goes back along the handles and cannot go above the first. Handles stay valid if names are
+//! replaced meanwhile.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -20,17 +20,17 @@ use crate::dir::{self, Kind, Meta};
 use crate::{FollowSymlinks, Inner, io_fault};
 use linchpin_kit::{ToolError, resolve_symlinks};
 
-/// Links one path may pass through.
+/// Maximum symlinks of one path.
 const LINKS_MAX: usize = 40;
-/// How often one walk starts a step again because a name changed under it.
+/// Maximum retries of a walk because a name changed.
 const RETRIES_MAX: usize = 64;
 
 /// An allowed directory.
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// As configured, made absolute.
+    /// The configured path, made absolute.
     given: PathBuf,
-    /// With links resolved at the time it was opened.
+    /// The path with symlinks resolved when it was opened.
     real: PathBuf,
     handle: Arc<OwnedFd>,
 }
@@ -46,7 +46,7 @@ impl Roots {
         self.list.is_empty()
     }
 
-    /// Opens a directory that the operator or a client's roots named.
+    /// Opens a directory named by the operator or a client's roots.
     pub(crate) fn add_ambient(&mut self, given: &Path) -> Result<(), String> {
         let path = std::path::absolute(given).map_err(|error| error.to_string())?;
         let given = normalize(&path);
@@ -62,7 +62,7 @@ impl Roots {
         }
     }
 
-    /// Every spelling under which a directory is allowed, without repetition.
+    /// All spellings of the allowed directories, without duplicates.
     pub(crate) fn spellings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for path in self.list.iter().flat_map(|root| [&root.given, &root.real]) {
@@ -74,7 +74,7 @@ impl Roots {
         all
     }
 
-    /// The allowed directory that holds `path`, the innermost if several do, and the rest of the path below it.
+    /// The innermost allowed directory that contains `path`, and the path relative to it.
     fn holding(&self, path: &Path) -> Option<(Arc<Root>, PathBuf)> {
         let mut best: Option<(usize, Arc<Root>, PathBuf)> = None;
         for root in &self.list {
@@ -91,7 +91,7 @@ impl Roots {
         best.map(|(_, root, rest)| (root, rest))
     }
 
-    /// `path` below every allowed directory that holds it, innermost or not.
+    /// `path` relative to every allowed directory that contains it.
     fn belows(&self, path: &Path) -> Vec<PathBuf> {
         let tops = self.list.iter().flat_map(|root| [&root.given, &root.real]);
         let mut belows: Vec<PathBuf> = tops.filter_map(|top| path.strip_prefix(top).ok()).map(Path::to_owned).collect();
@@ -105,30 +105,30 @@ impl Roots {
             "Access denied - {what} outside allowed directories: {} not in {allowed}",
             path.display()
         ))
-        .hint("Only paths below these directories can be used; list_allowed_directories shows them.")
+        .hint("Use a path below one of these directories; list_allowed_directories lists them.")
     }
 }
 
-/// What should happen when the last name of a path is a link.
+/// Whether a symlink as the last name of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// Act on what it points to.
+    /// Use its target.
     Follow,
-    /// Act on the link itself.
+    /// Use the link itself.
     Keep,
 }
 
-/// Where a path ended: an open directory and one name in it.
+/// A resolved path: an open directory and one name in it.
 #[derive(Debug)]
 pub(crate) struct Place {
     root: Arc<Root>,
-    /// The directory that holds (or would hold) the name.
+    /// The directory that contains (or would contain) the name.
     dir: Arc<OwnedFd>,
-    /// The name; `.` when the place is an allowed directory itself.
+    /// The name; `.` for an allowed directory itself.
     name: OsString,
-    /// The path below the allowed directory, links resolved; without the missing part.
+    /// The path below the allowed directory, symlinks resolved, without the missing part.
     below: PathBuf,
-    /// The names that do not exist, outermost first; empty when the place exists.
+    /// The names that do not exist, outermost first; empty if the path exists.
     missing: Vec<OsString>,
     meta: Option<Meta>,
 }
@@ -147,7 +147,7 @@ impl Place {
         self.missing.iter().fold(self.below.clone(), |path, name| path.join(name))
     }
 
-    /// The absolute path with links resolved.
+    /// The absolute path with symlinks resolved.
     pub(crate) fn path(&self) -> PathBuf {
         let below = self.below();
         if below.as_os_str().is_empty() { self.root.real.clone() } else { self.root.real.join(below) }
@@ -158,17 +158,17 @@ impl Place {
         self.path().to_string_lossy().into_owned()
     }
 
-    /// The metadata if the place exists.
+    /// The metadata, if the path exists.
     pub(crate) fn meta(&self) -> Option<&Meta> {
         self.meta.as_ref()
     }
 
-    /// The metadata, or the error that `call` would give.
+    /// The metadata, or the error of `call`.
     pub(crate) fn existing(&self, call: &str) -> Result<&Meta, ToolError> {
         self.meta.as_ref().ok_or_else(|| io_fault(Errno::NOENT, call, &self.shown()))
     }
 
-    /// Names that must be created to make the place exist; empty when it does.
+    /// Names that must be created; empty if the path exists.
     pub(crate) fn missing(&self) -> &[OsString] {
         &self.missing
     }
@@ -180,7 +180,7 @@ impl Place {
 }
 
 impl Inner {
-    /// Resolves `asked` to a place inside the allowed directories that no deny pattern covers.
+    /// Resolves `asked` to a place inside the allowed directories that is not denied.
     pub(crate) fn resolve(&self, asked: &str, last: Last) -> Result<Place, ToolError> {
         self.resolve_in(&self.roots, asked, last)
     }
@@ -188,12 +188,12 @@ impl Inner {
     fn resolve_in(&self, roots: &Roots, asked: &str, last: Last) -> Result<Place, ToolError> {
         if roots.is_empty() && !self.ceiling.is_empty() {
             return Err(ToolError::new("Access denied - no root of this client is in an allowed directory")
-                .hint("Only what is in both can be used, because the server was started with --roots narrow."));
+                .hint("The server was started with --roots narrow: only paths in both a root and an allowed directory are accessible."));
         }
         if roots.is_empty() {
             return Err(ToolError::new("Access denied - no allowed directories are configured").hint(
                 "The operator must name at least one: mcp-server-filesystem DIR…, the variable \
-                 MCP_FS_DIRS, or, with --roots use, a client that offers roots.",
+                 MCP_FS_DIRS, or, with --roots use, a client that declares roots.",
             ));
         }
         let text = spoken_path(asked, self.config.windows_names)?;
@@ -223,12 +223,12 @@ impl Inner {
         Ok(place)
     }
 
-    /// The path of `place` below each allowed directory that holds it: what deny patterns are matched against.
+    /// The path of `place` relative to each allowed directory that contains it, to match deny patterns.
     pub(crate) fn belows(&self, place: &Place) -> Vec<PathBuf> {
         self.belows_in(&self.roots, &place.path())
     }
 
-    /// Below the directories that the operator named too: what is denied there is denied to clients whose roots are others.
+    /// Also relative to the configured directories: their deny patterns apply to clients with other roots too.
     fn belows_in(&self, roots: &Roots, path: &Path) -> Vec<PathBuf> {
         let mut belows = roots.belows(path);
         if !std::ptr::eq(roots, Arc::as_ptr(&self.ceiling)) {
@@ -270,7 +270,7 @@ impl Inner {
                 Kind::Link => self.follow(roots, &mut walk, &here, &name, asked)?,
                 Kind::Dir => match dir::open_dir(here.as_fd(), &name) {
                     Ok(handle) => walk.trail.push((Arc::new(handle), name)),
-                    // It was a directory a moment ago: look again.
+                    // It was a directory before: retry.
                     Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => walk.retry(name, asked)?,
                     Err(error) => return Err(io_fault(error, "open", &asked.to_string_lossy())),
                 },
@@ -283,7 +283,7 @@ impl Inner {
         walk.directory(asked)
     }
 
-    /// Puts the target of a link in front of what is left to walk.
+    /// Prepends the target of a symlink to the remaining path.
     fn follow(
         &self,
         roots: &Roots,
@@ -302,7 +302,7 @@ impl Inner {
         }
         let target = match dir::read_link(here.as_fd(), name) {
             Ok(target) => PathBuf::from(target),
-            // It was a link a moment ago: look again.
+            // It was a symlink before: retry.
             Err(Errno::INVAL | Errno::NOENT) => return walk.retry(name.to_owned(), asked),
             Err(error) => return Err(io_fault(error, "readlink", &asked.to_string_lossy())),
         };
@@ -332,8 +332,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The name as it is spelt in the directory: the same bytes, or the one name that differs only in how accents are
-    /// composed. Two such names are an error, because the caller cannot have meant both.
+    /// The name as stored in the directory: the same bytes, or the one name that differs only in Unicode composition.
+    /// Two such names are an error, because the path is ambiguous.
     fn exact_name(&self, at: BorrowedFd<'_>, name: OsString, asked: &Path) -> Result<OsString, ToolError> {
         let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else {
             return Ok(name);
@@ -342,7 +342,7 @@ impl Inner {
         if composed.chars().eq(text.nfd()) {
             return Ok(name);
         }
-        // A directory that may be entered but not listed has only the exact spelling.
+        // In a directory without read permission only the exact spelling works.
         let Ok((_, entries, _)) = dir::entries(at, OsStr::new("."), self.config.max_scan) else {
             return Ok(name);
         };
@@ -363,8 +363,8 @@ impl Inner {
         }
     }
 
-    /// Adds what `path` and the ceiling have in common to `roots`: the allowed directories in it, or itself by its handle in
-    /// one of them.
+    /// Adds the intersection of `path` and the ceiling to `roots`: the allowed directories in it, or the path itself if
+    /// it is in one of them.
     pub(crate) fn narrow(&self, roots: &mut Roots, path: &Path) -> Result<(), String> {
         let given = normalize(path);
         let whole = resolve_symlinks(&given);
@@ -387,7 +387,7 @@ struct Walk {
     /// The directories entered below the root: handle and name.
     trail: Vec<(Arc<OwnedFd>, OsString)>,
     todo: VecDeque<OsString>,
-    /// How many names at the front of `todo` come out of a link.
+    /// How many names at the front of `todo` come from a symlink.
     from_link: usize,
     links: usize,
     retries: usize,
@@ -396,7 +396,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Fills `todo`, or skips ahead in one system call when the kernel can vouch for the whole way.
+    /// Fills `todo`, or opens the target in one system call if the kernel can guarantee the whole path.
     fn start(&mut self, below: &Path) {
         self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
         let plain = below.as_os_str().as_bytes().is_ascii() && self.todo.len() > 2;
@@ -404,15 +404,15 @@ impl Walk {
             return;
         };
         if let Some(handle) = dir::open_dir_beneath(self.root.handle.as_fd(), parent) {
-            // Only the last step needs its handle; the ones before matter when a link says `..`, and then the walk
-            // starts again without the jump.
+            // Only the last handle is needed; the others matter for a symlink with `..`, and then the walk starts again
+            // name by name.
             self.trail.push((Arc::new(handle), parent.as_os_str().to_owned()));
             self.todo.drain(..self.todo.len() - 1);
             self.jumped = true;
         }
     }
 
-    /// Starts again, name by name.
+    /// Restarts the walk, name by name.
     fn restart(&mut self, below: &Path) {
         self.trail.clear();
         self.todo = below.components().map(|part| part.as_os_str().to_owned()).collect();
@@ -430,8 +430,11 @@ impl Walk {
     fn retry(&mut self, name: OsString, asked: &Path) -> Result<(), ToolError> {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return Err(ToolError::new(format!("The path keeps changing while it is opened: {}", asked.display()))
-                .hint("Another program is replacing a part of it; try again when that has ended."));
+            return Err(ToolError::new(format!(
+                "The path keeps changing while it is being opened: {}",
+                asked.display()
+            ))
+            .hint("Another program is replacing a part of it; try again later."));
         }
         self.todo.push_front(name);
         Ok(())
@@ -450,7 +453,7 @@ impl Walk {
             None => (Arc::clone(&self.root.handle), None),
         };
         let meta = dir::meta_of(handle.as_fd()).map_err(|error| io_fault(error, "stat", &asked.to_string_lossy()))?;
-        // The parent is what holds the name; for the allowed directory itself, it is its own `.`.
+        // The parent contains the name; for an allowed directory itself, the name is `.`.
         let (dir, name) = match name {
             Some(name) => (self.here(), name),
             None => (handle, OsString::from(".")),
@@ -469,7 +472,7 @@ impl Walk {
                 "The allowed directory was deleted or replaced since the server started: {}",
                 self.root.given.display()
             ))
-            .hint("Restart the server so that it opens the directory that is there now."));
+            .hint("Restart the server to open the current directory."));
         }
         let below = self.below();
         let missing: Vec<OsString> = std::iter::once(name).chain(self.todo.into_iter().filter(|n| n != ".")).collect();
@@ -485,29 +488,29 @@ fn join(names: &VecDeque<OsString>) -> PathBuf {
     names.iter().collect()
 }
 
-/// What the caller wrote, as a path: quotes and blanks around it stripped, `~` expanded.
+/// Parses a path argument: surrounding quotes and whitespace stripped, `~` expanded.
 fn spoken_path(asked: &str, windows_names: bool) -> Result<PathBuf, ToolError> {
     let text = asked.trim();
     let text = text.strip_prefix(['"', '\'']).unwrap_or(text);
     let text = text.strip_suffix(['"', '\'']).unwrap_or(text);
     if text.is_empty() {
         return Err(
-            ToolError::new("The path is empty").hint("Name a file or directory; \".\" is the first allowed one.")
+            ToolError::new("The path is empty").hint("Pass a file or directory; \".\" is the first allowed directory.")
         );
     }
     if text.contains('\0') {
-        return Err(ToolError::new("Access denied - the path contains a NUL character").hint("Leave it out."));
+        return Err(ToolError::new("Access denied - the path contains a NUL character").hint("Remove it."));
     }
     let bytes = text.as_bytes();
     let drive =
         bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
     if !cfg!(windows) && (drive || text.starts_with("\\\\")) {
         return Err(ToolError::new(format!("Access denied - a Windows path on a system that is not Windows: {text}"))
-            .hint("Use / between names and a path that list_allowed_directories shows."));
+            .hint("Use / between names and a path below a directory that list_allowed_directories lists."));
     }
     if windows_names && let Some(problem) = text.split(['/', '\\']).find_map(windows_name_problem) {
         return Err(ToolError::new(format!("Access denied - {problem}: {text}"))
-            .hint("Windows would take this name for something else; use another name."));
+            .hint("The name has a special meaning on Windows; use another one."));
     }
     Ok(expand_home(text))
 }
@@ -525,7 +528,7 @@ pub(crate) fn expand_home(text: &str) -> PathBuf {
     }
 }
 
-/// Takes `.` and `..` out of a path by its text alone.
+/// Removes `.` and `..` from a path lexically.
 fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -545,7 +548,7 @@ pub(crate) fn path_uri(path: &Path) -> String {
     format!("file://{}", percent_encoded(path, b"/-._~!$&'()*+,;=:@"))
 }
 
-/// The path, which need not be text, in letters, digits, the `plain` signs, and `%` with two hexadecimal digits for the rest.
+/// Percent-encodes the path, which need not be UTF-8: all but letters, digits and the `plain` characters.
 pub(crate) fn percent_encoded(path: &Path, plain: &[u8]) -> String {
     let mut text = String::new();
     for &byte in path.as_os_str().as_bytes() {

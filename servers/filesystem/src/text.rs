@@ -1,4 +1,4 @@
-//! Bytes to text and back: encodings, line windows, line endings.
+//! Encodings, ranges of lines, line endings.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,21 +8,21 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use linchpin_kit::ToolError;
 
-/// How the bytes of a text file are to be read, found from its first bytes.
+/// The encoding of a text file, detected from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coding {
     encoding: &'static Encoding,
-    /// Bytes of byte order mark in front of the text.
+    /// Length of the byte order mark.
     mark: usize,
 }
 
 impl Coding {
-    /// Finds the encoding: a byte order mark, valid UTF-8, UTF-16 by its zero bytes, or the likeliest legacy encoding.
+    /// Detects the encoding: a byte order mark, valid UTF-8, UTF-16 by its zero bytes, or the likeliest legacy encoding.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
             return Self { encoding, mark };
         }
-        // A window may end inside a character.
+        // The sample may end inside a character.
         let utf8 = match std::str::from_utf8(bytes) {
             Ok(_) => true,
             Err(error) => error.error_len().is_none() && bytes.len() - error.valid_up_to() < 4,
@@ -39,7 +39,7 @@ impl Coding {
         Self { encoding, mark: 0 }
     }
 
-    /// The name to tell the reader; `None` for plain UTF-8.
+    /// The name of the encoding; `None` for plain UTF-8.
     pub(crate) fn name(self) -> Option<String> {
         match (self.encoding == UTF_8, self.mark > 0) {
             (true, false) => None,
@@ -52,13 +52,13 @@ impl Coding {
         self.encoding == UTF_16LE || self.encoding == UTF_16BE
     }
 
-    /// The text of `bytes`, with U+FFFD where they are not in this encoding. `start`: these are the file's first bytes.
+    /// Decodes `bytes`, with U+FFFD for invalid sequences. `start`: these are the file's first bytes.
     pub(crate) fn decode(self, bytes: &[u8], start: bool) -> String {
         let bytes = if start { bytes.get(self.mark..).unwrap_or_default() } else { bytes };
         self.encoding.decode_without_bom_handling(bytes).0.into_owned()
     }
 
-    /// The bytes of `text`, byte order mark included; `None` when the encoding lacks one of its characters.
+    /// Encodes `text`, with the byte order mark; `None` if the encoding cannot represent a character.
     pub(crate) fn encode(self, text: &str) -> Option<Vec<u8>> {
         let unit = if self.encoding == UTF_16LE { u16::to_le_bytes } else { u16::to_be_bytes };
         if self.is_utf16() {
@@ -84,7 +84,7 @@ impl Coding {
     }
 }
 
-/// UTF-16 without a mark shows as ASCII with a zero in every other byte.
+/// Detects UTF-16 without a byte order mark by a zero in every other byte.
 fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(4096)];
     let pairs = sample.len() / 2;
@@ -100,13 +100,13 @@ fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Text and what is known about how it was stored.
+/// Decoded text and its encoding.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) text: String,
     /// See [`Coding::name`].
     pub(crate) encoding: Option<String>,
-    /// Whether a cap cut the window short.
+    /// Whether the text was truncated at the limit.
     pub(crate) truncated: bool,
 }
 
@@ -116,7 +116,7 @@ impl Decoded {
     }
 }
 
-/// The whole of `bytes` as text; `lossy` is the published server's way: UTF-8 or U+FFFD, mark kept.
+/// Decodes all of `bytes`; `lossy` is the behaviour of the published server: UTF-8 or U+FFFD, byte order mark kept.
 pub(crate) fn decode_all(bytes: Vec<u8>, lossy: bool) -> Decoded {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) if lossy || (!text.starts_with('\u{feff}') && !text.contains('\0')) => {
@@ -151,8 +151,7 @@ fn find_aligned(bytes: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// The first `lines` lines, without the last one's line feed, reading no more of the file than needed and no more
-/// than `cap` bytes.
+/// The first `lines` lines, without the last line feed. Reads no more of the file than needed and at most `cap` bytes.
 pub(crate) fn head(file: &File, lines: u64, cap: u64, lossy: bool) -> std::io::Result<Decoded> {
     let cap = usize::try_from(cap).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
@@ -170,7 +169,7 @@ pub(crate) fn head(file: &File, lines: u64, cap: u64, lossy: bool) -> std::io::R
             from = at + feed.len();
         }
         if !ended {
-            // Only whole units were looked at, so the search goes on at the next one.
+            // Only whole code units were searched: continue at the next one.
             from = from.max(bytes.len() - bytes.len() % feed.len());
             continue;
         }
@@ -198,8 +197,8 @@ fn read_more(file: &File, bytes: &mut Vec<u8>, cap: usize) -> std::io::Result<()
     Ok(())
 }
 
-/// What follows the `lines`-th line feed from the end: after a final line feed the last "line" is the empty one, as
-/// published. Reads backwards, no more than needed and no more than `cap` bytes.
+/// The text after the `lines`-th line feed from the end: after a final line feed the last "line" is empty, as in the
+/// published server. Reads backwards, no more than needed and at most `cap` bytes.
 pub(crate) fn tail(file: &File, size: u64, lines: u64, cap: u64, lossy: bool) -> std::io::Result<Decoded> {
     const STEP: u64 = 64 * 1024;
     let mut start_bytes = [0_u8; 4];
@@ -210,7 +209,7 @@ pub(crate) fn tail(file: &File, size: u64, lines: u64, cap: u64, lossy: bool) ->
     let (mut found, mut feed) = (0, None);
     while at > 0 && (bytes.len() as u64) < cap {
         let step = STEP.min(at).min(cap - bytes.len() as u64);
-        // Steps keep UTF-16 units whole as long as the file does.
+        // Steps do not split UTF-16 code units.
         at -= step;
         let mut chunk = vec![0; usize::try_from(step).unwrap_or(0)];
         file.read_exact_at(&mut chunk, at)?;
@@ -239,7 +238,7 @@ fn decode_tail(mark: Coding, bytes: &[u8], start: bool, lossy: bool) -> Decoded 
     Decoded::of(coding, bytes, start)
 }
 
-/// A file's text for editing, with everything needed to store it again as it was.
+/// The text of a file for editing, with everything needed to store it unchanged.
 #[derive(Debug)]
 pub(crate) struct Editable {
     pub(crate) text: String,
@@ -247,14 +246,14 @@ pub(crate) struct Editable {
 }
 
 impl Editable {
-    /// Reads `bytes` as text that can be stored again byte for byte.
+    /// Decodes `bytes` into text that encodes to the same bytes.
     pub(crate) fn new(bytes: &[u8], path: &str) -> Result<Self, ToolError> {
         let coding = Coding::of(bytes);
         let text = coding.decode(bytes, true);
         let binary = text.contains('\0') || coding.encode(&text).is_none_or(|again| again != bytes);
         if binary {
             return Err(ToolError::new(format!("Not a text file that can be edited without damage: {path}")).hint(
-                "Its bytes do not survive decoding. Edit it with another program, or replace it with write_file.",
+                "It cannot be decoded and encoded without loss. Edit it with another program, or replace it with write_file.",
             ));
         }
         Ok(Self { text, coding })

@@ -1,4 +1,4 @@
-//! Tools that change something: every one acts on an open directory and a single name in it.
+//! Tools that write: each acts on an open directory and a single name in it.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,46 +23,46 @@ use linchpin_kit::ToolError;
 pub struct WriteFile {
     /// The file to create or replace; its directory must exist.
     pub path: String,
-    /// The whole new content.
+    /// The complete new content.
     pub content: String,
 }
 
 /// Arguments of `create_directory`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CreateDirectory {
-    /// The directory to create, with its parents.
+    /// The directory to create, including its parents.
     pub path: String,
 }
 
 /// Arguments of `move_file`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct MoveFile {
-    /// What to move.
+    /// The file or directory to move.
     pub source: String,
-    /// Where to; must not exist, its directory must.
+    /// The new path; must not exist, but its directory must.
     pub destination: String,
 }
 
 /// Arguments of `fs_append`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct FsAppend {
-    /// The file to append to; created when missing.
+    /// The file to append to; created if missing.
     pub path: String,
-    /// The text to add at the end, as it is.
+    /// The text to append, unchanged.
     pub content: String,
 }
 
 /// Arguments of `fs_copy`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct FsCopy {
-    /// What to copy.
+    /// The file or directory to copy.
     pub source: String,
-    /// Where to; its directory must exist.
+    /// The destination; its directory must exist.
     pub destination: String,
-    /// Replace a file that exists (never a directory)
+    /// Replace an existing file (never a directory)
     #[serde(default)]
     pub overwrite: bool,
-    /// Copy a directory with everything in it
+    /// Copy a directory and everything in it
     #[serde(default)]
     pub recursive: bool,
 }
@@ -70,19 +70,19 @@ pub struct FsCopy {
 /// Arguments of `fs_delete`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct FsDelete {
-    /// The file, link or directory to delete; a link itself, not what it points to.
+    /// The file, symlink or directory to delete; for a symlink, the link itself, not its target.
     pub path: String,
-    /// Delete a directory with everything in it
+    /// Delete a directory and everything in it
     #[serde(default)]
     pub recursive: bool,
 }
 
-/// What `fs_copy` says beyond the text.
+/// Additional structured content of `fs_copy`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CopyMore {
     /// Files copied.
     pub files: u64,
-    /// Entries left out: links, special files, and what deny patterns cover.
+    /// Entries skipped: symlinks, special files and denied paths.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
 }
@@ -92,18 +92,18 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Changes to one file take turns, so that of two calls at the same time neither undoes the other's work. Files share
-/// turns by chance; nothing waits while it has one.
+/// Serializes changes to the same file, so that concurrent calls do not undo each other's work. Files may share a lock
+/// by hash; no call waits for anything else while it holds one.
 #[derive(Debug, Default)]
 pub(crate) struct Turns([Mutex<()>; 32]);
 
 impl Turns {
-    /// Waits until it is this place's turn.
+    /// Locks this place.
     pub(crate) fn take(&self, place: &Place) -> MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
         place.path().hash(&mut hasher);
         let index = usize::try_from(hasher.finish() % 32).unwrap_or(0);
-        // The lock guards no data, so a panic elsewhere leaves nothing broken.
+        // The lock guards no data, so it cannot be poisoned in a harmful way.
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -124,7 +124,7 @@ impl Inner {
             let mut temp = Temp::create(place.dir(), name, false).map_err(failed)?;
             temp.write(args.content.as_bytes()).map_err(failed)?;
             match temp.place_new() {
-                // Somebody was first: then this is a replacement after all.
+                // The file was created meanwhile: replace it.
                 Err(Errno::EXIST) => replace_with(&place, args.content.as_bytes())?,
                 result => result.map_err(failed)?,
             }
@@ -132,7 +132,7 @@ impl Inner {
         Ok(Answer::new(format!("Successfully wrote to {}", args.path), NoMore {}))
     }
 
-    /// Refuses to replace what is not a regular file.
+    /// Refuses to replace anything but a regular file.
     fn replaceable(&self, place: &Place, kind: Kind) -> Result<(), ToolError> {
         match kind {
             Kind::File => Ok(()),
@@ -154,7 +154,7 @@ impl Inner {
         for name in place.missing() {
             let at = made.as_ref().map_or(place.dir(), |fd| fd.as_fd());
             match dir::make_dir(at, name) {
-                // Somebody else may create the same directories at the same time.
+                // Another process may create the same directories concurrently.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -199,7 +199,7 @@ impl Inner {
         Ok(Answer::new(format!("Successfully moved {} to {}", args.source, args.destination), NoMore {}))
     }
 
-    /// A place for something new: it must not exist, its directory must.
+    /// Resolves a destination: it must not exist, its directory must.
     fn new_place(&self, destination: &str) -> Result<Place, ToolError> {
         let target = self.resolve(destination, Last::Follow)?;
         if target.meta().is_some() {
@@ -212,8 +212,8 @@ impl Inner {
         Ok(target)
     }
 
-    /// Refuses to act on a directory as a whole when deny patterns hide something in it: moved elsewhere, it might no
-    /// longer be covered, and deleting it would delete what must not be touched.
+    /// Refuses to move or delete a directory that contains a denied entry: after a move the pattern might no longer
+    /// match, and deleting it would delete the entry.
     fn refuse_hidden_content(&self, place: &Place, what: &str) -> Result<(), ToolError> {
         if self.deny.is_empty() {
             return Ok(());
@@ -225,10 +225,10 @@ impl Inner {
         match dir::each_entry(place, self.config.max_scan, &mut visit) {
             Ok(()) => Ok(()),
             Err(Stop::Denied) => Err(ToolError::new(format!(
-                "Access denied - cannot {what} a directory that holds something excluded by a deny pattern: {}",
+                "Access denied - cannot {what} a directory that contains something excluded by a deny pattern: {}",
                 place.shown()
             ))
-            .hint("Act on the other entries one by one.")),
+            .hint("Handle the other entries one by one.")),
             Err(stop) => Err(stop.words(place)),
         }
     }
@@ -246,7 +246,7 @@ impl Inner {
             dir::open_append(place.dir(), place.name(), true).map_err(|error| open_failed(&error, &place, "open"))?;
         if meta.links > 1 {
             return Err(ToolError::new(format!("The file has {} names (hard links): {}", meta.links, place.shown()))
-                .hint("Appending would change it under the other names too, which may be outside. Use write_file or edit_file, which give this name a file of its own."));
+                .hint("Appending would change the file under its other names too, which may be outside. Use write_file or edit_file, which replace only this name."));
         }
         let failed = |error: std::io::Error| {
             io_fault(Errno::from_io_error(&error).unwrap_or(Errno::IO), "write", &place.shown())
@@ -263,7 +263,7 @@ impl Inner {
         if kind == Kind::Dir {
             if !args.recursive {
                 return Err(ToolError::new(format!("{} is a directory", args.source))
-                    .hint("Pass recursive to copy it with everything in it."));
+                    .hint("Pass recursive to copy a directory and everything in it."));
             }
             let target = self.new_place(&args.destination)?;
             if target.path().starts_with(source.path()) {
@@ -297,7 +297,7 @@ impl Inner {
     fn copy_tree(&self, source: &Place, target: &Place, more: &mut CopyMore) -> Result<(), ToolError> {
         let (base, belows) = (source.path(), self.belows(source));
         let (target_base, target_belows) = (target.path(), self.belows(target));
-        // The directories created so far on the way to the present entry, outermost first.
+        // The created parent directories of the current entry, outermost first.
         let mut made: Vec<(PathBuf, Arc<OwnedFd>)> = Vec::new();
         let new_dir = |at: BorrowedFd<'_>, name: &OsStr| dir::make_dir(at, name).and_then(|()| dir::open_dir(at, name));
         let top = new_dir(target.dir(), target.name()).map_err(|error| io_fault(error, "mkdir", &target.shown()))?;
@@ -330,7 +330,7 @@ impl Inner {
             let words = stop.words(source);
             let text = format!("{} (after {} files)", words.message(), more.files);
             ToolError::new(text)
-                .hint(format!("What was copied is in {}; choose a new destination to try again.", target.shown()))
+                .hint(format!("The copied files are in {}; choose a new destination to try again.", target.shown()))
         })
     }
 
@@ -349,25 +349,25 @@ impl Inner {
         Ok(Answer::new(format!("Successfully deleted {}", args.path), NoMore {}))
     }
 
-    /// Deletes what is in a directory, deepest first.
+    /// Deletes the content of a directory, deepest first.
     fn delete_content(&self, place: &Place) -> Result<(), ToolError> {
         let mut left = self.config.max_scan;
         let shown = place.shown();
         dir::empty(place.dir(), place.name(), 0, &mut left).map_err(|error| {
             io_fault(error, "unlink", &shown)
-                .hint("A part of the directory may already be deleted; list it before trying again.")
+                .hint("Part of the directory may already be deleted; list it before trying again.")
         })
     }
 }
 
-/// Replaces an existing file by one with these bytes, and the mode that writing into it would have left.
+/// Replaces an existing file with these bytes; sets the mode as a write would leave it.
 fn replace_with(place: &Place, bytes: &[u8]) -> Result<(), ToolError> {
     let failed = |error| io_fault(error, "open", &place.shown());
     let mut temp = Temp::create(place.dir(), place.name(), true).map_err(failed)?;
     temp.write(bytes).map_err(failed)?;
     match dir::open_file(place.dir(), place.name()) {
         Ok((old, meta)) => temp.dress_as(&old, &meta).map_err(failed)?,
-        // Writable but not readable by us: then only the mode can be kept.
+        // Writable but not readable: only the mode can be kept.
         Err(dir::OpenError::System(Errno::ACCESS)) => {
             let meta = dir::meta(place.dir(), place.name()).map_err(failed)?;
             temp.set_mode(dir::mode_after_write(meta.mode)).map_err(failed)?;
@@ -392,7 +392,7 @@ fn copy_between(
     let (mut file, meta) = dir::open_file(from, old)?;
     let mut temp = Temp::create(to, new, true)?;
     std::io::copy(&mut file, temp.file()).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    // Set-id bits are a grant to this one file, not to its copies.
+    // Set-ID bits apply to this file only, not to copies.
     temp.set_mode(meta.mode & 0o777)?;
     if replace {
         temp.replace()?
@@ -404,5 +404,5 @@ fn copy_between(
 
 fn already_exists(destination: &str) -> ToolError {
     ToolError::new(format!("Destination already exists: {destination}"))
-        .hint("Choose another destination, or move what is there away first.")
+        .hint("Choose another destination, or move the existing file first.")
 }

@@ -1,9 +1,9 @@
 //! What a repository's own configuration may not decide.
 //!
-//! A repository that came from elsewhere can name programs in its configuration, and git would run them. The names are read
-//! here without running anything (`git config --file`, file by file, includes followed by us), and every one of them is set
-//! to something harmless for the run, in the environment (`GIT_CONFIG_COUNT`): there a name may hold any character, while
-//! `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
+//! A repository that came from elsewhere can name programs in its configuration, and git would run them. The names are
+//! read here without running anything (`git config --file`, file by file, includes followed by us), and every one of
+//! them is set to something harmless for the run, in the environment (`GIT_CONFIG_COUNT`): there a name may hold any
+//! character, while `-c` splits at the first `=` and so can be evaded with a driver named `a=b`.
 
 use crate::place::{Bounds, Place, escape};
 use crate::run::{Done, Job, Keep, Limit, Program, args, lossy};
@@ -35,13 +35,13 @@ pub(crate) struct Guard {
     pub(crate) ignored: BTreeSet<String>,
     /// Names in it that decide where traffic goes: with them, nothing is sent.
     pub(crate) network: BTreeSet<String>,
-    /// Whether it names a merge strategy that is a program. Of this setting, picking and rebasing heed the first value there
-    /// is, so that none can be set against it.
+    /// Whether it names a merge strategy that is a program. Of this setting, picking and rebasing heed the first value
+    /// there is, so that none can be set against it.
     pub(crate) strategy: bool,
 }
 
-/// How git listed configuration files, by their whole content: what a listing says depends on nothing else, so a file that was
-/// seen before costs a comparison instead of a process, and one that changed is never taken for the old one.
+/// How git listed configuration files, by their whole content: what a listing says depends on nothing else, so a file
+/// that was seen before costs a comparison instead of a process, and one that changed is never taken for the old one.
 #[derive(Default)]
 pub(crate) struct Listings(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
 
@@ -159,7 +159,7 @@ impl Reader<'_> {
         let id = if format == Some("sha256") { 32 } else { 20 };
         let (place, bounds) = (place.clone(), self.bounds.clone());
         let checked = tokio::task::spawn_blocking(move || place.check_index(&bounds, id)).await;
-        checked.map_err(|_| ToolError::new("The index could not be looked at"))?
+        checked.map_err(|_| ToolError::new("Checking the index failed unexpectedly"))?
     }
 
     /// The entries of these files and what they include, in files that git itself does not change by the way.
@@ -180,7 +180,7 @@ impl Reader<'_> {
                     // A file of the work tree may be replaced while git runs, by what git checks out.
                     let inner = included.starts_with(&place.git_dir) || included.starts_with(&place.common);
                     if worktree && included.starts_with(&place.top) && !inner && !self.trust {
-                        return Err(escape(&format!("{} includes a file of the work tree", shown_key(&name))));
+                        return Err(escape(&format!("{} includes a file in the work tree", shown_key(&name))));
                     }
                     queue.push_back((named, depth + 1));
                 }
@@ -190,8 +190,8 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The path of what `from` includes: as git names it, which is where it begins to look for what that includes, and where
-    /// its links lead.
+    /// The path of what `from` includes: as git names it, which is where it begins to look for what that includes, and
+    /// where its links lead.
     fn included(self, from: &Path, name: &str, value: &str) -> Result<(PathBuf, PathBuf), ToolError> {
         // `~/…`, `~user/…` and `%(prefix)/…` are resolved by git's own rules and never mean a place inside.
         let path = match value {
@@ -219,7 +219,7 @@ impl Reader<'_> {
             return Ok(());
         }
         Err(ToolError::new(escape(&shown_key(name)).message())
-            .hint("Nothing was run. Take it out of the repository's configuration, or name a file inside."))
+            .hint("Nothing was run. Remove it from the repository's configuration, or use a file inside."))
     }
 
     /// The entries of one file, without what it includes. A file that does not exist has none.
@@ -245,14 +245,15 @@ impl Reader<'_> {
             let name = parts.next().unwrap_or_default();
             // A name that is not text could not be set against.
             let name = std::str::from_utf8(name).map_err(|_| {
-                ToolError::new("The repository's configuration holds a name that is not UTF-8").hint("Nothing was run.")
+                ToolError::new("The repository's configuration contains a name that is not valid UTF-8")
+                    .hint("Nothing was run.")
             })?;
             let value = parts.next().unwrap_or_default();
             // What is looked at would not be what git reads.
             let path = name == "core.worktree" || name.starts_with("include") || names_a_file(name);
             if path && std::str::from_utf8(value).is_err() {
                 return Err(ToolError::new(format!(
-                    "The repository's configuration holds a path that is not UTF-8: {}",
+                    "The repository's configuration contains a path that is not valid UTF-8: {}",
                     shown_key(name)
                 ))
                 .hint("Nothing was run."));
@@ -316,12 +317,12 @@ impl Reader<'_> {
                 let Some((_, path)) = text.split_once('\t') else { continue };
                 if std::str::from_utf8(record).is_err() {
                     // It would be looked for under another name, and not found.
-                    return Err(ToolError::new("The path of a submodule is not UTF-8").hint("Nothing was run."));
+                    return Err(ToolError::new("The path of a submodule is not valid UTF-8").hint("Nothing was run."));
                 }
                 let sub = top.join(path);
                 let bounds = self.bounds.clone();
                 let looked = tokio::task::spawn_blocking(move || populated(&bounds, &sub)).await;
-                let looked = looked.map_err(|_| ToolError::new("A submodule could not be looked at"))?;
+                let looked = looked.map_err(|_| ToolError::new("Checking a submodule failed unexpectedly"))?;
                 let Some(sub_place) = looked? else { continue };
                 count += 1;
                 if count > SUBMODULES_MAX {
@@ -357,8 +358,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Signing is the user's: the key and the program are those of the user's own configuration, whatever `named`, which is
-    /// what the repository's says, would have instead.
+    /// Signing is the user's: the key and the program are those of the user's own configuration, whatever `named`,
+    /// which is what the repository's says, would have instead.
     async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), ToolError> {
         let asked = args(&["config", "--includes", "-z", "--get-regexp", r"^(user\.signingkey|gpg\..*)$"]);
         let done = self.outside(asked, Vec::new()).await?;
@@ -369,7 +370,7 @@ impl Reader<'_> {
             match name.as_str() {
                 "user.signingkey" if !known => {
                     return Err(ToolError::new(
-                        "The repository's own configuration names the key to sign with, the user's does not",
+                        "The signing key is set in the repository's configuration, but not in the user's",
                     )
                     .hint("Set user.signingKey in the user's git configuration."));
                 }
@@ -404,7 +405,9 @@ fn content(path: &Path) -> Result<Content, ToolError> {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Content::None),
-        _ => return Err(ToolError::new("The repository's configuration is not a file").hint("Nothing was run.")),
+        _ => {
+            return Err(ToolError::new("The repository's configuration is not a regular file").hint("Nothing was run."));
+        }
     }
     let file = std::fs::File::open(path).map_err(|error| unreadable(&error.kind().to_string()))?;
     let mut content = Vec::new();
@@ -415,7 +418,7 @@ fn content(path: &Path) -> Result<Content, ToolError> {
 
 fn unreadable(why: &str) -> ToolError {
     ToolError::new(format!("The repository's configuration cannot be read: {why}"))
-        .hint("Nothing was run. Look at the file .git/config.")
+        .hint("Nothing was run. Check the file .git/config.")
 }
 
 /// The repository of a submodule that was checked out.
@@ -482,7 +485,7 @@ impl Guard {
         let names: Vec<String> = self.ignored.iter().filter(may).take(8).map(|name| shown_key(name)).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "Not used, because the repository's own configuration names it: {}. The operator can \
+                "Disabled, because it is set in the repository's own configuration: {}. The operator can \
                  allow it with --trust-repo-config.",
                 names.join(", ")
             )
@@ -490,8 +493,8 @@ impl Guard {
     }
 }
 
-/// Whether a value of this name is the path of a file that git reads lines from. Known names, and for those still to come,
-/// how such names end.
+/// Whether a value of this name is the path of a file that git reads lines from. Known names, and for those still to
+/// come, how such names end.
 fn names_a_file(name: &str) -> bool {
     let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
     FILE_SECTIONS.split(' ').any(|known| known == section) && FILE_ENDS.iter().any(|end| key.ends_with(end))
@@ -515,14 +518,14 @@ fn pairs(of: &[(&str, &str)]) -> Settings {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Refuses a regular expression that becomes too large: repetitions are written out when it is read, those within each other
-/// many times over.
+/// Refuses a regular expression that becomes too large: repetitions are written out when it is read, those within each
+/// other many times over.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ToolError> {
     if expanded(pattern) <= PATTERN_STEPS_MAX {
         return Ok(());
     }
-    Err(ToolError::new("The pattern repeats too much: its repetitions within each other would take too much memory")
-        .hint("Use smaller numbers in {…}, fewer + within each other, or leave the repetition out."))
+    Err(ToolError::new("The pattern is too complex: its nested repetitions would need too much memory")
+        .hint("Use smaller numbers in {…}, fewer nested +, or omit the repetition."))
 }
 
 /// How many steps an extended regular expression has with its repetitions written out.
@@ -659,8 +662,8 @@ const UNSIGNED: &[(&str, &str)] = &[
     ("push.gpgSign", "false"),
 ];
 
-/// What answers a name that a repository's own configuration holds. Names are as git lists them: section and key in lower
-/// case. A merge driver becomes one that reports a conflict; with an empty one, git would take "ours" for merged.
+/// What answers a name that a repository's own configuration holds. Names are as git lists them: section and key in
+/// lower case. A merge driver becomes one that reports a conflict; with an empty one, git would take "ours" for merged.
 const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("core", Sub::None, "fsmonitor", "false"),
     ("core", Sub::None, "hookspath", "/dev/null"),
@@ -690,8 +693,8 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("hook", Sub::Any, "command", "true"),
     ("gc", Sub::None, "recentobjectshook", ""),
     ("interactive", Sub::None, "difffilter", "cat"),
-    // Of these two git heeds the first value, which is the repository's: the flags of fetch and push decide, and that nothing is
-    // fetched by the way (`GIT_NO_LAZY_FETCH`). Here they are named, for advice.
+    // Of these two git heeds the first value, which is the repository's: the flags of fetch and push decide, and that
+    // nothing is fetched by the way (`GIT_NO_LAZY_FETCH`). Here they are named, for advice.
     ("remote", Sub::Any, "uploadpack", "git-upload-pack"),
     ("remote", Sub::Any, "receivepack", "git-receive-pack"),
     ("remote", Sub::Any, "vcs", ""),
@@ -708,9 +711,9 @@ const ANSWERS: &[(&str, Sub, &str, &str)] = &[
     ("lfs", Sub::None, "storage", "lfs"),
 ];
 
-/// What a repository's own configuration may not raise: processes and threads, memory, and what is compared with what. The
-/// values are git's own or smaller; the user's configuration keeps its say where the repository has none. The last lines are
-/// for a file whose times the repository could otherwise have taken for those of one outside.
+/// What a repository's own configuration may not raise: processes and threads, memory, and what is compared with what.
+/// The values are git's own or smaller; the user's configuration keeps its say where the repository has none. The last
+/// lines are for a file whose times the repository could otherwise have taken for those of one outside.
 const KNOBS: &[(&str, &str, &str)] = &[
     ("checkout", "workers", "1"),
     ("grep", "threads", "4"),

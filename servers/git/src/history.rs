@@ -1,6 +1,6 @@
-//! Tools that put histories together: merge, rebase, cherry_pick, worktree.
+//! Tools that combine histories, and work trees: merge, rebase, cherry_pick, worktree.
 //!
-//! A merge that stops at conflicts has changed things, so it is an answer and not an error.
+//! A merge that stops at conflicts has made changes, so it is a result, not an error.
 
 use crate::guard::{Mode, STRATEGIES};
 use crate::page::{LIST_BYTES_MAX, Page, few, json_len, page};
@@ -16,35 +16,35 @@ use std::path::{Path, PathBuf};
 
 type Answered<T> = Result<ToolOutput<T>, Error>;
 
-/// How far it came.
+/// The status of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Progress {
     /// Done.
     Done,
-    /// There was nothing to do.
+    /// Nothing to do.
     UpToDate,
-    /// It waits for conflicts to be resolved.
+    /// Stopped at conflicts to be resolved.
     Conflicts,
-    /// It was given up, and everything is as before.
+    /// Aborted; everything is as before.
     Aborted,
 }
 
-/// What a merge or the like came to.
+/// The result of a merge, rebase or cherry-pick.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Joined {
     status: Progress,
-    /// The current commit now.
+    /// The current commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// Paths with conflicts, as many as fit.
+    /// Paths with conflicts, truncated if there are too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
-    /// What happened.
+    /// A summary.
     message: String,
 }
 
-/// What came of a command that may stop at conflicts.
+/// The result of a command that may stop at conflicts.
 pub(crate) async fn joined(
     repo: &Repo,
     command: Vec<std::ffi::OsString>,
@@ -53,11 +53,11 @@ pub(crate) async fn joined(
 ) -> Result<ToolOutput<Joined>, ToolError> {
     let before = repo.resolve("HEAD", "commit").await?;
     let done = repo.run(command, Keep::Head(COMMAND_BYTES), Vec::new()).await?;
-    // After this, what was done is not to be called a failure because a question about it fails.
+    // From here on, a failed query does not make the operation a failure.
     let conflicts = repo.conflicts().await;
     let conflicts = if done.good() { conflicts.unwrap_or_default() } else { conflicts? };
     let complaint = done.said();
-    // It was refused because of conflicts of earlier, and did nothing.
+    // Refused because of earlier conflicts; nothing was done.
     let refused = IN_THE_WAY.iter().any(|words| complaint.contains(words));
     if !done.good() && (conflicts.is_empty() || refused) {
         return Err(repo.failed(&done));
@@ -70,7 +70,7 @@ pub(crate) async fn joined(
     } else if head.is_some() && head == before && done_words.starts_with("Merged") {
         (Progress::UpToDate, "Already up to date".to_owned())
     } else {
-        let now = head.as_deref().unwrap_or("what git_log shows");
+        let now = head.as_deref().unwrap_or("the commit that git_log lists first");
         (Progress::Done, format!("{done_words}; HEAD is now {now}"))
     };
     let advice = stopped.then(|| format!("{resume} git_status lists all conflicts."));
@@ -80,30 +80,30 @@ pub(crate) async fn joined(
 async fn aborted(repo: &Repo, what: &str) -> Answered<Joined> {
     repo.must(&[what, "--abort"]).await?;
     let head = repo.resolve("HEAD", "commit").await.unwrap_or_default();
-    let message = format!("The {what} was given up");
+    let message = format!("The {what} was aborted");
     Ok(ToolOutput::ours(message.clone(), Joined { status: Progress::Aborted, head, conflicts: Vec::new(), message }))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct MergeArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// The branch, tag or commit to merge into the current branch. Not needed with abort.
+    /// The branch, tag or commit to merge into the current branch; not needed with abort
     #[serde(default)]
     branch: Option<String>,
-    /// The merge commit's message.
+    /// Message of the merge commit
     #[serde(default)]
     message: Option<String>,
-    /// Make a merge commit even where moving the branch forward would do.
+    /// Create a merge commit even if a fast-forward is possible
     #[serde(default)]
     no_ff: bool,
-    /// Only move the branch forward; otherwise refuse.
+    /// Fast-forward only; fail otherwise
     #[serde(default)]
     ff_only: bool,
-    /// Stage the changes as if they were made here, without a merge commit.
+    /// Only stage the changes, without a merge commit
     #[serde(default)]
     squash: bool,
-    /// Give up a merge that stopped at conflicts.
+    /// Abort a merge that stopped at conflicts
     #[serde(default)]
     abort: bool,
 }
@@ -112,10 +112,10 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
     let branch = q.branch.as_deref().unwrap_or_default();
     no_dash("branch", branch)?;
     if q.message.as_ref().is_some_and(|message| message.contains('\0')) {
-        return Err(ToolError::new("Invalid message: it holds a NUL character").into());
+        return Err(ToolError::new("Invalid message: it contains a NUL character").into());
     }
     if u8::from(q.no_ff) + u8::from(q.ff_only) + u8::from(q.squash) > 1 {
-        return Err(ToolError::new("no_ff, ff_only and squash exclude each other").into());
+        return Err(ToolError::new("no_ff, ff_only and squash are mutually exclusive").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
@@ -123,7 +123,7 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
         return aborted(&repo, "merge").await;
     }
     if branch.is_empty() {
-        return Err(ToolError::new("branch is missing").hint("Name the branch to merge, or pass abort.").into());
+        return Err(ToolError::new("branch is missing").hint("Pass the branch to merge, or abort.").into());
     }
     let hash = repo.commit(branch).await?;
     let message = match q.message {
@@ -146,7 +146,7 @@ pub(crate) async fn merge(git: &Git, cx: &Cx, q: MergeArgs) -> Answered<Joined> 
     Ok(joined(&repo, command, words, resume).await?)
 }
 
-/// `git merge` with everything off that we did not ask for.
+/// `git merge` with all optional behaviour disabled.
 pub(crate) fn merge_command(repo: &Repo, flag: &str) -> Vec<std::ffi::OsString> {
     let mut command = args(&[
         "merge",
@@ -164,7 +164,7 @@ pub(crate) fn merge_command(repo: &Repo, flag: &str) -> Vec<std::ffi::OsString> 
     command
 }
 
-/// The message git would write, had it seen the name instead of an object id.
+/// The default message that git writes for a name instead of an object id.
 async fn merge_message(repo: &Repo, branch: &str) -> Result<String, ToolError> {
     let mut kind = "commit";
     for (space, name) in [("heads", "branch"), ("remotes", "remote-tracking branch"), ("tags", "tag")] {
@@ -181,7 +181,7 @@ async fn merge_message(repo: &Repo, branch: &str) -> Result<String, ToolError> {
     Ok(format!("Merge {kind} '{branch}'{into}"))
 }
 
-/// What to do with something that stopped.
+/// How to proceed with a stopped operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Step {
@@ -194,18 +194,18 @@ enum Step {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RebaseArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// start (when left out), or continue, skip or abort one that stopped.
+    /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]
     action: Step,
-    /// For start: the branch or commit whose commits are kept; those of the current branch that it lacks are replayed.
+    /// For start: the branch or commit to rebase onto; commits of the current branch that it lacks are replayed
     #[serde(default)]
     upstream: Option<String>,
-    /// For start: where they are replayed; the upstream when left out.
+    /// For start: the new base, if other than upstream
     #[serde(default)]
     onto: Option<String>,
-    /// For start: must be true, because the commits are replaced by new ones.
+    /// For start: must be true, because commits are replaced by new ones
     #[serde(default)]
     confirm: bool,
 }
@@ -225,7 +225,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
                 let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
                 tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
-                    .map_err(|_| ToolError::new("The rebase could not be looked at"))??;
+                    .map_err(|_| ToolError::new("Checking the rebase failed unexpectedly"))??;
             }
             let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
             return Ok(joined(&repo, args(&["rebase", step]), "Rebased", resume).await?);
@@ -233,7 +233,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
         Step::Start => {}
     }
     let Some(upstream) = q.upstream.as_deref().filter(|upstream| !upstream.is_empty()) else {
-        return Err(ToolError::new("upstream is missing").hint("Name the branch to rebase onto.").into());
+        return Err(ToolError::new("upstream is missing").hint("Pass the branch to rebase onto.").into());
     };
     let upstream_id = repo.commit(upstream).await?;
     let onto_id = match q.onto.as_deref().filter(|onto| !onto.is_empty()) {
@@ -247,7 +247,7 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
             "Not confirmed: {count} commits of {branch} would be replaced by new ones on {upstream}"
         ));
         return Err(fault
-            .hint("Pass confirm: true if that is wanted. Commits that others already have should stay.")
+            .hint("Pass confirm: true to proceed. Do not rebase commits that others already have.")
             .into());
     }
     let mut command = args(&[
@@ -271,15 +271,15 @@ pub(crate) async fn rebase(git: &Git, cx: &Cx, q: RebaseArgs) -> Answered<Joined
 
 fn foreign_strategy() -> ToolError {
     ToolError::new("The repository's own configuration names a merge strategy that is a program: pull.twohead")
-        .hint("Nothing was run. git_merge works; or the operator allows it with --trust-repo-config.")
+        .hint("Nothing was run. Use git_merge, or the operator can allow it with --trust-repo-config.")
 }
 
-/// Refuses to go on with a plan that may have come with the repository and runs programs, or signs when that is not wanted or
-/// with a key that it names.
+/// Refuses to continue a rebase or cherry-pick whose state files, which may have come with the repository, run programs
+/// or change how commits are signed.
 fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
     let trap = |what: &str| {
-        ToolError::new(format!("The work in progress was set up to run programs ({what})"))
-            .hint("Give it up with action abort, or finish it by hand.")
+        ToolError::new(format!("The operation in progress is set up to run programs ({what})"))
+            .hint("Abort it with action abort, or finish it manually.")
     };
     let read = |path: PathBuf| -> Result<Option<String>, ToolError> {
         if path.symlink_metadata().is_err() {
@@ -310,8 +310,8 @@ fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
     let picked = read(git_dir.join("sequencer/opts"))?.unwrap_or_default().to_lowercase();
     let key = picked.lines().find_map(|line| line.trim_start().strip_prefix("gpg-sign"));
     if signed == Some(true) || key.is_some_and(|key| !sign || !["", "="].contains(&key.trim())) {
-        return Err(ToolError::new("The work in progress was set up to sign its commits in a way of its own")
-            .hint("Give it up with action abort, or finish it by hand."));
+        return Err(ToolError::new("The operation in progress has its own settings for signing commits")
+            .hint("Abort it with action abort, or finish it manually."));
     }
     if let Some(options) = read(git_dir.join("sequencer/opts"))?
         && (options.to_lowercase().contains("strategy") || options.to_lowercase().contains("include"))
@@ -323,21 +323,21 @@ fn harmless_plan(git_dir: &Path, sign: bool) -> Result<(), ToolError> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CherryPickArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// start (when left out), or continue, skip or abort one that stopped.
+    /// start (default), or continue, skip or abort a stopped one
     #[serde(default)]
     action: Step,
-    /// For start: the commits to apply, in this order; a range is a..b.
+    /// For start: the commits to apply, in this order; ranges as a..b
     #[serde(default)]
     revisions: Vec<String>,
-    /// Only stage the changes.
+    /// Only stage the changes
     #[serde(default)]
     no_commit: bool,
-    /// Name the original commit in the message.
+    /// Add the original commit to the message
     #[serde(default)]
     record_origin: bool,
-    /// For merge commits: the parent (from 1) whose side is taken as the base.
+    /// For merge commits: the number of the mainline parent, from 1
     #[serde(default)]
     mainline: Option<u8>,
 }
@@ -357,7 +357,7 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
                 let (dir, sign) = (repo.place.git_dir.clone(), repo.config().sign);
                 tokio::task::spawn_blocking(move || harmless_plan(&dir, sign))
                     .await
-                    .map_err(|_| ToolError::new("The cherry-pick could not be looked at"))??;
+                    .map_err(|_| ToolError::new("Checking the cherry-pick failed unexpectedly"))??;
             }
             let step = if q.action == Step::Skip { "--skip" } else { "--continue" };
             return Ok(joined(&repo, args(&["cherry-pick", step]), "Picked", resume).await?);
@@ -377,11 +377,11 @@ pub(crate) async fn cherry_pick(git: &Git, cx: &Cx, q: CherryPickArgs) -> Answer
             _ => hashes.push(repo.commit(revision).await?),
         }
         if hashes.len() > PICKS_MAX {
-            return Err(ToolError::new("More than 100 commits at once").hint("Pick fewer at a time.").into());
+            return Err(ToolError::new("More than 100 commits at once").hint("Pick fewer commits at a time.").into());
         }
     }
     if hashes.is_empty() {
-        return Err(ToolError::new("revisions names no commit").hint("Pass at least one commit.").into());
+        return Err(ToolError::new("revisions resolves to no commit").hint("Pass at least one commit.").into());
     }
     let mut command = vec!["cherry-pick", repo.sign()];
     if q.no_commit {
@@ -409,24 +409,24 @@ enum WorktreeAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct WorktreeArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// list (when left out), add, remove or prune.
+    /// list (default), add, remove or prune
     #[serde(default)]
     action: WorktreeAction,
-    /// The work tree's directory; relative paths begin at the top level.
+    /// Directory of the work tree; relative paths are relative to the top level
     #[serde(default)]
     path: Option<String>,
-    /// For add: the branch, tag or commit to check out; HEAD when left out.
+    /// For add: the branch, tag or commit to check out (default HEAD)
     #[serde(default)]
     revision: Option<String>,
-    /// For add: make this branch and check it out.
+    /// For add: create this branch and check it out
     #[serde(default)]
     new_branch: Option<String>,
-    /// For remove: also when it holds changes, which are lost.
+    /// For remove: also if it has changes, which are lost
     #[serde(default)]
     force: bool,
-    /// For list: next_cursor of the answer before, to go on.
+    /// For list: next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -434,9 +434,9 @@ pub(crate) struct WorktreeArgs {
 /// Work trees.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Worktrees {
-    /// What was done.
+    /// A summary.
     message: String,
-    /// After other actions than list, as many as fit.
+    /// After actions other than list truncated if there are too many.
     worktrees: Vec<Worktree>,
     #[serde(flatten)]
     paging: Paging,
@@ -448,12 +448,12 @@ struct Worktree {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// The branch checked out there; absent when HEAD is detached.
+    /// The checked-out branch; absent if HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     /// Whether it is locked against removal.
     locked: bool,
-    /// Whether its directory is gone.
+    /// Whether its directory no longer exists.
     prunable: bool,
 }
 
@@ -480,7 +480,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
         }
         WorktreeAction::Prune => {
             repo.must(&["worktree", "prune"]).await?;
-            "Forgot the work trees whose directories are gone".to_owned()
+            "Pruned the work trees whose directories no longer exist".to_owned()
         }
         WorktreeAction::Add => add_worktree(&repo, &q).await?,
         WorktreeAction::Remove => {
@@ -488,7 +488,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
             let known = worktrees(&repo).await?.iter().any(|tree| resolve_symlinks(Path::new(&tree.path)) == path);
             if !known || path == repo.place.top {
                 let fault =
-                    ToolError::missing(format!("'{}' is not another work tree of this repository", path.display()));
+                    ToolError::missing(format!("'{}' is not a linked work tree of this repository", path.display()));
                 return Err(fault.hint("git_worktree lists them.").into());
             }
             let mut command = args(&["worktree", "remove"]);
@@ -504,7 +504,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
             format!("Removed the work tree {}", path.display())
         }
     };
-    // What was done stays done, also when it cannot be listed.
+    // A failure to list the result does not make the action a failure.
     let mut worktrees = worktrees(&repo).await.unwrap_or_default();
     worktrees.truncate(repo.room().part(2).count(&worktrees));
     Ok(ToolOutput::ours(message.clone(), Worktrees { message, worktrees, paging: Paging::whole() }))
@@ -513,7 +513,7 @@ pub(crate) async fn worktree(git: &Git, cx: &Cx, q: WorktreeArgs) -> Answered<Wo
 async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError> {
     let path = worktree_path(repo, q.path.as_deref())?;
     if path.symlink_metadata().is_ok() {
-        return Err(ToolError::new(format!("'{}' exists already", path.display())).hint("Name a new directory."));
+        return Err(ToolError::new(format!("'{}' already exists", path.display())).hint("Use a new directory."));
     }
     let revision = q.revision.as_deref().filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
     let hash = repo.commit(revision).await?;
@@ -544,12 +544,12 @@ async fn add_worktree(repo: &Repo, q: &WorktreeArgs) -> Result<String, ToolError
     Ok(format!("Added the work tree {} with {what}", path.display()))
 }
 
-/// Where a work tree may be: inside what may be used, and where everything may be used, in the repository or beside it
-/// under a name that is not hidden. Never in a git directory.
+/// Checks the location of a new work tree: inside the allowed directories or, if everything is allowed, in the
+/// repository or beside it under a name that is not hidden. Never in a git directory.
 fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError> {
     let given = given.filter(|path| !path.is_empty()).ok_or_else(|| ToolError::new("path is missing"))?;
     if given.contains('\0') || given.len() > PATH_MAX {
-        return Err(ToolError::new("Invalid path: it holds a NUL character or is too long"));
+        return Err(ToolError::new("Invalid path: it contains a NUL character or is too long"));
     }
     let path = resolve_symlinks(&repo.place.top.join(given));
     let top = &repo.place.top;
@@ -558,7 +558,7 @@ fn worktree_path(repo: &Repo, given: Option<&str>) -> Result<PathBuf, ToolError>
     let allowed = if repo.bounds.any { path.starts_with(top) || beside } else { repo.bounds.hold(&path) };
     let in_git = path.components().any(|part| part.as_os_str() == ".git") || path.starts_with(&repo.place.common);
     if !allowed || in_git && !repo.place.bare {
-        return Err(ToolError::new(format!("'{given}' is outside the places where a work tree may be"))
+        return Err(ToolError::new(format!("A work tree is not allowed at '{given}'"))
             .hint(format!("Use a path below {}.", top.display())));
     }
     Ok(path)
@@ -589,7 +589,7 @@ async fn worktrees(repo: &Repo) -> Result<Vec<Worktree>, ToolError> {
     Ok(all)
 }
 
-/// What a plan may say: everything but `exec`.
+/// The commands that a rebase plan may contain: all but `exec`.
 const STEPS: &[&str] = &[
     "pick",
     "p",
@@ -617,7 +617,7 @@ const STEPS: &[&str] = &[
     "revert",
 ];
 
-/// How git says that something else has to be finished first.
+/// Git's messages about another operation in progress.
 const IN_THE_WAY: &[&str] = &[
     "unmerged files",
     "not concluded",

@@ -1,4 +1,4 @@
-//! Tools that look into one commit or file: show, and of our own blame and grep.
+//! Tools for one commit or file: show, blame and grep.
 
 use crate::guard::{Mode, check_pattern};
 use crate::page::{
@@ -17,31 +17,31 @@ use std::path::PathBuf;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ShowArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// A commit, branch or tag; or <revision>:<path> for a file or directory as of then.
+    /// A commit, branch or tag; or <revision>:<path> for a file or directory of that revision
     revision: String,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
 
-/// What a revision names.
+/// The content of a revision.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Object {
     /// `commit`, `file` or `directory`.
     kind: &'static str,
     hash: String,
-    /// The commit; of a message that is too long, the part from the cursor on.
+    /// The commit; a long message starts at the cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<Commit>,
-    /// The changes of a commit, cut when too long; or the content of a file, from the cursor on.
+    /// The changes of a commit, truncated if too long; or the content of a file from the cursor on.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// The names in a directory, directories with a slash.
+    /// The names in a directory; directories end with a slash.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<Vec<String>>,
-    /// The length of a file in bytes.
+    /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub(crate) async fn show(git: &Git, cx: &Cx, q: ShowArgs) -> Result<ToolOutput<O
         return Err(match q.revision.split_once(':') {
             Some((before, path)) if !before.is_empty() && repo.resolve(before, "object").await?.is_some() => {
                 ToolError::new(format!("Blob or Tree named '{path}' not found"))
-                    .hint(format!("git_show {before}: lists the names at the top."))
+                    .hint(format!("git_show {before}: lists the top-level names."))
                     .into()
             }
             _ => unresolved(&q.revision).into(),
@@ -92,7 +92,7 @@ async fn show_file(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<To
     let next = (start + taken as u64).to_string();
     let notice = more.then(|| {
         format!(
-            "[Cut: the file has {size} bytes. Continue with the same arguments and cursor={next:?}; git_grep finds lines in it.]"
+            "[Truncated: the file has {size} bytes. Continue with the same arguments and cursor={next:?}; git_grep finds lines in it.]"
         )
     });
     let paging = if more { Paging::more(next) } else { Paging::whole() };
@@ -118,7 +118,7 @@ async fn show_directory(repo: &Repo, hash: String, cursor: Option<&str>) -> Resu
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
         paging.truncated = true;
-        notice = Some("[Cut: the directory has too many names to list them all.]".to_owned());
+        notice = Some("[Truncated: the directory has too many names to list them all.]".to_owned());
     }
     let value = Object { kind: "directory", hash, commit: None, content: None, names: Some(names), size: None, paging };
     Ok(ToolOutput::outside(text, value).notice(notice))
@@ -130,7 +130,7 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
         None => 0,
         Some(text) => text.strip_prefix('m').and_then(|start| start.parse().ok()).ok_or_else(|| {
             unknown_cursor()
-                .hint("A cursor is for files, directories and long messages. git_diff shows parts of a commit.")
+                .hint("Cursors are for files, directories and long messages. git_diff shows parts of a commit.")
         })?,
     };
     let head = [
@@ -177,7 +177,7 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
     if taken < message.len() {
         let next = format!("m{}", start + taken);
         let notice = format!(
-            "[Cut: the message is long. Continue with the same arguments and cursor={next:?}; the changes come after it.]"
+            "[Truncated: the message is long. Continue with the same arguments and cursor={next:?}; the changes follow it.]"
         );
         value.paging = Paging::more(next);
         return Ok(ToolOutput::outside(text, value).notice(Some(notice)));
@@ -189,7 +189,8 @@ async fn show_commit(repo: &Repo, hash: String, cursor: Option<&str>) -> Result<
     Ok(ToolOutput::outside(text, value).notice(notice))
 }
 
-/// What a commit changed against its first parent; and when not all of it fits, what it is about and how to see the rest.
+/// What a commit changed against its first parent; and when not all of it fits, what it is about and how to see the
+/// rest.
 async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(String, Option<String>), ToolError> {
     let empty = if of.hash.len() == 40 { EMPTY_SHA1 } else { EMPTY_SHA256 };
     let first = of.commit.as_ref().and_then(|commit| commit.parents.first());
@@ -214,14 +215,14 @@ async fn changes(repo: &Repo, of: &Object, room: Budget) -> Result<(String, Opti
     Ok((
         text,
         Some(format!(
-            "{about}To see the rest, call git_diff with target {target}; cursor, paths, stat_only and context_lines choose what it \
+            "{about}To see the rest, call git_diff with target {target}; cursor, paths, stat_only and context_lines select what it \
          shows.]"
         )),
     ))
 }
 
-/// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`, and
-/// then the hunks as they are.
+/// Git's patches with the headers that the published server writes: for each file a blank line, `--- a/…`, `+++ b/…`,
+/// and then the hunks as they are.
 fn patches(out: &[u8]) -> Vec<u8> {
     let mut shown = Vec::with_capacity(out.len());
     let mut header: Option<Header> = None;
@@ -326,8 +327,8 @@ impl Header {
     }
 }
 
-/// How much each file of git's patches differs, as `--numstat` says it; `None` where the patches do not say, or hold anything
-/// that is not known here.
+/// How much each file of git's patches differs, as `--numstat` says it; `None` where the patches do not say, or hold
+/// anything that is not known here.
 pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
     let mut stats: Vec<FileStat> = Vec::new();
     let mut lines = out.split_inclusive(|byte| *byte == b'\n').peekable();
@@ -370,8 +371,8 @@ pub(crate) fn patch_stats(out: &[u8]) -> Option<Vec<FileStat>> {
             }
             lines.next_if(|line| line.starts_with(b"\\"));
         }
-        // Without a hunk (renamed, emptied, another mode) only the numbers say whether git takes the file for binary. And a
-        // file that became a link, or the other way, has two patches, but its numbers once.
+        // Without a hunk (renamed, emptied, another mode) only the numbers say whether git takes the file for binary.
+        // And a file that became a link, or the other way, has two patches, but its numbers once.
         let counted = stat.added != Some(0) || stat.removed != Some(0);
         if !counted || stats.last().is_some_and(|last| last.path == stat.path) {
             return None;
@@ -428,47 +429,47 @@ pub(crate) fn unquoted(name: &[u8]) -> Vec<u8> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BlameArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// The file, relative to the top level.
+    /// The file, relative to the top level
     path: String,
-    /// As of this revision; as it is now when left out.
+    /// Blame the file of this revision (default: the work tree)
     #[serde(default)]
     revision: Option<String>,
-    /// The first line to show.
+    /// First line to show
     #[serde(default)]
     start_line: Option<u64>,
-    /// The last line to show.
+    /// Last line to show
     #[serde(default)]
     end_line: Option<u64>,
 }
 
-/// Who last changed each line.
+/// The last change of each line.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Blame {
     path: String,
     /// Runs of lines with the same commit.
     hunks: Vec<Hunk>,
-    /// Whether lines were left out.
+    /// Whether lines were omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
-    /// Where to continue with `start_line` when the answer was cut.
+    /// The `start_line` to continue at, if the result was truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_line: Option<u64>,
 }
 
-/// Lines that one commit changed last.
+/// Lines last changed by the same commit.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Hunk {
     start_line: u64,
-    /// All zeros for lines that are not committed yet.
+    /// All zeros for uncommitted lines.
     hash: String,
     author: String,
-    /// When, as YYYY-MM-DD.
+    /// The date, as YYYY-MM-DD.
     date: String,
     /// The first line of the commit's message.
     summary: String,
-    /// One that fits no answer is cut.
+    /// The text of the lines; a line too long for any result is truncated.
     lines: Vec<String>,
 }
 
@@ -482,7 +483,7 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput
     }
     let range = match (q.start_line, q.end_line) {
         (None, None) => None,
-        (Some(0), _) | (_, Some(0)) => return Err(ToolError::new("Lines are counted from 1").into()),
+        (Some(0), _) | (_, Some(0)) => return Err(ToolError::new("Line numbers start at 1").into()),
         (start, end) => {
             let start = start.unwrap_or(1);
             if end.is_some_and(|end| end < start) {
@@ -512,8 +513,8 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput
     }
     let (mut blame, text, long) = parse_blame(path, &done.out, repo.room(), done.cut);
     blame.truncated = blame.next_line.is_some() || long.is_some();
-    let long = long.map(|line| format!("line {line} is long, its end is not shown; git_show reads the whole file"));
-    let more = blame.next_line.map(|line| format!("there is more, continue with start_line={line}"));
+    let long = long.map(|line| format!("line {line} is truncated; git_show reads the whole file"));
+    let more = blame.next_line.map(|line| format!("more lines follow, continue with start_line={line}"));
     let notice = match (long, more) {
         (None, None) => None,
         (long, more) => Some(format!("[Cut: {}.]", long.into_iter().chain(more).collect::<Vec<_>>().join("; "))),
@@ -618,34 +619,34 @@ fn day(seconds: i64, zone: &str) -> String {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct GrepArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// An extended regular expression, or with fixed the text itself.
+    /// An extended regular expression; plain text with fixed
     pattern: String,
-    /// Search as of this revision; the tracked files as they are now when left out.
+    /// Search the files of this revision (default: tracked files of the work tree)
     #[serde(default)]
     revision: Option<String>,
-    /// Only these files and directories, relative to the top level.
+    /// Only these files and directories, relative to the top level
     #[serde(default)]
     paths: Vec<String>,
-    /// Take the pattern as text.
+    /// Treat the pattern as plain text
     #[serde(default)]
     fixed: bool,
-    /// Take no notice of case.
+    /// Ignore case
     #[serde(default)]
     ignore_case: bool,
-    /// Search new files too that git does not track yet (and does not ignore).
+    /// Also search untracked files that are not ignored
     #[serde(default)]
     untracked: bool,
-    /// Matches to answer at most; 200 when left out.
+    /// Maximum number of matches (default 200)
     #[serde(default)]
     max_count: Option<u32>,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
 
-/// Lines that match.
+/// Matching lines.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Matches {
     matches: Vec<Match>,
@@ -659,14 +660,14 @@ struct Match {
     path: String,
     line: u64,
     column: u64,
-    /// The line; cut when it is longer than 500 bytes.
+    /// The line, truncated at 500 bytes.
     text: String,
 }
 
 pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<Matches>, Error> {
     if q.pattern.is_empty() || q.pattern.contains(['\0', '\n']) || q.pattern.len() > PATTERN_MAX {
-        let fault = ToolError::new("The pattern is empty, longer than 10000 bytes or holds a line feed");
-        return Err(fault.hint("Search for one line's text.").into());
+        let fault = ToolError::new("The pattern is empty, longer than 10000 bytes or contains a line feed");
+        return Err(fault.hint("Search for text within one line.").into());
     }
     if !q.fixed {
         check_pattern(&q.pattern)?;
@@ -707,7 +708,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     }
     let (place, of, cut) = (repo.place.clone(), revision.clone(), done.cut);
     let found = tokio::task::spawn_blocking(move || parse_grep(&done.out, of.as_deref(), cut, &place)).await;
-    let found = found.map_err(|_| ToolError::new("What was found could not be looked at"))?;
+    let found = found.map_err(|_| ToolError::new("Checking the matches failed unexpectedly"))?;
     let most = q.max_count.map_or(GREP_DEFAULT, |most| usize::try_from(most).unwrap_or(usize::MAX)).clamp(1, GREP_MAX);
     let Page { items, mut text, mut paging } = page(&found, q.cursor.as_deref(), most, repo.room(), |found| {
         (format!("{}:{}:{}", found.path, found.line, found.text).into(), json_len(found))
@@ -715,7 +716,7 @@ pub(crate) async fn grep(git: &Git, cx: &Cx, q: GrepArgs) -> Result<ToolOutput<M
     let mut notice = paging.notice();
     if cut && notice.is_none() {
         paging.truncated = true;
-        notice = Some("[Cut: too many lines match. Narrow the pattern or name paths.]".to_owned());
+        notice = Some("[Truncated: too many lines match. Narrow the pattern or pass paths.]".to_owned());
     }
     if items.is_empty() {
         text = "No matches".to_owned();

@@ -138,8 +138,8 @@ impl Mark {
     pub(crate) fn still<T>(self, about: u64, out: &[u8], all: &[T]) -> Result<Self, ToolError> {
         let behind = self.listed > all.len() || self.shown.is_some_and(|shown| shown > 0) && out.is_empty();
         if !self.is_start() && (self.about != about || behind) {
-            return Err(ToolError::new("It has changed since the answer that this cursor is from")
-                .hint("Leave cursor out to begin again."));
+            return Err(ToolError::new("The content has changed since the result that returned this cursor")
+                .hint("Omit cursor to start again."));
         }
         Ok(Self { about, ..self })
     }
@@ -161,7 +161,7 @@ impl fmt::Display for Mark {
 }
 
 pub(crate) fn unknown_cursor() -> ToolError {
-    ToolError::new("Unknown cursor").hint("Pass next_cursor of the answer before, or leave cursor out.")
+    ToolError::new("Unknown cursor").hint("Pass next_cursor of the previous result, or omit cursor.")
 }
 
 /// Part of a text and part of a list.
@@ -206,8 +206,8 @@ pub(crate) fn whole_lines(bytes: &[u8], room: Budget, indent: usize, cut: bool) 
     }
 }
 
-/// As much text as fits, and how many of the bytes it is. Each line feed costs `indent` bytes of text more. What is not UTF-8
-/// becomes U+FFFD; a character that was `cut` at the end is left for the next time.
+/// As much text as fits, and how many of the bytes it is. Each line feed costs `indent` bytes of text more. What is not
+/// UTF-8 becomes U+FFFD; a character that was `cut` at the end is left for the next time.
 pub(crate) fn fitting(bytes: &[u8], room: Budget, indent: usize, cut: bool) -> (String, usize) {
     let (mut text, mut taken, mut left) = (String::new(), 0, Budget { untouched: true, ..room.beside(0, 2) });
     'all: for chunk in bytes.utf8_chunks() {
@@ -396,7 +396,7 @@ const OTHERS_REPOSITORY: &str = "The repository belongs to another user. The ope
 
 /// What to do where a file cannot be read or written.
 pub(crate) const NO_RIGHTS: &str =
-    "The server's user may not read or write that. The operator can change its owner or mode.";
+    "The user that the server runs as lacks the permission. The operator can change the owner or mode.";
 
 /// What to do about a complaint, when it is a common one: as it is told, which can be repeated, and as git said it.
 pub(crate) fn hint(told: &str, said: &str) -> Option<String> {
@@ -409,7 +409,7 @@ fn left_behind(complaint: &str) -> Option<String> {
     let (before, _) = complaint.split_once(".lock': File exists")?;
     let (_, lock) = before.rsplit_once('\'')?;
     Some(format!(
-        "Another git is at work there, or one that was killed left its lock behind. Try again in a moment. If it stays and no \
+        "Another git process is running there, or a killed one left its lock file behind. Try again in a moment. If it stays and no \
          git is running, the operator can remove {lock}.lock."
     ))
 }
@@ -417,39 +417,39 @@ fn left_behind(complaint: &str) -> Option<String> {
 const HINTS: &[(&str, &str)] = &[
     (
         "tell me who you are",
-        "Set user.name and user.email in the user's git configuration, or GIT_AUTHOR_NAME and its kin.",
+        "Set user.name and user.email in the user's git configuration, or the GIT_AUTHOR_* and GIT_COMMITTER_* variables.",
     ),
     ("unable to auto-detect email", "Set user.name and user.email in the user's git configuration."),
-    ("Untracked files would be overwritten", "git_status shows them. Move them away, or git_add and git_commit them."),
-    ("would be overwritten", "git_status shows what changed. Commit the changes, or put them aside with git_stash."),
-    ("is now empty", "git_cherry_pick with action skip goes on without it, with abort gives everything up."),
-    ("no -m option was given", "Pass mainline: 1 picks what the merge brought to the branch it was made on."),
-    ("did not match any file", "git_status shows what there is; paths are relative to the top level."),
+    ("Untracked files would be overwritten", "git_status lists them. Move them away, or git_add and git_commit them."),
+    ("would be overwritten", "git_status lists the changes. Commit them, or stash them with git_stash."),
+    ("is now empty", "git_cherry_pick with action skip continues without it, with abort ends the cherry-pick."),
+    ("no -m option was given", "Pass mainline: 1 picks the changes that the merge made to its first parent."),
+    ("did not match any file", "git_status lists changed files; paths are relative to the top level."),
     ("ignored by one of your .gitignore", "Ignored files are not staged."),
     ("dubious ownership", OTHERS_REPOSITORY),
     // Git 2.36 says it like this.
     ("unsafe repository", OTHERS_REPOSITORY),
     (
         "could not lock config file",
-        "Another git is at work in this repository, or left .git/config.lock behind; try again.",
+        "Another git process is running in this repository, or left .git/config.lock behind; try again.",
     ),
     ("unmerged files", "Resolve the conflicts, git_add the files, then continue."),
     ("is not possible because you have unmerged", "Resolve the conflicts, git_add the files, then continue."),
     (
         "Authentication failed",
-        "The server's user has no valid login there. GIT_ASKPASS, an ssh agent or a credential helper of \
-      the user's own configuration can provide one.",
+        "The user that the server runs as has no valid credentials there. GIT_ASKPASS, an ssh agent or a credential helper \
+      of the user's configuration can provide them.",
     ),
     (
         "could not read Username",
-        "The server's user has no login there. GIT_ASKPASS, an ssh agent or a credential helper of the \
-      user's own configuration can provide one.",
+        "The user that the server runs as has no credentials there. GIT_ASKPASS, an ssh agent or a credential helper of \
+      the user's configuration can provide them.",
     ),
-    ("Permission denied (", "The server's user may not do this there; an ssh agent must hold a key that may."),
+    ("Permission denied (", "The remote denied access; an ssh agent must provide an authorized key."),
     ("insufficient permission", NO_RIGHTS),
     ("Permission denied", NO_RIGHTS),
-    ("Read-only file system", "The repository is on a file system that cannot be written to."),
-    ("No space left", "There is no space left on the disk; free some first."),
+    ("Read-only file system", "The repository is on a read-only file system."),
+    ("No space left", "Free disk space first."),
     ("transport 'file' not allowed", "A remote on this machine must be inside the allowed repositories."),
 ];
 

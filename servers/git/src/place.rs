@@ -1,7 +1,7 @@
-//! Where a repository is, and whether all of it lies inside what may be used.
+//! Locates a repository, and checks that all of it is inside the allowed directories.
 //!
-//! Git finds its parts by following what the repository says: a `.git` file, `commondir`, `core.worktree`, alternates, links.
-//! Each of these is followed here first, and refused by name when it leads outside.
+//! Git finds the parts of a repository by references: a `.git` file, `commondir`, `core.worktree`, alternates, symlinks.
+//! Each of these is resolved here first, and refused by name if it leads outside.
 
 use linchpin_kit::{ToolError, clip, resolve_symlinks};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,9 +71,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Variables that keep git to the repository that was looked at: left to itself it would search, and where it judges a
-    /// directory otherwise than we do, it would end up in another one. Repositories of other users are left to its search,
-    /// because only there does it ask whether they are trusted (`safe.directory`).
+    /// Variables that keep git to the repository that was looked at: left to itself it would search, and where it
+    /// judges a directory otherwise than we do, it would end up in another one. Repositories of other users are left to
+    /// its search, because only there does it ask whether they are trusted (`safe.directory`).
     pub(crate) fn pins(&self) -> Vec<(&'static str, OsString)> {
         let mut vars = Vec::new();
         if self.own {
@@ -104,8 +104,8 @@ impl Place {
         let path = resolve_symlinks(&path);
         if !bounds.hold(&path) {
             return Err(match bounds.dirs.as_slice() {
-                [] => ToolError::new("No repository may be used on this server")
-                    .hint("The operator can name repositories with --repository DIR, or allow all with --allow-any."),
+                [] => ToolError::new("No repository is allowed on this server")
+                    .hint("The operator can allow repositories with --repository DIR, or all with --allow-any."),
                 _ => ToolError::new(format!(
                     "Repository path '{shown}' is outside the allowed repository {}",
                     bounds.shown()
@@ -146,16 +146,16 @@ impl Place {
                 let outer = dir.ancestors().skip(1).find(|outer| outer.join(".git").symlink_metadata().is_ok());
                 if let Some(outer) = outer {
                     return Err(ToolError::new(format!(
-                        "'{}' is a bare repository inside the repository '{}', which may be a trap (safe.bareRepository)",
+                        "'{}' is a bare repository inside the repository '{}', which is not safe (safe.bareRepository)",
                         dir.display(),
                         outer.display()
                     ))
-                    .hint("Pass the work tree of the repository that is meant."));
+                    .hint("Pass the work tree of the intended repository."));
                 }
                 // Git would take the configuration from there.
                 if dir.join("commondir").symlink_metadata().is_ok() {
                     return Err(ToolError::new(format!("'{}' is a bare repository with a commondir", dir.display()))
-                        .hint("Nothing was run. Pass the repository that is meant."));
+                        .hint("Nothing was run. Pass the intended repository."));
                 }
                 let (top, own) = (dir.to_owned(), is_own(&[dir]));
                 return Ok(Some(Self { git_dir: top.clone(), common: top.clone(), top, bare: true, own }));
@@ -223,8 +223,8 @@ impl Place {
         Ok(())
     }
 
-    /// Refuses an index that names files elsewhere: git checks names when it puts them there, never when it reads them, and
-    /// then shows and compares whatever is at that place. `id` is how many bytes an object id has.
+    /// Refuses an index that names files elsewhere: git checks names when it puts them there, never when it reads them,
+    /// and then shows and compares whatever is at that place. `id` is how many bytes an object id has.
     pub(crate) fn check_index(&self, bounds: &Bounds, id: usize) -> Result<(), ToolError> {
         let part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
         let names = fs::read_dir(&self.git_dir).ok().into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -237,7 +237,7 @@ impl Place {
                 continue;
             }
             let unclear =
-                |_| ToolError::new("The index cannot be understood").hint("Nothing was run. Look at it with git.");
+                |_| ToolError::new("The index cannot be parsed").hint("Nothing was run. Inspect it with git.");
             let size = match fs::metadata(&path) {
                 // A file with holes costs nobody any room, and reading it takes minutes.
                 Ok(meta) if meta.is_file() && meta.len() <= left => meta.len(),
@@ -247,8 +247,8 @@ impl Place {
             left -= size;
             let mut file = BufReader::new(fs::File::open(&path).map_err(unclear)?.take(size));
             if !index_stays_inside(&mut file, id).map_err(unclear)? {
-                return Err(ToolError::new("The index names files outside the work tree")
-                    .hint("Nothing was run. git read-tree HEAD makes a new one."));
+                return Err(ToolError::new("The index contains paths outside the work tree")
+                    .hint("Nothing was run. git read-tree HEAD creates a new one."));
             }
             if let Some(stamp) = stamp {
                 let indexes = &mut known().indexes;
@@ -261,7 +261,8 @@ impl Place {
         Ok(())
     }
 
-    /// Whether the way to this path of the work tree leads over a link. Such a path is not tracked, whatever the index says.
+    /// Whether the way to this path of the work tree leads over a link. Such a path is not tracked, whatever the index
+    /// says.
     pub(crate) fn beyond_link(&self, path: &Path) -> bool {
         let above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
         above.map(|dir| self.top.join(dir)).any(|dir| dir.is_symlink())
@@ -301,7 +302,7 @@ impl Place {
     pub(crate) fn check_worktree(&self, bounds: &Bounds, value: &str) -> Result<(), ToolError> {
         let path = bounds.inside(&self.git_dir.join(value), "core.worktree")?;
         if self.bare || path != self.top {
-            return Err(ToolError::new("The repository's configuration moves its work tree elsewhere (core.worktree)")
+            return Err(ToolError::new("The repository's configuration sets another work tree (core.worktree)")
                 .hint("Use the path of that work tree if it has a .git of its own."));
         }
         Ok(())
@@ -408,8 +409,8 @@ fn distance(from: &mut impl BufRead) -> std::io::Result<usize> {
     Ok(value)
 }
 
-/// Whether a name of an index is one of something below the work tree and not below `.git`. One that ends with a slash is a
-/// directory of which nothing is checked out; an empty one stands in another file.
+/// Whether a name of an index is one of something below the work tree and not below `.git`. One that ends with a slash
+/// is a directory of which nothing is checked out; an empty one stands in another file.
 fn is_inner(name: &[u8]) -> bool {
     let path = name.strip_suffix(b"/").unwrap_or(name);
     let leads = |part: &[u8]| {
@@ -424,13 +425,13 @@ fn is_inner(name: &[u8]) -> bool {
 pub(crate) fn top_of(given: &Path) -> Result<PathBuf, ToolError> {
     let shown = given.display();
     let path = fs::canonicalize(given).map_err(|_| {
-        ToolError::new(format!("{shown} does not exist")).hint("Name an existing repository with --repository.")
+        ToolError::new(format!("{shown} does not exist")).hint("Pass an existing repository with --repository.")
     })?;
     let everything = Bounds { any: true, ..Bounds::default() };
     let found = Place::above(&everything, &path)?;
     found.map(|place| place.top).ok_or_else(|| {
         ToolError::new(format!("{shown} is not a valid Git repository"))
-            .hint("Name a repository, or a directory inside one, with --repository.")
+            .hint("Pass a repository, or a directory inside one, with --repository.")
     })
 }
 
@@ -483,12 +484,12 @@ fn is_own(_: &[&Path]) -> bool {
     false
 }
 
-/// The path that a file of git's consists of, as git reads it: only line ends are dropped, blanks belong to the name. Where
-/// git would stop reading in the middle, it is refused.
+/// The path that a file of git's consists of, as git reads it: only line ends are dropped, blanks belong to the name.
+/// Where git would stop reading in the middle, it is refused.
 fn one_path<'a>(text: &'a str, what: &str) -> Result<&'a str, ToolError> {
     let path = text.trim_end_matches(['\n', '\r']);
     if path.is_empty() || path.contains(char::is_control) {
-        return Err(ToolError::new(format!("{what} cannot be understood")).hint("Nothing was run."));
+        return Err(ToolError::new(format!("{what} cannot be parsed")).hint("Nothing was run."));
     }
     Ok(path)
 }
@@ -500,12 +501,12 @@ fn small_file(path: &Path, what: &str) -> Result<String, ToolError> {
 fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, ToolError> {
     // Opening a pipe would wait for its other end.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return Err(ToolError::new(format!("{what} cannot be understood")));
+        return Err(ToolError::new(format!("{what} cannot be parsed")));
     }
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Err(ToolError::missing(format!("There is no {what}")));
+            return Err(ToolError::missing(format!("{what} does not exist")));
         }
         Err(error) => return Err(ToolError::new(format!("{what} cannot be read: {}", error.kind()))),
     };
@@ -514,7 +515,7 @@ fn bounded_file(path: &Path, what: &str, max: u64) -> Result<String, ToolError> 
     let read = file.take(max).read_to_string(&mut text);
     match read {
         Ok(read) if regular && (read as u64) < max => Ok(text),
-        _ => Err(ToolError::new(format!("{what} cannot be understood"))),
+        _ => Err(ToolError::new(format!("{what} cannot be parsed"))),
     }
 }
 
@@ -531,7 +532,7 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
     let Some(walk) = bounds.walks.walk(dir, ENTRIES_MAX.saturating_sub(seen.entries)) else { return Ok(()) };
     seen.entries += walk.entries;
     if seen.entries > ENTRIES_MAX {
-        return Err(ToolError::new("The .git directory holds too many files to check for links that lead outside")
+        return Err(ToolError::new("The .git directory contains too many files to check for links that lead outside")
             .hint("Run git gc in it."));
     }
     for link in &walk.links {
@@ -559,8 +560,8 @@ fn links(bounds: &Bounds, top: &Path, dir: &Path, depth: usize, seen: &mut Seen)
     Ok(())
 }
 
-/// What was found in directories, for as long as they do not change: making, removing or renaming anything in a directory
-/// changes its times.
+/// What was found in directories, for as long as they do not change: making, removing or renaming anything in a
+/// directory changes its times.
 #[derive(Debug, Default)]
 pub(crate) struct Walks(Mutex<Known>);
 
@@ -625,8 +626,8 @@ impl Walks {
 struct Stamp([i64; 6]);
 
 impl Stamp {
-    /// `None` where it would not tell two states apart: when the last change is so young that another could bear the same
-    /// time, and where the file system's clock is coarse.
+    /// `None` where it would not tell two states apart: when the last change is so young that another could bear the
+    /// same time, and where the file system's clock is coarse.
     #[cfg(unix)]
     fn of(dir: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -647,8 +648,8 @@ impl Stamp {
 
 /// Something in the repository leads outside.
 pub(crate) fn escape(what: &str) -> ToolError {
-    ToolError::new(format!("The repository leads outside what may be used: {what}"))
-        .hint("Nothing was run. The operator can allow the other place too, with a second --repository.")
+    ToolError::new(format!("The repository refers to a location outside the allowed directories: {what}"))
+        .hint("Nothing was run. The operator can allow that location with another --repository.")
 }
 
 const SMALL_MAX: u64 = 64 * 1024;

@@ -16,9 +16,9 @@ type Answered<T> = Result<ToolOutput<T>, Error>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StatusArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// next_cursor of the answer before, to go on where it was cut.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -26,19 +26,19 @@ pub(crate) struct StatusArgs {
 /// The state of the work tree.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Status {
-    /// The current branch; absent when HEAD is detached.
+    /// The current branch; absent if HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     /// The current commit; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// The branch it follows.
+    /// The upstream branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<String>,
-    /// Commits here that the upstream lacks.
+    /// Local commits that the upstream lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<u64>,
-    /// Commits of the upstream that are missing here.
+    /// Upstream commits that the branch lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<u64>,
     /// Whether nothing is staged, changed or untracked.
@@ -49,14 +49,14 @@ pub(crate) struct Status {
     paging: Paging,
 }
 
-/// One path that is not as committed.
+/// A changed or untracked path.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct StatusEntry {
     path: String,
-    /// What is staged: `.` nothing, `A` added, `M` modified, `D` deleted, `R` renamed, `C` copied, `T` type changed, `U` in
+    /// The staged change: `.` none, `A` added, `M` modified, `D` deleted, `R` renamed, `C` copied, `T` type changed, `U`
     /// conflict, `?` untracked.
     staged: char,
-    /// What is changed and not staged, in the same letters.
+    /// The unstaged change, in the same letters.
     unstaged: char,
     /// The path it was renamed or copied from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,8 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     if !words.good() {
         return Err(repo.failed(&words).into());
     }
-    // One run of git says it once, in words or in parts. The words say it all in most states; a second run is for the others.
+    // One run of git says it once, in words or in parts. The words say it all in most states; a second run is for the
+    // others.
     let head = head.ok().flatten().filter(|_| mark.is_start() && !words.cut);
     if let Some(status) = head.and_then(|head| status_told(&words.out, head)) {
         let text = format!("{STATUS_HEADING}{}", words.text());
@@ -100,13 +101,13 @@ pub(crate) async fn status(git: &Git, cx: &Cx, q: StatusArgs) -> Answered<Status
     status.paging = next.map_or(Paging::whole(), |next| Paging::more(next.to_string()));
     let mut notice = status.paging.next_cursor.as_ref().map(|next| {
         format!(
-            "[Cut: many files are changed or untracked. Continue with the same arguments and cursor={next:?}; what is \
+            "[Truncated: many files are changed or untracked. Continue with the same arguments and cursor={next:?}; what is \
              generated belongs in .gitignore.]"
         )
     });
     if parts.cut && notice.is_none() {
         status.paging.truncated = true;
-        notice = Some("[Cut: too many files are changed or untracked to list them all.]".to_owned());
+        notice = Some("[Truncated: too many files are changed or untracked to list them all.]".to_owned());
     }
     Ok(ToolOutput::outside(format!("{STATUS_HEADING}{text}"), status).notice(notice))
 }
@@ -176,8 +177,8 @@ enum Listed {
     Untracked,
 }
 
-/// The same as [`parse_status`] from the words of `git status`; `None` when they hold anything that is not known to mean one
-/// thing only, and git has to be asked for the parts.
+/// The same as [`parse_status`] from the words of `git status`; `None` when they hold anything that is not known to
+/// mean one thing only, and git has to be asked for the parts.
 fn status_told(words: &[u8], head: BranchHead) -> Option<Status> {
     let mut lines = words.split(|byte| *byte == b'\n');
     if lines.next()?.strip_prefix(b"On branch ")? != head.branch.as_bytes() {
@@ -350,38 +351,38 @@ fn three() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffWorkArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// Unchanged lines to show around each change.
+    /// Unchanged lines around each change
     #[serde(default = "three")]
     context_lines: i64,
-    /// Only these files and directories, relative to the top level.
+    /// Only these files and directories, relative to the top level
     #[serde(default)]
     paths: Vec<String>,
-    /// Only which files changed and by how many lines.
+    /// Only list the changed files with numbers of lines
     #[serde(default)]
     stat_only: bool,
-    /// next_cursor of the answer before, to go on where it was cut.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b.
+    /// A branch, tag or commit to compare the work tree with; or two of them as a..b or a...b
     target: String,
-    /// Unchanged lines to show around each change.
+    /// Unchanged lines around each change
     #[serde(default = "three")]
     context_lines: i64,
-    /// Only these files and directories, relative to the top level.
+    /// Only these files and directories, relative to the top level
     #[serde(default)]
     paths: Vec<String>,
-    /// Only which files changed and by how many lines.
+    /// Only list the changed files with numbers of lines
     #[serde(default)]
     stat_only: bool,
-    /// next_cursor of the answer before, to go on where it was cut.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -389,7 +390,7 @@ pub(crate) struct DiffArgs {
 /// Differences.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Diff {
-    /// The differences in git's format, or its table of changed files with `stat_only`; cut when too long.
+    /// The diff in git's format, or its table of changed files with `stat_only`; truncated if too long.
     diff: String,
     /// The files that differ.
     pub(crate) files: Vec<FileStat>,
@@ -397,11 +398,11 @@ pub(crate) struct Diff {
     pub(crate) paging: Paging,
 }
 
-/// How much of a file differs.
+/// The changes of a file in numbers.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileStat {
     pub(crate) path: String,
-    /// The path it was renamed from.
+    /// The old path of a renamed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<String>,
     /// Lines added; absent for binary files.
@@ -440,9 +441,8 @@ pub(crate) async fn diff(git: &Git, cx: &Cx, q: DiffArgs) -> Answered<Diff> {
         if !fault.message().starts_with("usage:") {
             return fault;
         }
-        ToolError::new(format!("'{}' is not a commit, so there is nothing to compare with it", clip(&q.target, 200).text)).hint(
-            "Pass a commit, branch or tag as target and the file in paths; git_show shows a file as it was in a commit.",
-        )
+        ToolError::new(format!("'{}' is not a commit and cannot be compared", clip(&q.target, 200).text))
+            .hint("Pass a commit, branch or tag as target and the file in paths; git_show shows a file of a commit.")
     })?)
 }
 
@@ -501,7 +501,9 @@ pub(crate) async fn differences(
 ) -> Result<ToolOutput<Diff>, ToolError> {
     let (context_lines, stat_only) = (wanted.context_lines, wanted.stat_only);
     if !(0..=CONTEXT_MAX).contains(&context_lines) {
-        return Err(ToolError::new(format!("context_lines is {context_lines}")).hint("Use a number from 0 to 100000."));
+        return Err(
+            ToolError::new(format!("Invalid context_lines: {context_lines}")).hint("Use a number from 0 to 100000.")
+        );
     }
     let mark = Mark::parse(wanted.cursor)?;
     let paths = repo.paths(wanted.paths)?;
@@ -560,14 +562,14 @@ pub(crate) async fn differences(
 /// What a diff that was cut is about, with so many bytes of names of files; `first` when that was not said before.
 pub(crate) fn cut_about(files: &[FileStat], first: bool, bytes: usize) -> String {
     if !first {
-        return "[Cut: there is more. ".to_owned();
+        return "[Truncated. ".to_owned();
     }
     if files.is_empty() {
-        return "[Cut: the diff is too long, and counting what it changes took too long as well.\n".to_owned();
+        return "[Truncated: the diff is too long, and counting its changes took too long as well.\n".to_owned();
     }
     let sum = |of: fn(&FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
     let mut text = format!(
-        "[Cut: the diff is too long. {} files changed, {} lines added, {} removed:",
+        "[Truncated: the diff is too long. {} files changed, {} lines added, {} removed:",
         files.len(),
         sum(|file| file.added),
         sum(|file| file.removed)
@@ -614,24 +616,24 @@ fn ten() -> i64 {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct LogArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// Commits to list; -1 lists all, in pages.
+    /// Maximum number of commits; -1 lists all, in pages
     #[serde(default = "ten")]
     max_count: i64,
-    /// Only commits after this: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago", "yesterday".
+    /// Only commits after this time: 2024-01-15T14:30:25, 2024-01-15, "2 weeks ago", "yesterday"
     #[serde(default)]
     start_timestamp: Option<String>,
-    /// Only commits before this, in the same forms.
+    /// Only commits before this time, in the same formats
     #[serde(default)]
     end_timestamp: Option<String>,
-    /// Where to begin; HEAD when left out. Also a range, main..topic.
+    /// The revision to start at (default HEAD), or a range such as main..topic
     #[serde(default)]
     revision: Option<String>,
-    /// Only commits that changed these files or directories, relative to the top level.
+    /// Only commits that changed these files or directories, relative to the top level
     #[serde(default)]
     paths: Vec<String>,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -650,7 +652,7 @@ pub(crate) struct Commit {
     pub(crate) hash: String,
     pub(crate) author: String,
     pub(crate) email: String,
-    /// When it was written: ISO 8601 with the author's offset.
+    /// The author date: ISO 8601 with the author's offset.
     pub(crate) date: String,
     pub(crate) parents: Vec<String>,
     pub(crate) message: String,
@@ -704,7 +706,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
         None => 0,
         Some(text) => text.parse::<usize>().map_err(|_| {
             ToolError::new(format!("Unknown cursor: {}", clip(text, 200).text))
-                .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
+                .hint("Pass next_cursor of the previous result with otherwise the same arguments, or omit cursor.")
         })?,
     };
     let repo = git.repo(cx, &q.repo_path, Mode::Read).await?;
@@ -730,7 +732,7 @@ pub(crate) async fn log(git: &Git, cx: &Cx, q: LogArgs) -> Answered<Log> {
     let done = repo.run(command, Keep::Upto(repo.max.saturating_mul(2) + LOG_BYTES), Vec::new()).await?;
     if !done.good() {
         if revision == "HEAD" && repo.resolve(revision, "commit").await?.is_none() {
-            return Err(ToolError::new("There are no commits yet").hint("git_commit makes the first.").into());
+            return Err(ToolError::new("There are no commits yet").hint("git_commit creates the first.").into());
         }
         return Err(repo.failed(&done).into());
     }
@@ -778,7 +780,9 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
         Some(hash) => {
             paging.truncated = true;
             let more = paging.notice().unwrap_or_default();
-            Some(format!("[Cut: the message of {hash} is long; git_show with it as revision shows all of it.] {more}"))
+            Some(format!(
+                "[Truncated: the message of {hash} is long; git_show with this revision shows all of it.] {more}"
+            ))
         }
         None => paging.notice(),
     };
@@ -788,8 +792,7 @@ fn log_answer(repo: &Repo, out: &[u8], cut: bool, skip: usize, asked: usize) -> 
 const LOG_HEADING: &str = "Commit history:\n";
 /// What is read of a log besides the text of an answer.
 const LOG_BYTES: usize = 64 * 1024;
-const CUT_ADVICE: &str =
-    "To see less, name files or directories in paths, or pass stat_only or a smaller context_lines.";
+const CUT_ADVICE: &str = "To see less, pass files or directories in paths, stat_only, or a smaller context_lines.";
 const TIME_MAX: usize = 200;
 const CONTEXT_MAX: i64 = 100_000;
 const NOTICE_FILES_MAX: usize = 50;

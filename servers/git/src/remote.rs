@@ -1,8 +1,8 @@
-//! Tools that talk to remotes: fetch, pull, push. They are not there without `--allow-remote`.
+//! Tools that contact remotes: fetch, pull, push. Disabled without `--allow-remote`.
 //!
-//! A remote is named by its name in the repository's configuration, never by a URL. Where its URL leads is looked at first:
-//! only https, http, ssh, git, and directories of this machine that are inside what may be used. A directory serves as a
-//! remote with its hooks off.
+//! A remote is identified by its name in the repository's configuration, never by a URL. Its URL is checked first: only
+//! https, http, ssh, git, and directories of this machine that are allowed. A directory serves as a remote with its
+//! hooks disabled.
 
 use crate::guard::{Mode, shown_key};
 use crate::history::{Joined, joined, merge_command};
@@ -22,10 +22,10 @@ use std::path::PathBuf;
 
 type Answered<T> = Result<ToolOutput<T>, Error>;
 
-/// What every tool here is told.
+/// The common arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct There {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
     #[serde(default)]
     remote: Option<String>,
@@ -42,7 +42,7 @@ impl There {
     }
 }
 
-/// Says what leaving out `remote` and `branch` means, which is for each tool another thing.
+/// Sets the descriptions of `remote` and `branch`, whose defaults differ for each tool.
 fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
     move |schema: &mut Schema| {
         for (name, text) in [("remote", remote), ("branch", branch)] {
@@ -57,32 +57,32 @@ fn told(remote: &str, branch: &str) -> impl FnMut(&mut Schema) {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = told(
-    "The remote's name; origin when left out.",
-    "Only this branch; all that the remote is configured for when left out.",
+    "The name of the remote (default origin)",
+    "Only this branch (default: all that are configured for the remote)",
 ))]
 pub(crate) struct FetchArgs {
     #[serde(flatten)]
     there: There,
-    /// Forget remote branches that are gone there.
+    /// Prune remote-tracking branches that no longer exist on the remote
     #[serde(default)]
     prune: bool,
-    /// Get all tags too.
+    /// Also fetch all tags
     #[serde(default)]
     tags: bool,
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fetched {
     remote: String,
-    /// Where that is; as many as fit.
+    /// Its URLs; truncated if there are too many.
     urls: Vec<String>,
-    /// Branches and tags that are new, moved or gone.
+    /// Branches and tags that were created, moved or deleted.
     updated: Vec<Update>,
-    /// Whether more were updated than are named.
+    /// Whether the list is truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
-    /// Whether git could not update everything that it was to.
+    /// Whether some refs could not be updated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
 }
@@ -91,10 +91,10 @@ pub(crate) struct Fetched {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Update {
     name: String,
-    /// The commit before; absent when it is new.
+    /// The old commit; absent if the ref is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// The commit now; absent when it is gone.
+    /// The new commit; absent if the ref was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
 }
@@ -122,8 +122,8 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     if !done.good() && after.as_ref().map_or(true, |after| *after == before) {
         let stuck = done.code == Some(1) && !REFUSALS.iter().any(|(what, ..)| lossy(&done.err).contains(what));
         return Err(if stuck {
-            ToolError::new("Nothing was updated: something there would not move forward, because it was rewritten")
-                .hint("A + before remote.*.fetch lets branches follow; tags stay as they are.")
+            ToolError::new("Nothing was updated: a ref is not a fast-forward, because its history was rewritten")
+                .hint("A + in remote.*.fetch allows branches to be replaced; tags are never replaced.")
         } else {
             refusal(&done)
         }
@@ -141,7 +141,7 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     let all = updated.len();
     let mut text = format!("Fetched from {}", way.told());
     if unknown {
-        text.push_str("; what is new could not be listed");
+        text.push_str("; the updates could not be listed");
     } else if updated.is_empty() {
         text.push_str(": nothing new");
     }
@@ -153,13 +153,12 @@ pub(crate) async fn fetch(git: &Git, cx: &Cx, q: FetchArgs) -> Answered<Fetched>
     text.extend(updated.iter().map(line));
     let more = (fit < all).then(|| {
         format!(
-            "[Cut: {} more were updated. git_branch with branch_type remote and git_tag list what there is now.]",
+            "[Truncated: {} more were updated. git_branch with branch_type remote and git_tag list all refs.]",
             all - fit
         )
     });
     let stuck = (!done.good()).then(|| {
-        "[Not everything: some branches or tags were not updated, mostly because they would not move forward.]"
-            .to_owned()
+        "[Incomplete: some branches or tags were not updated, usually because they are not fast-forwards.]".to_owned()
     });
     let notice = more.into_iter().chain(stuck).reduce(|one, other| format!("{one}\n{other}"));
     let truncated = fit < all;
@@ -177,14 +176,14 @@ async fn fetch_now(repo: &Repo, way: &Way, more: &[String]) -> Result<Done, Tool
     way.run(repo, command).await
 }
 
-/// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`, which
-/// would tell everything about the main branch twice.
+/// The refs that a fetch may change. Not those that only point at another: since git 2.48 a fetch makes `origin/HEAD`,
+/// which would tell everything about the main branch twice.
 async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, ToolError> {
     let format = "--format=%(objectname) %(refname) %(symref)";
     let command = args_and(&["for-each-ref", format], &[format!("refs/remotes/{remote}/").as_str(), "refs/tags/"]);
     let done = repo.run(command, Keep::Upto(LIST_BYTES_MAX), Vec::new()).await?;
     if !done.good() || done.cut {
-        return Err(if done.cut { ToolError::new("There are too many refs to compare") } else { repo.failed(&done) });
+        return Err(if done.cut { ToolError::new("Too many refs to compare") } else { repo.failed(&done) });
     }
     let text = done.text();
     Ok(text
@@ -196,13 +195,13 @@ async fn refs(repo: &Repo, remote: &str) -> Result<BTreeMap<String, String>, Too
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = told(
-    "The remote's name; the one the current branch follows, or origin, when left out.",
-    "The branch there; the one the current branch follows, or of the same name, when left out.",
+    "The name of the remote (default: that of the upstream branch, or origin)",
+    "The branch on the remote (default: the upstream branch, or the one of the same name)",
 ))]
 pub(crate) struct PullArgs {
     #[serde(flatten)]
     there: There,
-    /// Only move the branch forward; refuse when both sides have new commits.
+    /// Fast-forward only; fail if both sides have new commits
     #[serde(default)]
     ff_only: bool,
 }
@@ -226,8 +225,8 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
     let branch = asked(&q.there.branch, followed_ref.trim_start_matches("refs/heads/"), &current);
     if q.there.branch.as_deref().unwrap_or_default().is_empty() && !is_plain(&branch) {
         // What the configuration says is not repeated.
-        return Err(ToolError::new("The branch that is followed has a name that is not plain")
-            .hint("Name it in branch.")
+        return Err(ToolError::new("The name of the upstream branch contains unusual characters")
+            .hint("Pass it as branch.")
             .into());
     }
     check_name(&repo, "branch", "refs/heads", &branch).await?;
@@ -249,43 +248,43 @@ pub(crate) async fn pull(git: &Git, cx: &Cx, q: PullArgs) -> Answered<Joined> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = told(
-    "The remote's name; origin when left out.",
-    "The branch to send, to a branch of the same name; the current one when left out.",
+    "The name of the remote (default origin)",
+    "The branch to push, to a branch of the same name (default: the current one)",
 ))]
 pub(crate) struct PushArgs {
     #[serde(flatten)]
     there: There,
-    /// A tag to send too.
+    /// A tag to push too
     #[serde(default)]
     tag: Option<String>,
-    /// Let the branch follow the remote's from now on.
+    /// Set the remote branch as upstream of the branch
     #[serde(default)]
     set_upstream: bool,
-    /// Replace commits there, unless others have pushed since the last fetch. Needs the server's permission.
+    /// Replace remote commits, unless others have pushed since the last fetch; the server must allow it
     #[serde(default)]
     force: bool,
 }
 
-/// What was sent.
+/// The result of a push.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pushed {
     remote: String,
-    /// Where that is; as many as fit.
+    /// Its URLs; truncated if there are too many.
     urls: Vec<String>,
-    /// What became of each ref, in each place.
+    /// The status of each ref, for each URL.
     refs: Vec<PushedRef>,
-    /// Whether there are more than are named.
+    /// Whether the list is truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
 
-/// What became of a ref.
+/// The status of a ref.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PushedRef {
     name: String,
     /// `new`, `updated`, `forced`, `up_to_date`, `deleted` or `rejected`.
     status: &'static str,
-    /// Git's words for it.
+    /// Git's summary.
     summary: String,
 }
 
@@ -295,7 +294,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     if q.force && !git.config().allow_force {
         let fault = ToolError::new("Replacing commits of a remote is not allowed on this server");
         return Err(fault
-            .hint("git_fetch and git_merge first, then push without force; or the operator adds --allow-force.")
+            .hint("git_fetch and git_merge first, then push without force; or the operator can allow it with --allow-force.")
             .into());
     }
     let repo = git.repo(cx, &q.there.repo_path, Mode::Remote).await?;
@@ -303,7 +302,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     let branch = match q.there.branch.filter(|branch| !branch.is_empty()) {
         Some(branch) => branch,
         None => {
-            repo.current().await?.ok_or_else(|| ToolError::new("HEAD is detached").hint("Name the branch to send."))?
+            repo.current().await?.ok_or_else(|| ToolError::new("HEAD is detached").hint("Pass the branch to push."))?
         }
     };
     let mut sent = Vec::new();
@@ -312,7 +311,7 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
         let full = format!("refs/{space}/{name}");
         check_name(&repo, what, &format!("refs/{space}"), name).await?;
         if !repo.ask(&["show-ref", "--verify", "--quiet", &full]).await?.good() {
-            return Err(ToolError::missing(format!("There is no {what} '{name}' here"))
+            return Err(ToolError::missing(format!("The {what} '{name}' does not exist"))
                 .hint("git_branch and git_tag list them.")
                 .into());
         }
@@ -339,12 +338,12 @@ pub(crate) async fn push(git: &Git, cx: &Cx, q: PushArgs) -> Answered<Pushed> {
     if !rejected.is_empty() {
         let words = rejected.iter().map(|r| format!("{} {}", r.name, why(&r.summary))).collect();
         let (_, words) = few(words, repo.room().part(4));
-        let hint = "git_pull (or git_fetch and git_merge) first when the remote has newer commits.";
+        let hint = "If the remote has newer commits, git_pull (or git_fetch and git_merge) first.";
         if refs.iter().all(|r| ["rejected", "up_to_date"].contains(&r.status)) {
             return Err(ToolError::new(format!("{} refused: {}", way.shown(), words)).hint(hint).into());
         }
         // What arrived has arrived: that is no failure.
-        let notice = format!("[Not everything: {} refused {}. {hint}]", way.shown(), words);
+        let notice = format!("[Incomplete: {} refused {}. {hint}]", way.shown(), words);
         return Ok(sent_to(&repo, way, refs, Some(notice)));
     }
     if !done.good() {
@@ -360,7 +359,7 @@ fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<Str
     let mut room = repo.room().beside(text.len(), json_len(&way.urls));
     refs.truncate(refs.iter().take_while(|r| room.takes(line(r).len(), json_len(*r) + 1)).count());
     text.extend(refs.iter().map(line));
-    let more = (refs.len() < all).then(|| format!("[Cut: {} more were sent.]", all - refs.len()));
+    let more = (refs.len() < all).then(|| format!("[Truncated: {} more were pushed.]", all - refs.len()));
     let truncated = more.is_some();
     let notice = more.into_iter().chain(rejected).reduce(|one, other| format!("{one}\n{other}"));
     ToolOutput::outside(text, Pushed { remote: way.remote, urls: way.urls, refs, truncated }).notice(notice)
@@ -369,19 +368,22 @@ fn sent_to(repo: &Repo, way: Way, mut refs: Vec<PushedRef>, rejected: Option<Str
 /// Why a ref was rejected, in words that are git's own: a remote may say anything.
 fn why(summary: &str) -> String {
     if summary.starts_with("[remote rejected]") {
-        return "[remote rejected] (by rules of the remote's own)".to_owned();
+        return "[remote rejected] (by a rule of the remote)".to_owned();
     }
     let reason = REASONS.iter().find(|reason| summary == format!("[rejected] ({reason})"));
     reason.map_or("[rejected]".to_owned(), |reason| format!("[rejected] ({reason})"))
 }
 
-/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong in the
-/// errors of tools that change things: what is known is said in our words, the rest is left out.
+/// Why a run that talked to a remote failed. What git says then can be the remote's words, and those do not belong in
+/// the errors of tools that change things: what is known is said in our words, the rest is left out.
 fn refusal(done: &Done) -> ToolError {
     let said = lossy(&done.err);
     let known = REFUSALS.iter().find(|(what, ..)| said.contains(what));
     let (words, hint) = known.map_or(
-        ("The remote did not do what was asked, or could not be reached", "Run the same with git to see what it says."),
+        (
+            "The remote rejected the request, or could not be reached",
+            "Run the same command with git to see its message.",
+        ),
         |(_, words, hint)| (*words, *hint),
     );
     ToolError::new(words).hint(hint)
@@ -433,14 +435,14 @@ impl Way {
             if plain.len() > NAMED_MAX {
                 known.push_str(&format!(" and {} more", plain.len() - NAMED_MAX));
             }
-            return Err(ToolError::missing(format!("There is no remote {shown}"))
-                .hint(format!("Pass the name of a configured remote, not a URL. There are: {known}.")));
+            return Err(ToolError::missing(format!("Unknown remote {shown}"))
+                .hint(format!("Pass the name of a configured remote, not a URL. Configured: {known}.")));
         }
         if !repo.guard.network.is_empty() {
             let names: Vec<String> = repo.guard.network.iter().map(|name| shown_key(name)).collect();
             if !repo.config().trust_repo_config {
                 return Err(ToolError::new(format!(
-                    "The repository's own configuration decides where traffic goes: {}",
+                    "The repository's own configuration redirects network traffic: {}",
                     names.join(", ")
                 ))
                 .hint("Nothing was sent. The operator can allow it with --trust-repo-config."));
@@ -497,22 +499,22 @@ impl Way {
                 };
                 let path = resolve_symlinks(&repo.place.top.join(path));
                 if !repo.bounds.hold(&path) {
-                    return Err(refused("a directory outside what may be used".to_owned()));
+                    return Err(refused("a directory outside the allowed repositories".to_owned()));
                 }
                 let shown = path.display().to_string();
                 let bounds = repo.bounds.clone();
                 let place = tokio::task::spawn_blocking(move || Place::find(&bounds, &shown))
                     .await
-                    .map_err(|_| ToolError::new("The remote could not be looked at"))??;
+                    .map_err(|_| ToolError::new("Checking the remote failed unexpectedly"))??;
                 // Otherwise git would look for it under other names, beside what was checked.
                 if place.top != path && place.git_dir != path {
-                    return Err(refused("not the top of a repository".to_owned()));
+                    return Err(refused("not the top level of a repository".to_owned()));
                 }
                 let hazards = repo.git.reader(&repo.bounds).hazards(&place).await?;
                 if !repo.config().trust_repo_config && !hazards.is_empty() {
                     let names: Vec<String> = hazards.iter().map(|name| shown_key(name)).collect();
                     return Err(refused(format!(
-                        "a directory whose configuration names programs: {}",
+                        "a directory whose configuration contains programs: {}",
                         names.join(", ")
                     )));
                 }
@@ -521,19 +523,16 @@ impl Way {
                 "file"
             }
             Kind::Unknown => {
-                return Err(ToolError::new(format!(
-                    "The remote '{}' has a URL of a kind that is not allowed",
-                    self.shown()
-                ))
-                .hint("https, http, ssh and git are."));
+                return Err(ToolError::new(format!("The URL scheme of the remote '{}' is not allowed", self.shown()))
+                    .hint("Allowed are https, http, ssh and git."));
             }
         };
         self.protocols.insert(protocol);
         Ok(())
     }
 
-    /// The program that serves the other side. On this machine it is our git with everything off; elsewhere git's own name
-    /// for it, whatever the configuration says.
+    /// The program that serves the other side. On this machine it is our git with everything off; elsewhere git's own
+    /// name for it, whatever the configuration says.
     fn program(&self, name: &str) -> String {
         match &self.local {
             Some(git) => format!(
@@ -551,8 +550,8 @@ impl Way {
     }
 }
 
-/// Refuses a remote whose configuration means more than it seems: other remotes, URLs that are read here otherwise than by git,
-/// and refs of ours that a fetch would move or delete.
+/// Refuses a remote whose configuration means more than it seems: other remotes, URLs that are read here otherwise than
+/// by git, and refs of ours that a fetch would move or delete.
 async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     if repo.config().trust_repo_config {
         return Ok(());
@@ -564,12 +563,12 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
     };
     for old in ["remotes", "branches"] {
         if repo.place.common.join(old).join(remote).symlink_metadata().is_ok() {
-            return Err(refused("is described in a file of an old kind", &format!(".git/{old}")));
+            return Err(refused("is defined in a legacy file", &format!(".git/{old}")));
         }
     }
     let done = repo.must(&["config", "--list", "-z"]).await?;
     if done.cut {
-        return Err(ToolError::new("The configuration is too long to be looked at").hint("Nothing was sent."));
+        return Err(ToolError::new("The configuration is too long to check").hint("Nothing was sent."));
     }
     let fetches = format!("remote.{remote}.fetch");
     let group = format!("remotes.{remote}");
@@ -581,7 +580,7 @@ async fn check_entries(repo: &Repo, remote: &str) -> Result<(), ToolError> {
             return Err(refused("has a URL with characters that are not allowed", "remote.*.url, url.*.insteadof"));
         }
         if name == group {
-            return Err(refused("stands for other remotes too", "remotes.*"));
+            return Err(refused("is a group of other remotes", "remotes.*"));
         }
         if name == fetches && !stays(value, remote) {
             return Err(refused("is set up to replace branches or other refs of this repository", "remote.*.fetch"));
@@ -621,63 +620,67 @@ const REASONS: &[&str] = &[
 
 const NAMED_MAX: usize = 20;
 
-const NO_REPOSITORY: &str = "There is no repository at the remote's address";
+const NO_REPOSITORY: &str = "The remote's URL is not a repository";
 
 const LOGIN: &str =
-    "GIT_ASKPASS, an ssh agent or a credential helper of the user's own configuration can provide a login.";
+    "GIT_ASKPASS, an ssh agent or a credential helper of the user's configuration can provide credentials.";
 
 /// What git says, and what that means.
 const REFUSALS: &[(&str, &str, &str)] = &[
-    ("Authentication failed", "Authentication failed: the server's user has no valid login there", LOGIN),
-    ("could not read Username", "Authentication failed: the server's user has no login there", LOGIN),
-    ("could not read Password", "Authentication failed: the server's user has no login there", LOGIN),
+    (
+        "Authentication failed",
+        "Authentication failed: the user that the server runs as has no valid credentials",
+        LOGIN,
+    ),
+    ("could not read Username", "Authentication failed: the user that the server runs as has no credentials", LOGIN),
+    ("could not read Password", "Authentication failed: the user that the server runs as has no credentials", LOGIN),
     // Git about a file, which is mostly one of the repository here.
     ("': Permission denied", "Permission denied for a file", NO_RIGHTS),
-    ("Permission denied", "Permission denied by the remote", "An ssh agent must hold a key that may do this."),
-    ("Host key verification failed", "The remote's ssh host key is not known", "Connect with ssh once to accept it."),
+    ("Permission denied", "Permission denied by the remote", "An ssh agent must provide an authorized key."),
+    ("Host key verification failed", "The remote's ssh host key is unknown", "Connect with ssh once to accept it."),
     ("Could not resolve host", "The remote's host name could not be resolved", "Check the remote's URL."),
-    ("' not found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
+    ("' not found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
     // GitHub and GitLab over ssh.
-    ("Repository not found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
-    ("looking for could not be found", NO_REPOSITORY, "Check the remote's URL, and whether the login may see it."),
-    ("returned error: 403", "The remote does not allow it (403)", LOGIN),
-    ("returned error: 5", "The remote failed (an HTTP status of 500 or more)", "Try again later."),
-    ("SSL certificate", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
-    ("certificate verif", "The remote's certificate is not trusted", "The user's git configuration decides which are."),
-    ("unable to update url base from redirection", "The remote redirects elsewhere", "Check the remote's URL."),
+    ("Repository not found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
+    ("looking for could not be found", NO_REPOSITORY, "Check the remote's URL, and whether the account can access it."),
+    ("returned error: 403", "The remote denied access (403)", LOGIN),
+    ("returned error: 5", "The remote failed (HTTP status 5xx)", "Try again later."),
+    (
+        "SSL certificate",
+        "The remote's certificate is not trusted",
+        "The user's git configuration sets the trusted certificates.",
+    ),
+    (
+        "certificate verif",
+        "The remote's certificate is not trusted",
+        "The user's git configuration sets the trusted certificates.",
+    ),
+    ("unable to update url base from redirection", "The remote redirects to another URL", "Check the remote's URL."),
     ("Failed to connect", "The remote could not be reached", "Check the remote's URL, or try again later."),
     ("unable to connect", "The remote could not be reached", "Check the remote's URL, or try again later."),
-    ("Empty reply", "The remote ended the connection", "Try again later."),
+    ("Empty reply", "The remote closed the connection", "Try again later."),
     (
         "hung up unexpectedly",
-        "The remote ended the connection",
-        "Check the remote's URL, and whether the login may use it.",
+        "The remote closed the connection",
+        "Check the remote's URL, and whether the account can access it.",
     ),
-    ("not valid: is this a git repository?", "What answers there is no git repository", "Check the remote's URL."),
+    ("not valid: is this a git repository?", "The remote is not a git repository", "Check the remote's URL."),
     ("Connection refused", "The remote refused the connection", "Check the remote's URL, or try again later."),
     ("Connection timed out", "The remote did not answer in time", "Try again later."),
-    (
-        "couldn't find remote ref",
-        "The remote has no such branch",
-        "git_fetch without a branch gets all that there are.",
-    ),
+    ("couldn't find remote ref", "The remote has no such branch", "git_fetch without a branch fetches all of them."),
     ("does not appear to be a git repository", "The remote is not a git repository", "Check the remote's URL."),
     (
         "not allowed",
-        "The way to the remote is not allowed",
-        "https, http, ssh and git are; a directory must be inside.",
+        "The protocol of the remote is not allowed",
+        "Allowed are https, http, ssh, git and directories inside the allowed repositories.",
     ),
-    (
-        "refusing to fetch into",
-        "A branch that is checked out would be replaced",
-        "Fetch another branch, or use git_pull.",
-    ),
+    ("refusing to fetch into", "A checked-out branch would be replaced", "Fetch another branch, or use git_pull."),
     (
         "cannot lock ref",
         "A ref could not be locked",
-        "Another git is at work, or two names exclude each other; try again.",
+        "Another git process is running, or two ref names conflict; try again.",
     ),
-    ("No space left", "There is no space left", "Free some space first."),
+    ("No space left", "No space left on the device", "Free disk space first."),
 ];
 
 /// A URL without who logs in and what may be a token.

@@ -1,8 +1,8 @@
-//! Running git: the one door to the program.
+//! Runs git: the only place that starts the program.
 //!
-//! Every call is a process of its own, in its own process group, with a fixed environment, a deadline and a bound on what is
-//! read while it is read. Dropping the call (the client cancelled, or the deadline passed) asks the group to end, so that
-//! git removes its lock files, and kills it two seconds later.
+//! Every call is a process of its own, in its own process group, with a fixed environment, a deadline and a bound on
+//! what is read while it is read. Dropping the call (the client cancelled, or the deadline passed) asks the group to
+//! end, so that git removes its lock files, and kills it two seconds later.
 
 use crate::Config;
 use crate::page::{LEFT_OUT, own_words};
@@ -40,7 +40,8 @@ pub(crate) enum Keep {
     From(u64, usize),
     /// Keep this many bytes and throw the rest away, but let git finish.
     Head(usize),
-    /// The same, but of what stands between line feeds and NULs only the beginning: so many bytes of each, and so many in all.
+    /// The same, but of what stands between line feeds and NULs only the beginning: so many bytes of each, and so many
+    /// in all.
     Parts(usize, usize),
     /// Keep the records (ended by NUL) that begin with this, at most so many bytes.
     Records(&'static [u8], usize),
@@ -136,8 +137,8 @@ impl Done {
         text
     }
 
-    /// What git complained about, for errors: its own words, and of all else only what it was called with. The rest is the
-    /// repository's: names of files and refs, values of its configuration, lines of its files.
+    /// What git complained about, for errors: its own words, and of all else only what it was called with. The rest is
+    /// the repository's: names of files and refs, values of its configuration, lines of its files.
     pub(crate) fn complaint(&self) -> String {
         let args: Vec<Cow<'_, str>> = self.args.iter().map(|arg| arg.to_string_lossy()).collect();
         let told = own_words(&self.said(), &args);
@@ -149,8 +150,8 @@ impl Done {
         if text.chars().any(char::is_alphanumeric) { text } else { String::new() }
     }
 
-    /// The complaints as text, to be looked into: without what a remote said, lists of file names, passwords in URLs and git's
-    /// own prefixes.
+    /// The complaints as text, to be looked into: without what a remote said, lists of file names, passwords in URLs
+    /// and git's own prefixes.
     pub(crate) fn said(&self) -> String {
         let text = lossy(&self.err);
         let lines = text.lines().filter(|line| {
@@ -213,7 +214,7 @@ impl Program {
         };
         let path = found.ok_or_else(|| {
             ToolError::new("git was not found")
-                .hint("Install git, or name its absolute path with --git or MCP_GIT_PROGRAM.")
+                .hint("Install git, or set its absolute path with --git or MCP_GIT_PROGRAM.")
         })?;
         let (mut base, mut network) = (Vec::new(), Vec::new());
         for (name, value) in environment {
@@ -250,7 +251,7 @@ impl Program {
             let seconds = time.as_secs();
             Err(ToolError::new(format!("git {} did not finish within {seconds} s and was stopped", what.display()))
                 .hint(format!(
-                    "Ask for less, or the operator can raise the limit with {option}. Check git_status \
+                    "Request less, or the operator can raise the limit with {option}. Check git_status \
                      before trying again."
                 )))
         })
@@ -266,7 +267,7 @@ impl Program {
         let mut command = self.command(&job);
         let mut child = command.spawn().map_err(|error| {
             ToolError::new(format!("git could not be started: {}", error.kind()))
-                .hint("See whether the repository still exists.")
+                .hint("Check whether the repository still exists.")
         })?;
         // Git is young yet: it has started nothing and taken nothing.
         if let Some(most) = self.memory {
@@ -313,9 +314,9 @@ impl Program {
         args.extend(job.vars.into_iter().filter(|(name, _)| *name == "GIT_DIR").map(|(_, dir)| dir));
         let most = self.memory.filter(|_| code != Some(0) && !stopped && starved(&err));
         most.map_or(Ok(Done { code, cut, out: sink.kept(), err, args }), |most| {
-            let what = format!("git needed more memory than it may have here ({} MiB)", most / 1024 / 1024);
+            let what = format!("git exceeded its memory limit ({} MiB)", most / 1024 / 1024);
             Err(ToolError::new(what).hint(
-                "Ask for less: name paths, use a simpler pattern. The operator can raise the limit with \
+                "Request less: pass paths, or use a simpler pattern. The operator can raise the limit with \
                  --max-memory-bytes.",
             ))
         })
@@ -335,7 +336,8 @@ impl Program {
         if job.network {
             command.env("GIT_LFS_SKIP_SMUDGE", "0");
             command.envs(self.network.iter().map(|(name, value)| (name, value)));
-            // Without a terminal nobody can answer ssh: a question must fail at once instead of waiting for the deadline.
+            // Without a terminal nobody can answer ssh: a question must fail at once instead of waiting for the
+            // deadline.
             command.env("SSH_ASKPASS_REQUIRE", "force");
         }
         command.env("GIT_CEILING_DIRECTORIES", job.dir.parent().unwrap_or(job.dir));
@@ -413,8 +415,8 @@ fn signal(child: &Child, kill: bool) {
 #[cfg(not(unix))]
 fn signal(_: &Child, _: bool) {}
 
-/// Bounds the memory that git, and each process it will start, can take for itself: heap and stacks of threads. Files that are
-/// only mapped to be read, as git does with its packs, do not count.
+/// Bounds the memory that git, and each process it will start, can take for itself: heap and stacks of threads. Files
+/// that are only mapped to be read, as git does with its packs, do not count.
 #[cfg(target_os = "linux")]
 fn confine(child: &Child, most: u64) {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 type Answered<T> = Result<ToolOutput<T>, Error>;
 
-/// What was done, in a sentence.
+/// A summary.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
-    /// What was done.
+    /// A summary.
     message: String,
 }
 
@@ -29,29 +29,29 @@ impl Outcome {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CommitArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// The commit's message: a short first line, then if needed an empty line and more.
+    /// The commit message: a short first line, then if needed an empty line and more
     message: String,
 }
 
 /// A new commit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Committed {
-    /// Absent when it could not be read.
+    /// Absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// The branch it is on; absent when HEAD is detached.
+    /// The branch; absent if HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
-    /// What else happened.
+    /// An additional notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
 pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Committed> {
     if q.message.contains('\0') {
-        return Err(ToolError::new("Invalid message: it holds a NUL character").into());
+        return Err(ToolError::new("Invalid message: it contains a NUL character").into());
     }
     let repo = git.repo(cx, &q.repo_path, Mode::Write).await?;
     repo.needs_worktree()?;
@@ -96,7 +96,7 @@ pub(crate) async fn commit(git: &Git, cx: &Cx, q: CommitArgs) -> Answered<Commit
     let more = note.as_ref().map(|note| format!("\n{note}")).unwrap_or_default();
     let (text, advice) = match &hash {
         Some(hash) => (format!("Changes committed successfully with hash {hash}{more}"), None),
-        None => (format!("Changes committed successfully{more}"), Some("git_log shows the hash.".to_owned())),
+        None => (format!("Changes committed successfully{more}"), Some("git_log lists the hash.".to_owned())),
     };
     Ok(ToolOutput::ours(text, Committed { hash, branch, note }).notice(advice))
 }
@@ -116,9 +116,9 @@ async fn staged(repo: &Repo) -> Result<bool, ToolError> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct AddArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// Files and directories, relative to the top level of the repository; ["."] is everything.
+    /// Files and directories, relative to the top level of the repository; ["."] stages everything
     #[schemars(length(min = 1))]
     files: Vec<String>,
 }
@@ -155,7 +155,7 @@ pub(crate) async fn add(git: &Git, cx: &Cx, q: AddArgs) -> Answered<Staged> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ResetArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
 }
 
@@ -168,17 +168,17 @@ pub(crate) async fn reset(git: &Git, cx: &Cx, q: ResetArgs) -> Answered<Outcome>
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct BranchArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// Which branches: local, remote or all.
+    /// local, remote or all
     branch_type: String,
-    /// Only branches that contain this commit.
+    /// Only branches that contain this commit
     #[serde(default)]
     contains: Option<String>,
-    /// Only branches that do not contain this commit.
+    /// Only branches that do not contain this commit
     #[serde(default)]
     not_contains: Option<String>,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -194,14 +194,14 @@ pub(crate) struct Branches {
 /// One branch.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Branch {
-    /// As other tools take it: main, origin/main.
+    /// The name as other tools accept it: main, origin/main.
     name: String,
     hash: String,
-    /// Whether it is checked out here.
+    /// Whether it is the current branch.
     current: bool,
-    /// Whether it is a remote's, as last fetched.
+    /// Whether it is a remote-tracking branch.
     remote: bool,
-    /// The branch it follows.
+    /// The upstream branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<String>,
     /// The first line of its last commit.
@@ -253,7 +253,7 @@ pub(crate) async fn branch(git: &Git, cx: &Cx, q: BranchArgs) -> Answered<Branch
     let mut notice = paging.notice();
     if done.cut && notice.is_none() {
         paging.truncated = true;
-        notice = Some("[Cut: too many branches. Narrow the list with contains or branch_type.]".to_owned());
+        notice = Some("[Truncated: too many branches. Narrow the list with contains or branch_type.]".to_owned());
     }
     Ok(ToolOutput::outside(text, Branches { branches, paging }).notice(notice))
 }
@@ -297,19 +297,19 @@ impl Listed {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CreateBranchArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// The new branch's name.
+    /// Name of the new branch
     branch_name: String,
-    /// Where it begins: a branch, tag or commit; the current branch when left out.
+    /// The branch, tag or commit to start at (default: the current branch)
     #[serde(default)]
     base_branch: Option<String>,
 }
 
-/// A branch that was made or switched to.
+/// The created or current branch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OnBranch {
-    /// Its name; absent when HEAD is detached.
+    /// Its name; absent if HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     hash: String,
@@ -337,7 +337,7 @@ pub(crate) async fn create_branch(git: &Git, cx: &Cx, q: CreateBranchArgs) -> An
             })?;
             let hash = repo.resolve("HEAD", "commit").await?.ok_or_else(|| {
                 ToolError::new(format!("Reference at 'refs/heads/{current}' does not exist"))
-                    .hint("There are no commits yet; git_commit makes the first.")
+                    .hint("There are no commits yet; git_commit creates the first.")
             })?;
             (current, hash)
         }
@@ -363,14 +363,14 @@ pub(crate) async fn check_name(repo: &Repo, what: &str, space: &str, name: &str)
         return Ok(());
     }
     Err(ToolError::new(format!("Invalid {what} name: '{}'", clip(name, 200).text))
-        .hint("Names hold no blanks, no .., none of ~^:?*[\\ and do not end with .lock or a dot."))
+        .hint("Names must not contain spaces, .., or any of ~^:?*[\\, and must not end with .lock or a dot."))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CheckoutArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// The branch to switch to; or a tag or commit.
+    /// The branch to switch to, or a tag or commit
     branch_name: String,
 }
 
@@ -420,21 +420,21 @@ enum TagAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TagArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// list (when left out), create or delete.
+    /// list (default), create or delete
     #[serde(default)]
     action: TagAction,
-    /// The tag to create or delete.
+    /// The tag to create or delete
     #[serde(default)]
     name: Option<String>,
-    /// For create: what to tag; HEAD when left out.
+    /// For create: the revision to tag (default HEAD)
     #[serde(default)]
     revision: Option<String>,
-    /// For create: makes an annotated tag with this message.
+    /// For create: the message, which makes the tag annotated
     #[serde(default)]
     message: Option<String>,
-    /// For list: next_cursor of the answer before, to go on.
+    /// For list: next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
@@ -452,11 +452,11 @@ pub(crate) struct Tags {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Tag {
     name: String,
-    /// What it names in the end.
+    /// The object that it points to.
     hash: String,
-    /// Whether it has a message of its own.
+    /// Whether it is annotated.
     annotated: bool,
-    /// When it (or without a message, its commit) was made.
+    /// The date of the tag or, if it is not annotated, of its commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,
     /// The first line of its message, or of its commit's.
@@ -484,7 +484,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
         let mut notice = paging.notice();
         if cut && notice.is_none() {
             paging.truncated = true;
-            notice = Some("[Cut: there are too many tags to list them all.]".to_owned());
+            notice = Some("[Truncated: there are too many tags to list them all.]".to_owned());
         }
         let text = if all.is_empty() { "No tags".to_owned() } else { text };
         return Ok(ToolOutput::outside(text, Tags { tags: items.to_vec(), paging }).notice(notice));
@@ -499,7 +499,7 @@ pub(crate) async fn tag(git: &Git, cx: &Cx, q: TagArgs) -> Answered<Tags> {
                 .into());
         };
         repo.must(&["tag", "--delete", "--", name]).await?;
-        let text = format!("Deleted tag '{name}', which named {}", tag.hash);
+        let text = format!("Deleted tag '{name}', which pointed to {}", tag.hash);
         return Ok(ToolOutput::ours(text, Tags { tags: vec![tag], paging: Paging::whole() }));
     }
     if known.is_some() {
@@ -560,42 +560,42 @@ enum StashAction {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StashArgs {
-    /// The repository, or a directory in it.
+    /// Path of the repository, or of a directory in it
     repo_path: String,
-    /// push, list, show, apply, pop or drop.
+    /// push, list, show, apply, pop or drop
     action: StashAction,
-    /// For push: a note to know it by.
+    /// For push: a message
     #[serde(default)]
     message: Option<String>,
-    /// For push: put new files aside too.
+    /// For push: also stash untracked files
     #[serde(default)]
     include_untracked: bool,
-    /// For show, apply, pop and drop: which one, 0 is the newest.
+    /// For show, apply, pop and drop: the stash, 0 is the newest
     #[serde(default)]
     index: u32,
-    /// For list: next_cursor of the answer before, to go on.
+    /// For list: next_cursor of the previous result, to continue
     #[serde(default)]
     cursor: Option<String>,
 }
 
-/// What was put aside.
+/// The result of a stash action.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Stashes {
-    /// What was done.
+    /// A summary.
     message: String,
-    /// What is put aside, the newest first; after other actions than list as many as fit.
+    /// The stashes, newest first; after actions other than list truncated if there are too many.
     stashes: Vec<Stash>,
-    /// Paths that could not be put together when it was brought back.
+    /// Paths with conflicts after apply or pop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
-    /// For show: the changes.
+    /// For show: the diff.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Diff>,
     #[serde(flatten)]
     paging: Paging,
 }
 
-/// One that was put aside.
+/// A stash.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Stash {
     index: usize,
@@ -606,7 +606,7 @@ struct Stash {
 
 pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes> {
     if q.message.as_ref().is_some_and(|message| message.contains(['\0', '\n'])) {
-        return Err(ToolError::new("Invalid message: it holds a NUL character or a line feed").into());
+        return Err(ToolError::new("Invalid message: it contains a NUL character or a line feed").into());
     }
     let reads = matches!(q.action, StashAction::List | StashAction::Show);
     let repo = git.repo(cx, &q.repo_path, if reads { Mode::Read } else { Mode::Write }).await?;
@@ -620,7 +620,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
     };
     if !matches!(q.action, StashAction::List | StashAction::Push) && chosen.is_none() {
         return Err(ToolError::missing(format!("{name} does not exist"))
-            .hint("git_stash with action list shows what there is.")
+            .hint("git_stash with action list lists the stashes.")
             .into());
     }
     let (mut conflicts, mut advice) = (Vec::new(), None);
@@ -632,8 +632,8 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             })?;
             paging.truncated |= cut;
             let notice = paging.notice();
-            let text = if all.is_empty() { "Nothing is put aside".to_owned() } else { text };
-            let message = format!("Put aside: {}", all.len());
+            let text = if all.is_empty() { "No stashes".to_owned() } else { text };
+            let message = format!("Stashes: {}", all.len());
             let value = Stashes { message, stashes: items.to_vec(), conflicts, changes: None, paging };
             return Ok(ToolOutput::outside(text, value).notice(notice));
         }
@@ -645,7 +645,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             let mut shown = differences(&repo, &format!("{name}:\n"), &sides, shape).await?;
             if shown.value.paging.next_cursor.take().is_some() {
                 let about = cut_about(&shown.value.files, true, repo.max / 8);
-                shown.notice = Some(format!("{about}To see all of it, call git_diff with target {name}^1..{name}.]"));
+                shown.notice = Some(format!("{about}To see all changes, call git_diff with target {name}^1..{name}.]"));
             }
             let stashes = few_stashes(&repo).await;
             let message = format!("Shows {name}");
@@ -665,8 +665,8 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             match after {
                 Ok(after) if after == on_top => "No local changes to save".to_owned(),
                 _ => {
-                    advice = Some("git_stash with action pop brings them back.".to_owned());
-                    "Changes put aside".to_owned()
+                    advice = Some("git_stash with action pop restores them.".to_owned());
+                    "Changes stashed".to_owned()
                 }
             }
         }
@@ -681,12 +681,12 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             let told;
             (conflicts, told) = few(conflicts, repo.room().part(4));
             if conflicts.is_empty() {
-                format!("Brought back {name}")
+                format!("Restored {name}")
             } else {
                 advice = Some(format!(
                     "Resolve them and git_add the files; git_status lists them all. {name} is kept until dropped."
                 ));
-                format!("Brought back {name} with conflicts in: {told}")
+                format!("Restored {name} with conflicts in: {told}")
             }
         }
         StashAction::Drop => {
@@ -694,7 +694,7 @@ pub(crate) async fn stash(git: &Git, cx: &Cx, q: StashArgs) -> Answered<Stashes>
             format!("Dropped {name} ({})", chosen.unwrap_or_default())
         }
     };
-    // What was done stays done, also when it cannot be listed.
+    // A failure to list the result does not make the action a failure.
     let stashes = few_stashes(&repo).await;
     let value = Stashes { message: message.clone(), stashes, conflicts, changes: None, paging: Paging::whole() };
     Ok(ToolOutput::ours(message, value).notice(advice))

@@ -1,4 +1,4 @@
-//! Which tools are offered, and under which names: one set of rules for all servers.
+//! Which tools are registered, and under which names: one set of rules for all servers.
 
 use crate::{ToolError, near};
 use linchpin::Tool;
@@ -6,17 +6,17 @@ use linchpin::types::tool::ToolAnnotations;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// A server as the choice of tools sees it.
+/// The short name and tools of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// Its short name, which is the prefix of its tools (without `_`) where several servers share a process: `fs`, `pg`,
+    /// Short name: the prefix of its tools (without `_`) when several servers share a process: `fs`, `pg`,
     /// `git`.
     pub name: &'static str,
-    /// Every tool, in the order they are listed.
+    /// All tools, in listing order.
     pub tools: &'static [ToolSpec],
 }
 
-/// A tool as it is listed.
+/// The definition of a tool.
 ///
 /// ```
 /// # use linchpin_kit::ToolSpec;
@@ -25,31 +25,31 @@ pub struct Service {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// The tool's own name.
+    /// Canonical name, without prefix.
     pub name: &'static str,
-    /// Its name for people.
+    /// Title for display.
     pub title: &'static str,
-    /// What it does, for models.
+    /// Description for models.
     pub description: &'static str,
-    /// The set it belongs to, for `--toolsets`.
+    /// The tool set it belongs to, for `--toolsets`.
     pub toolset: &'static str,
-    /// Whether it changes anything (`readOnlyHint` is the opposite).
+    /// Whether it modifies anything (the opposite of `readOnlyHint`).
     pub writes: bool,
-    /// Whether what was there before may be lost (`destructiveHint`).
+    /// Whether it may overwrite or delete existing data (`destructiveHint`).
     pub destructive: bool,
-    /// Whether calling it twice is like calling it once (`idempotentHint`).
+    /// Whether a repeated call with the same arguments has no further effect (`idempotentHint`).
     pub idempotent: bool,
-    /// Whether it reaches beyond what the operator configured, for example the web (`openWorldHint`).
+    /// Whether it interacts with external systems, for example the web (`openWorldHint`).
     pub open_world: bool,
-    /// The flag without which it is not offered at all.
+    /// The flag that must be set for the tool to be registered.
     pub needs: Option<&'static str>,
-    /// Whether it is offered only when its name or its tool set is asked for.
+    /// Whether it is registered only if its name or tool set is enabled explicitly.
     pub on_request: bool,
-    /// Names it had before. They work in calls and in the operator's lists, and are never listed.
+    /// Former names. They work in calls and in the operator's options, but are never listed.
     pub aliases: &'static [Alias],
 }
 
-/// A name that a tool had before, for calls, configurations and prompts that still use it.
+/// A former name of a tool, for calls, configurations and prompts that still use it.
 ///
 /// ```
 /// # use linchpin_kit::{Alias, ToolSpec};
@@ -60,32 +60,32 @@ pub struct ToolSpec {
 pub struct Alias {
     /// The old name.
     pub name: &'static str,
-    /// What arguments were called under the old name, and what they are called now. Others keep their names.
+    /// Renamed arguments as `(old, new)`. All others keep their names.
     pub arguments: &'static [(&'static str, &'static str)],
 }
 
 impl Alias {
-    /// An old name with the arguments of today.
+    /// An old name whose arguments are unchanged.
     #[must_use]
     pub const fn of(name: &'static str) -> Self {
         Self { name, arguments: &[] }
     }
 
-    /// What arguments were called then, and what they are called now.
+    /// Sets the renamed arguments, as `(old, new)`.
     #[must_use]
     pub const fn arguments(self, arguments: &'static [(&'static str, &'static str)]) -> Self {
         Self { arguments, ..self }
     }
 }
 
-/// The most characters of a tool's name: what the protocol allows.
+/// Maximum characters of a tool name in the protocol.
 pub const NAME_CHARS_MAX: usize = 128;
 
-/// The most characters that leave room for what hosts put before a name: some take 64 in all.
+/// Maximum characters that leave room for the prefix of a host; some hosts allow 64 in total.
 pub const NAME_CHARS_GOOD: usize = 40;
 
 impl ToolSpec {
-    /// A tool that changes nothing; idempotent, in a closed world.
+    /// A read-only tool: idempotent, closed world.
     #[must_use]
     pub const fn reads(
         name: &'static str,
@@ -108,7 +108,7 @@ impl ToolSpec {
         }
     }
 
-    /// A tool that changes something, and only adds: neither destructive nor idempotent unless said.
+    /// A tool that writes, by default additive: neither destructive nor idempotent.
     #[must_use]
     pub const fn writes(
         name: &'static str,
@@ -119,43 +119,43 @@ impl ToolSpec {
         Self { writes: true, idempotent: false, ..Self::reads(name, title, toolset, description) }
     }
 
-    /// What was there before may be lost.
+    /// Marks it as destructive.
     #[must_use]
     pub const fn destructive(self) -> Self {
         Self { destructive: true, ..self }
     }
 
-    /// Calling it twice is like calling it once.
+    /// Marks it as idempotent.
     #[must_use]
     pub const fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
     }
 
-    /// It reaches beyond what the operator configured.
+    /// Marks it as open-world: it interacts with external systems.
     #[must_use]
     pub const fn outside(self) -> Self {
         Self { open_world: true, ..self }
     }
 
-    /// It is not offered without this flag (for example `--allow-remote`), see [`ToolChoice::grant`].
+    /// Registers it only with this flag (for example `--allow-remote`), see [`ToolChoice::grant`].
     #[must_use]
     pub const fn needs(self, flag: &'static str) -> Self {
         Self { needs: Some(flag), ..self }
     }
 
-    /// It is offered only when its name or its tool set is asked for.
+    /// Registers it only if its name or tool set is enabled explicitly.
     #[must_use]
     pub const fn on_request(self) -> Self {
         Self { on_request: true, ..self }
     }
 
-    /// It had these names before.
+    /// Sets its former names.
     #[must_use]
     pub const fn aliases(self, aliases: &'static [Alias]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// The definition under this name, all four hints set.
+    /// The tool definition under this name, with all four hints.
     #[must_use]
     pub fn listed(&self, name: impl Into<String>) -> Tool {
         Tool::new(name, self.description).title(self.title).annotations(
@@ -168,15 +168,15 @@ impl ToolSpec {
     }
 }
 
-/// How exposed names are made.
+/// How exposed tool names are built.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolPrefix {
-    /// The published names, unchanged.
+    /// Names without a prefix.
     #[default]
     None,
-    /// The server's short name and `_` before every name that does not have it, as when several servers share one process.
+    /// The server's short name and `_` before every name that lacks it, as when several servers share a process.
     Auto,
-    /// This text before every name that does not begin with it.
+    /// This text before every name that does not start with it.
     Text(String),
 }
 
@@ -192,14 +192,14 @@ impl FromStr for ToolPrefix {
             {
                 Ok(Self::Text(prefix.to_owned()))
             }
-            other => Err(ToolError::new(format!("Not usable as a tool prefix: {other}"))
-                .hint("Use none, auto, or at most 20 of A-Z a-z 0-9 _ . -")),
+            other => Err(ToolError::new(format!("Invalid tool prefix: {other}"))
+                .hint("Use none, auto, or at most 20 characters of A-Z a-z 0-9 _ . -")),
         }
     }
 }
 
 impl ToolPrefix {
-    /// The name to expose `name` of this service under: of a tool or a prompt.
+    /// The exposed name of the tool or prompt `name` of this service.
     #[must_use]
     pub fn apply(&self, service: &str, name: &str) -> String {
         match self {
@@ -214,30 +214,30 @@ impl ToolPrefix {
     }
 }
 
-/// What the operator says about tools. Read-only beats everything, leaving out beats enabling.
+/// The operator's choice of tools. Read-only takes precedence over everything, disabling over enabling.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolChoice {
-    /// How exposed names are made from the tools' own (`--tool-prefix`).
+    /// The prefix of exposed names (`--tool-prefix`).
     pub prefix: ToolPrefix,
-    /// Tools to add to the tool sets; alone, they are the only tools (`--enable-tools`).
+    /// Tools to enable in addition to the tool sets; without tool sets, the only tools (`--enable-tools`).
     pub enable: Vec<String>,
-    /// Tools to leave out (`--disable-tools`).
+    /// Tools to disable (`--disable-tools`).
     pub disable: Vec<String>,
-    /// Tool sets to offer; empty means all, unless `enable` names tools (`--toolsets`). `all` is every set.
+    /// Tool sets to enable; empty means all, unless `enable` names tools (`--toolsets`). `all` is every set.
     pub toolsets: Vec<String>,
-    /// Leave out every tool that changes something (`--read-only`).
+    /// Disables every tool that writes (`--read-only`).
     pub read_only: bool,
-    /// What tells this server from another one of its kind in the same process; part of its resources' URIs then, see
+    /// Distinguishes this server from others of its kind in the same process; part of its resource URIs then, see
     /// [`ToolChoice::uri`].
     pub scope: Option<String>,
-    /// Flags that tools need and that were given; see [`ToolChoice::grant`].
+    /// Flags that were set and that tools require; see [`ToolChoice::grant`].
     granted: Vec<&'static str>,
-    /// Whether what is named here was meant for another server of the same process.
+    /// Whether the named tools and tool sets belong to other servers of the same process.
     elsewhere: bool,
 }
 
 impl ToolChoice {
-    /// Says that this flag was given, so that tools that need it are offered.
+    /// Records that this flag was set, so that tools that require it are registered.
     pub fn grant(&mut self, flag: &'static str, given: bool) {
         self.granted.retain(|known| *known != flag);
         if given {
@@ -245,14 +245,14 @@ impl ToolChoice {
         }
     }
 
-    /// Whether this flag was given.
+    /// Whether this flag was set.
     #[must_use]
     pub fn grants(&self, flag: &str) -> bool {
         self.granted.contains(&flag)
     }
 
-    /// The URI under which to offer a resource: the name that the server was given is put at the beginning of its path, so
-    /// that `memo://insights` becomes `memo://notes/insights`. Unchanged without such a name.
+    /// The URI of a resource: the configured name of the server is prepended to its path, so
+    /// that `memo://insights` becomes `memo://notes/insights`. Unchanged if the server has no name.
     #[must_use]
     pub fn uri(&self, uri: &str) -> String {
         match (&self.scope, uri.split_once("://")) {
@@ -263,8 +263,8 @@ impl ToolChoice {
         }
     }
 
-    /// The choice of a server that was given every flag its tools may need: for looking at names before the server itself is
-    /// opened and knows which flags there were.
+    /// The same choice with every flag set: to inspect names before the server is
+    /// opened and its flags are known.
     #[must_use]
     pub fn with_every_flag(&self, service: &Service) -> Self {
         let mut all = self.clone();
@@ -274,14 +274,15 @@ impl ToolChoice {
         all
     }
 
-    /// Whether tools or tool sets were named, and all of them are those of other servers in the same process.
+    /// Whether tools or tool sets were named that all belong to other servers of the same process.
     #[must_use]
     pub fn is_empty_here(&self) -> bool {
         self.elsewhere && self.enable.is_empty() && self.toolsets.is_empty()
     }
 
-    /// The tool that an operator's word names: by its own name, by one with a prefix (the chosen one, or the service's name
-    /// and `_` or `.`), or by an old name, likewise. What is a name now wins over what was one.
+    /// Finds a tool by a name in the operator's options: its canonical name, a prefixed one (the chosen prefix, or the
+    /// service's name and `_` or `.`), or a former name, with or without these. Current names take precedence over
+    /// former ones.
     fn find(&self, service: &Service, wanted: &str) -> Option<&'static ToolSpec> {
         let within = wanted.strip_prefix(service.name).and_then(|rest| rest.strip_prefix('.'));
         let is = |name: &str| {
@@ -294,11 +295,11 @@ impl ToolChoice {
         now.or_else(|| service.tools.iter().find(|tool| tool.aliases.iter().any(|alias| is(alias.name))))
     }
 
-    /// The tools to offer, in the order of the service, each with the name to expose it under.
+    /// The enabled tools in the order of the service, each with its exposed name.
     ///
     /// # Errors
-    /// When a tool or tool set is unknown, a tool that needs a flag is enabled by name without it, or a name becomes longer
-    /// than the protocol allows: the process should not start with a list that does not mean what it says.
+    /// When a tool or tool set is unknown, a tool is enabled by name without the flag it requires, or a name exceeds
+    /// the limit of the protocol. The process should then refuse to start.
     pub fn choose(&self, service: &Service) -> Result<Vec<(&'static ToolSpec, String)>, ToolError> {
         let all = service.tools;
         let known: BTreeSet<&str> = all.iter().map(|tool| tool.toolset).chain(["all"]).collect();
@@ -316,7 +317,7 @@ impl ToolChoice {
         for tool in all.iter().filter(|tool| named(tool) && !(self.read_only && tool.writes)) {
             if let Some(flag) = tool.needs.filter(|flag| !self.grants(flag)) {
                 return Err(ToolError::new(format!("{} is enabled but not allowed", tool.name))
-                    .hint(format!("Add {flag}, or take {} out of the enabled tools.", tool.name)));
+                    .hint(format!("Add {flag}, or remove {} from the enabled tools.", tool.name)));
             }
         }
         let everything = self.toolsets.is_empty() && self.enable.is_empty() && !self.elsewhere;
@@ -331,12 +332,12 @@ impl ToolChoice {
         match chosen.iter().map(|(_, name)| name).find(|name| name.len() > NAME_CHARS_MAX) {
             None => Ok(chosen),
             Some(name) => Err(ToolError::new(format!("The tool name {name} has {} characters", name.len()))
-                .hint(format!("At most {NAME_CHARS_MAX} are allowed: choose a shorter prefix."))),
+                .hint(format!("The maximum is {NAME_CHARS_MAX}: choose a shorter prefix."))),
         }
     }
 
-    /// Of the tools to offer, the longest name that a prefix of the operator's own makes longer than [`NAME_CHARS_GOOD`], so
-    /// that a host may refuse or cut it.
+    /// The longest enabled name that exceeds [`NAME_CHARS_GOOD`] because of a custom prefix, so
+    /// that a host may reject or truncate it.
     ///
     /// # Errors
     /// As [`ToolChoice::choose`].
@@ -348,7 +349,7 @@ impl ToolChoice {
         Ok(long.max_by_key(String::len))
     }
 
-    /// No tool has this name: says which one was probably meant, and what there is.
+    /// The error for an unknown tool name, with the nearest name and all valid ones.
     fn unknown_tool(&self, services: &[&Service], wanted: &str) -> ToolError {
         let (mut now, mut before) = (Vec::new(), Vec::new());
         for service in services {
@@ -364,18 +365,18 @@ impl ToolChoice {
         let old = before.iter().map(|(old, _)| old.as_str());
         let meant = near(wanted, now.iter().map(String::as_str).chain(old));
         let meant = meant.map(|meant| match before.iter().find(|(old, _)| old == meant) {
-            Some((_, tool)) if !now.iter().any(|name| name == meant) => format!("{meant}, which is {tool} now"),
+            Some((_, tool)) if !now.iter().any(|name| name == meant) => format!("{meant}, now named {tool}"),
             _ => meant.to_owned(),
         });
         unknown("tool", wanted, meant, services.iter().flat_map(|service| service.tools.iter().map(|tool| tool.name)))
     }
 
-    /// The share of each service in a choice that was made for several in one process. A tool is named as in calls, or with
-    /// its service as `git.git_log`. A tool set is that of every service that has one of this name, or of one service as
-    /// `git.read`; a service's own name (`git`) is all it has.
+    /// Splits a choice among the services of a process. A tool is named as in calls, or with
+    /// its service as `git.git_log`. A tool set applies to every service that has one of this name, or to one service as
+    /// `git.read`; the name of a service (`git`) means all its tools.
     ///
     /// # Errors
-    /// When a tool or tool set is unknown to all of them, or a tool's own name belongs to several.
+    /// When a tool or tool set is unknown to all of them, or several have a tool of this name.
     pub fn split(&self, services: &[&Service]) -> Result<Vec<ToolChoice>, ToolError> {
         let mut shares = vec![self.clone(); services.len()];
         for share in &mut shares {
@@ -395,7 +396,7 @@ impl ToolChoice {
                     let names: Vec<_> =
                         several.iter().map(|(at, t)| ToolPrefix::Auto.apply(services[*at].name, t.name)).collect();
                     return Err(ToolError::new(format!("Several servers have a tool named {wanted}"))
-                        .hint(format!("Say which one: {}.", names.join(" or "))));
+                        .hint(format!("Use one of: {}.", names.join(" or "))));
                 }
             };
             let list = if disabled { &mut shares[at].disable } else { &mut shares[at].enable };
@@ -429,7 +430,7 @@ fn unknown<'a>(what: &str, name: &str, meant: Option<String>, known: impl IntoIt
     let known: Vec<&str> = known.into_iter().collect();
     let known = format!("Known: {}.", known.join(", "));
     ToolError::new(format!("Unknown {what}: {name}")).hint(match meant {
-        Some(meant) => format!("Perhaps you mean {meant}.\nHint: {known}"),
+        Some(meant) => format!("Did you mean {meant}?\nHint: {known}"),
         None => known,
     })
 }
@@ -500,21 +501,21 @@ mod tests {
                 "git_lgo",
                 "",
                 "",
-                "Unknown tool: git_lgo\nHint: Perhaps you mean git_log.\nHint: Known: git_log, git_add, git_push, git_rare.",
+                "Unknown tool: git_lgo\nHint: Did you mean git_log?\nHint: Known: git_log, git_add, git_push, git_rare.",
             ),
             ("", "x", "", "Unknown tool: x\nHint: Known: git_log, git_add, git_push, git_rare."),
             (
                 "",
                 "",
                 "remot",
-                "Unknown tool set: remot\nHint: Perhaps you mean remote.\nHint: Known: all, rare, read, remote, write.",
+                "Unknown tool set: remot\nHint: Did you mean remote?\nHint: Known: all, rare, read, remote, write.",
             ),
             ("", "", "x", "Unknown tool set: x\nHint: Known: all, rare, read, remote, write."),
             (
                 "git_push",
                 "",
                 "",
-                "git_push is enabled but not allowed\nHint: Add --allow-remote, or take git_push out of the enabled tools.",
+                "git_push is enabled but not allowed\nHint: Add --allow-remote, or remove git_push from the enabled tools.",
             ),
         ] {
             assert_eq!(choice(enable, disable, sets).choose(&GIT).unwrap_err().to_string(), said);
@@ -558,15 +559,15 @@ mod tests {
     #[test]
     fn an_unknown_name_may_be_near_an_old_one() {
         for (word, meant) in [
-            ("calc_dvide", "calc_divide, which is get-ratio now"),
-            ("rest", "reset, which is calc_clear now"),
+            ("calc_dvide", "calc_divide, now named get-ratio"),
+            ("rest", "reset, now named calc_clear"),
             ("get_sum", "get-sum"),
             ("prodct", "product"),
             ("calc_get_sum", "calc_get-sum"),
         ] {
             let said = choice(word, "", "").choose(&CALC).unwrap_err().to_string();
             let known = "get-sum, get-ratio, product, calc_clear";
-            assert_eq!(said, format!("Unknown tool: {word}\nHint: Perhaps you mean {meant}.\nHint: Known: {known}."));
+            assert_eq!(said, format!("Unknown tool: {word}\nHint: Did you mean {meant}?\nHint: Known: {known}."));
         }
     }
 
@@ -581,9 +582,9 @@ mod tests {
         assert_eq!(of(choice("", "calc_add", "")), ["get-ratio product", "add", "query"]);
         assert_eq!(of(choice("calc.add,shop.add", "", "")), ["get-sum", "add", ""]);
         let said = choice("add", "", "").split(&services).unwrap_err().to_string();
-        assert_eq!(said, "Several servers have a tool named add\nHint: Say which one: calc_get-sum or shop_add.");
+        assert_eq!(said, "Several servers have a tool named add\nHint: Use one of: calc_get-sum or shop_add.");
         let said = choice("", "calc_ad", "").split(&services).unwrap_err().to_string();
-        assert!(said.contains("Hint: Perhaps you mean calc_add, which is get-sum now."), "{said}");
+        assert!(said.contains("Hint: Did you mean calc_add, now named get-sum?"), "{said}");
     }
 
     #[test]
@@ -665,13 +666,12 @@ mod tests {
         let said = |choice: ToolChoice| choice.split(&services).unwrap_err().to_string();
         assert_eq!(
             said(choice("query", "", "")),
-            "Several servers have a tool named query\nHint: Say which one: fs_query or pg_query."
+            "Several servers have a tool named query\nHint: Use one of: fs_query or pg_query."
         );
         assert!(said(choice("", "nothing", "")).starts_with("Unknown tool: nothing\nHint: Known: git_log,"));
         assert!(
-            said(choice("", "", "git.wrong")).starts_with(
-                "Unknown tool set: git.wrong\nHint: Perhaps you mean git.write.\nHint: Known: fs, fs.read,"
-            )
+            said(choice("", "", "git.wrong"))
+                .starts_with("Unknown tool set: git.wrong\nHint: Did you mean git.write?\nHint: Known: fs, fs.read,")
         );
     }
 }

@@ -1,28 +1,28 @@
-//! Cutting what is too long, and saying how to go on.
+//! Truncation of long output, with a notice how to continue.
 
 use crate::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of text an answer holds before it is cut: about 25,000 tokens.
+/// Maximum bytes of text in a result before it is truncated: about 25,000 tokens.
 pub const TEXT_BYTES_MAX: usize = 100_000;
 
-/// Items of a list an answer holds before it is cut, unless a server says otherwise.
+/// Default maximum number of list items in a result before it is truncated.
 pub const PAGE_ITEMS_MAX: usize = 1_000;
 
-/// Bytes of an unknown cursor that are shown.
+/// Maximum bytes of an unknown cursor in an error.
 const CURSOR_BYTES_SHOWN: usize = 80;
 
-/// The beginning of a text that fits into a number of bytes.
+/// A text truncated to a number of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut<'a> {
-    /// What fits; ends at a line where one ends in its last half, otherwise between characters.
+    /// The part that fits; ends at a line break in its second half if there is one, otherwise between characters.
     pub text: &'a str,
-    /// Bytes that were left out.
+    /// Bytes omitted.
     pub left_out: usize,
 }
 
-/// Cuts `text` to at most `bytes_max` bytes, at the end of a line if one ends in the last half of what fits.
+/// Truncates `text` to at most `bytes_max` bytes, at the last line break if it is in the second half of what fits.
 #[must_use]
 pub fn clip(text: &str, bytes_max: usize) -> Cut<'_> {
     if text.len() <= bytes_max {
@@ -40,8 +40,8 @@ pub fn clip(text: &str, bytes_max: usize) -> Cut<'_> {
     Cut { text: fits, left_out: text.len() - fits.len() }
 }
 
-/// The text from the character (Unicode code point) `start` on, at most `count` of them, and how many characters the whole
-/// has. `None` when `start` lies at or behind the end.
+/// At most `count` characters (Unicode code points) of the text from `start` on, and the number of characters of the
+/// whole. `None` if `start` is at or past the end.
 #[must_use]
 pub fn chars_from(text: &str, start: usize, count: usize) -> (Option<&str>, usize) {
     let total = text.chars().count();
@@ -55,50 +55,51 @@ pub fn chars_from(text: &str, start: usize, count: usize) -> (Option<&str>, usiz
     (Some(&rest[..to]), total)
 }
 
-/// Where a list was cut. Flattened into the structured content of tools that answer lists; empty when nothing was cut.
+/// Pagination of a list result. Flattened into the structured content of tools that return lists; empty if the list is
+/// complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paging {
-    /// Whether something was left out.
+    /// Whether items were omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The `cursor` that continues.
+    /// The `cursor` of the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// What to say to a cursor that no answer gave.
+/// The error for a cursor that no result returned.
 #[must_use]
 pub fn unknown_cursor(cursor: &str) -> ToolError {
     ToolError::new(format!("Unknown cursor: {}", clip(cursor, CURSOR_BYTES_SHOWN).text))
-        .hint("Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.")
+        .hint("Pass next_cursor of the previous result with otherwise the same arguments, or omit cursor.")
 }
 
 impl Paging {
-    /// Nothing was left out.
+    /// A complete list.
     #[must_use]
     pub fn whole() -> Self {
         Self::default()
     }
 
-    /// There is more behind this cursor.
+    /// A truncated list that continues at this cursor.
     #[must_use]
     pub fn more(next_cursor: impl Into<String>) -> Self {
         Self { truncated: true, next_cursor: Some(next_cursor.into()) }
     }
 
-    /// Where in a list of this length `cursor` continues: it holds an offset in decimal form; nothing is the start.
+    /// The offset of `cursor` in a list of this length; 0 without a cursor. Cursors are decimal offsets.
     ///
     /// # Errors
-    /// When the cursor is not one of ours.
+    /// When the cursor is invalid.
     pub fn start(cursor: Option<&str>, length: usize) -> Result<usize, ToolError> {
         let offset = |text: &str| text.parse().ok().filter(|start| *start <= length);
         cursor.map_or(Ok(0), |text| offset(text).ok_or_else(|| unknown_cursor(text)))
     }
 
-    /// One page of `items` from where `cursor` continues, see [`Paging::start`].
+    /// The page of `items` at `cursor`, see [`Paging::start`].
     ///
     /// # Errors
-    /// When the cursor is not one of ours.
+    /// When the cursor is invalid.
     pub fn of<'a, T>(items: &'a [T], cursor: Option<&str>, most: usize) -> Result<(&'a [T], Self), ToolError> {
         let start = Self::start(cursor, items.len())?;
         let end = items.len().min(start.saturating_add(most.max(1)));
@@ -106,13 +107,11 @@ impl Paging {
         Ok((&items[start..end], paging))
     }
 
-    /// What clients that only read text are told.
+    /// The truncation notice for clients that only read text.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let cursor = self.next_cursor.as_ref()?;
-        Some(format!(
-            "[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]"
-        ))
+        Some(format!("[Truncated. Continue with the same arguments and cursor={cursor:?}, or narrow the request.]"))
     }
 }
 

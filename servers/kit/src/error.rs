@@ -1,4 +1,4 @@
-//! Why a tool could not do what was asked.
+//! Tool errors.
 
 use crate::names::as_listed;
 use crate::output::from_outside;
@@ -7,11 +7,12 @@ use linchpin::types::content::ContentBlock;
 use linchpin::types::tool::CallToolResult;
 use std::fmt;
 
-/// Why a tool could not do what was asked, in words for the model that asked: what happened, then what to do next.
+/// A tool error for the model: what happened, then what to do next.
 ///
-/// Returned by a handler it becomes a tool result with `isError`; by `?` in one that returns [`linchpin::Result`] it becomes the
-/// same, with its mark of whose words it holds ([`ToolError::as_outside`]). The first line is the published server's where it has
-/// one; a `Hint:` line says what to do. It never holds a secret, a stack trace or the name of a library's type.
+/// Returned by a handler it becomes a tool result with `isError`; `?` in a handler that returns [`linchpin::Result`]
+/// does the same and keeps its provenance ([`ToolError::as_outside`]). The first line equals that of the published
+/// server where it has one; a `Hint:` line says what to do. It never contains a secret, a stack trace or the type name
+/// of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     message: String,
@@ -26,26 +27,26 @@ impl ToolError {
         Self { message: message.into(), hint: None, missing: false, outside: false }
     }
 
-    /// The thing named does not exist.
+    /// The named thing does not exist.
     pub fn missing(message: impl Into<String>) -> Self {
         Self { missing: true, ..Self::new(message) }
     }
 
-    /// What to do next, in whole sentences. Tools that it names are shown under the names that they are listed under.
+    /// Sets the hint: what to do next, in whole sentences. Tool names in it are replaced by their listed names.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks it as being about something that does not exist.
+    /// Marks it as a "not found" error.
     #[must_use]
     pub fn as_missing(mut self) -> Self {
         self.missing = true;
         self
     }
 
-    /// Marks it as holding the words of others, which may be anything: see [`ToolError::into_result`].
+    /// Marks its text as third-party content, see [`ToolError::into_result`].
     #[must_use]
     pub fn as_outside(mut self) -> Self {
         self.outside = true;
@@ -64,19 +65,19 @@ impl ToolError {
         self.hint.as_deref()
     }
 
-    /// Whether the thing named does not exist.
+    /// Whether it is a "not found" error.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.missing
     }
 
-    /// Whether it holds the words of others.
+    /// Whether its text is third-party content.
     #[must_use]
     pub fn is_outside(&self) -> bool {
         self.outside
     }
 
-    /// The tool result with `isError`; the words of others are marked as data for the model, as they are in answers.
+    /// The tool result with `isError`. Third-party content is marked as data for the model, as in results.
     #[must_use]
     pub fn into_result(self) -> CallToolResult {
         let text = ContentBlock::text(self.to_string());
@@ -84,7 +85,7 @@ impl ToolError {
         CallToolResult::new(vec![text]).with_is_error(true)
     }
 
-    /// The same for a resource, where a missing one is the protocol's "resource not found" and everything else an error of
+    /// The error of a resource: "resource not found" if it is missing, otherwise an error of
     /// the request.
     #[must_use]
     pub fn for_resource(self) -> Error {
@@ -102,7 +103,7 @@ impl fmt::Display for ToolError {
     }
 }
 
-/// Not by way of `std::error::Error`, which would leave nothing of it but its text.
+/// Not through `std::error::Error`, which would keep only the text.
 impl From<ToolError> for Error {
     fn from(fault: ToolError) -> Self {
         Self::tool_result(fault.into_result())

@@ -1,17 +1,17 @@
-//! What all native servers share, so that no server has its own copy.
+//! Code shared by the ready-made servers.
 //!
-//! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`ToolSet`]: which tools are offered and under which names, old ones included,
-//!   by one set of flags; [`as_listed`]: our own words name them as they are listed;
-//! - [`ToolError`]: why a tool could not do what was asked, in words for the model that asked;
-//! - [`ToolOutput`]: a text for old clients and structured content for the others, marked as data where others wrote it;
-//! - [`clip`], [`Paging`], [`unknown_cursor`]: one way of cutting what is too long and saying how to go on;
-//! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: what a client's roots do and how it is asked for them, which paths they name, and
-//!   where a path really leads;
-//! - [`near`]: what was probably meant by a name that there is not;
-//! - [`Vars`]: reading environment variables, with errors that name them; [`Secret`]: what is never shown.
+//! - [`ToolSpec`], [`Alias`], [`ToolChoice`], [`ToolSet`]: which tools are registered and under which names, former
+//!   ones included, by one set of flags; [`as_listed`]: replaces tool names in texts by their listed names;
+//! - [`ToolError`]: tool errors for the model;
+//! - [`ToolOutput`]: text for old clients and structured content for others, with the provenance of the text;
+//! - [`clip`], [`Paging`], [`unknown_cursor`]: truncation and pagination;
+//! - [`RootsPolicy`], [`root_path`], [`resolve_symlinks`]: the effect of a client's roots, their paths, and symlink
+//!   resolution;
+//! - [`near`]: the nearest name to an unknown one;
+//! - [`Vars`]: environment variables, with errors that name them; [`Secret`]: a string that is never printed.
 //!
-//! The HTTP client that servers share is `linchpin::transport::web`. This crate must never know: transports, protocol eras,
-//! command lines, and any one server.
+//! The shared HTTP client is `linchpin::transport::web`. This crate must not depend on transports, protocol revisions,
+//! command lines or any single server.
 
 mod choice;
 mod cut;

@@ -1,5 +1,5 @@
-//! Our own words name tools as they are listed: under a prefix, or beside other servers, a tool has another name than its own,
-//! and a hint that says the name that it has elsewhere leads nowhere.
+//! Replaces tool names in the server's own texts by their listed names: with a prefix, or beside other servers, a tool
+//! is listed under another name, and a hint with its canonical name would be useless.
 
 use linchpin::Reply;
 use linchpin::{Call, Next};
@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-/// The tools and prompts of one server that are listed under another name than their own. Those that are not offered are not in
-/// it: they keep their own name, which nothing listed has.
+/// The tools and prompts of one server that are listed under another name. Disabled ones are not included: they keep
+/// their canonical name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names(Vec<(String, String)>);
 
@@ -18,7 +18,7 @@ thread_local! {
     static NOW: RefCell<Option<Arc<Names>>> = const { RefCell::new(None) };
 }
 
-/// Puts back what was there before, when a handler panics too.
+/// Restores the previous value, also when a handler panics.
 struct Back(Option<Arc<Names>>);
 
 impl Drop for Back {
@@ -32,7 +32,7 @@ impl Names {
         self.0.is_empty()
     }
 
-    /// Takes it down if it is listed under another name than its own.
+    /// Adds it if it is listed under another name.
     pub(crate) fn add(&mut self, name: &str, listed: &str) {
         if name != listed && self.listed(name).is_none() {
             self.0.push((name.to_owned(), listed.to_owned()));
@@ -43,13 +43,14 @@ impl Names {
         self.0.iter().find(|(own, _)| own == name).map(|(_, listed)| listed.as_str())
     }
 
-    /// The text with every name as it is listed; `None` when none of them is in it.
+    /// The text with listed names; `None` if it contains none of the names.
     ///
-    /// A word with `_` or `-` in it is a name wherever it is a word of its own. A word without is also a word of the language, and a name
-    /// only between backticks. What stands between double quotes, right after a quote or `=`, or in a path is somebody's value.
+    /// A name with `_` or `-` is replaced wherever it is a whole word. A name without may also be an English word, and
+    /// is replaced only in backticks. Text in double quotes, right after a quote or `=`, or in a path is a value and is
+    /// kept.
     pub(crate) fn in_words(&self, text: &str) -> Option<String> {
         let mut out = String::new();
-        // How much of the text is in `out` already, and whether what comes next stands between double quotes.
+        // The end of the text copied to `out`, and whether the rest starts inside double quotes.
         let (mut done, mut quoted) = (0, false);
         let mut rest = text.char_indices().peekable();
         let mut before = ' ';
@@ -82,7 +83,7 @@ impl Names {
         })
     }
 
-    /// A layer that makes these the names of everything a handler says while it runs.
+    /// A layer that applies these names to the texts of a handler while it runs.
     pub(crate) async fn around(self: Arc<Self>, call: Call, next: Next) -> Reply {
         let mut running = next.run(call);
         poll_fn(move |cx| {
@@ -93,7 +94,7 @@ impl Names {
     }
 }
 
-/// Of which names and paths are made.
+/// Characters of names and paths.
 fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '/')
 }
@@ -103,9 +104,9 @@ fn joins(c: char, rest: &str) -> bool {
     c == '.' && rest[1..].starts_with(in_word)
 }
 
-/// A text of a server's own with its tools under the names that they are listed under, for what a handler says in an answer's
-/// text: hints of [`ToolError`](crate::ToolError) and notices of [`ToolOutput`](crate::ToolOutput) are treated so by themselves. Only while a handler
-/// that a [`ToolSet`](crate::ToolSet) added runs, and not for text that others wrote.
+/// Replaces tool names in the server's own text by their listed names. Hints of [`ToolError`](crate::ToolError) and
+/// notices of [`ToolOutput`](crate::ToolOutput) are replaced automatically. Works only while a handler added by a
+/// [`ToolSet`](crate::ToolSet) runs; not for third-party text.
 #[must_use]
 pub fn as_listed(text: &str) -> Cow<'_, str> {
     let said = NOW.with_borrow(|now| now.as_ref().and_then(|names| names.in_words(text)));

@@ -1,6 +1,6 @@
-//! What was probably meant.
+//! The nearest of several names.
 
-/// The name that was probably meant, if one is near.
+/// The nearest name, if one is similar enough.
 #[must_use]
 pub fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = |name: &str| name.chars().count().max(word.chars().count());
@@ -12,7 +12,7 @@ pub fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
     close.or_else(part).map(|(_, name)| *name)
 }
 
-/// How many letters must change to make one word of the other, ignoring case.
+/// The edit distance between two words, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Answers: a text for clients that only read text, structured content for the others.
+//! Results: text for clients that only read text, structured content for others.
 
 use crate::ToolError;
 use crate::names::as_listed;
@@ -10,40 +10,40 @@ use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Whose words an answer is made of.
+/// The author of a result's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provenance {
-    /// This server's own.
+    /// The server itself.
     Server,
-    /// What files, pages, rows and messages hold: data that anybody may have written. Its blocks are marked as meant for the
-    /// model (`annotations.audience`).
+    /// Third parties: the content of files, pages, rows and messages. Its blocks are marked as meant for the model
+    /// (`annotations.audience`).
     ThirdParty,
 }
 
-/// What a tool answers: `text` keeps the shape that the published server gave it, `value` is `structuredContent` and gives
-/// the tool its output schema.
+/// The result of a tool: `text` has the format of the published server, `value` is `structuredContent` and defines the
+/// output schema.
 #[derive(Debug, Clone)]
 pub struct ToolOutput<T> {
-    /// The first text block; left out when `blocks` says everything.
+    /// The first text block; omitted if `blocks` is the whole content.
     pub text: Option<String>,
-    /// Structured content: a struct.
+    /// Structured content; a struct.
     pub value: T,
-    /// Whose words `text` is.
+    /// The author of `text`.
     pub provenance: Provenance,
-    /// A second text block in our own words: says that something was cut, and how to go on. Tools that it names are shown under
-    /// the names that they are listed under.
+    /// A second text block by the server: that the result is truncated, and how to continue. Tool names in it are
+    /// replaced by their listed names.
     pub notice: Option<String>,
-    /// Further blocks (pictures, embedded resources), as they are.
+    /// Further blocks (images, embedded resources).
     pub blocks: Vec<ContentBlock>,
 }
 
 impl<T> ToolOutput<T> {
-    /// A text in our own words and its structured form.
+    /// Text of the server and its structured form.
     pub fn ours(text: impl Into<String>, value: T) -> Self {
         Self { text: Some(text.into()), value, provenance: Provenance::Server, notice: None, blocks: Vec::new() }
     }
 
-    /// A text that others wrote and its structured form.
+    /// Third-party text and its structured form.
     pub fn outside(text: impl Into<String>, value: T) -> Self {
         Self { provenance: Provenance::ThirdParty, ..Self::ours(text, value) }
     }
@@ -53,7 +53,7 @@ impl<T> ToolOutput<T> {
         Self { text: None, value, provenance: Provenance::ThirdParty, notice: None, blocks }
     }
 
-    /// Adds the notice that something was cut, if there is one.
+    /// Adds the truncation notice, if any.
     #[must_use]
     pub fn notice(mut self, notice: Option<String>) -> Self {
         self.notice = notice;
@@ -65,16 +65,16 @@ impl<T: Serialize> ToolOutput<T> {
     /// The value as JSON indented by two spaces, as the published servers write it, and as structured content.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, which is a mistake in the server.
+    /// When the value cannot be serialized, which is a bug in the server.
     pub fn json(value: T, provenance: Provenance) -> Result<Self, ToolError> {
         let text = serde_json::to_string_pretty(&value).map_err(|e| unwritable(&e))?;
         Ok(Self { provenance, ..Self::ours(text, value) })
     }
 
-    /// The result as the protocol carries it.
+    /// Converts it to the result type of the protocol.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, which is a mistake in the server.
+    /// When the value cannot be serialized, which is a bug in the server.
     pub fn into_result(self) -> Result<CallToolResult, ToolError> {
         let structured = serde_json::value::to_raw_value(&self.value).map_err(|e| unwritable(&e))?;
         let text = self.text.map(ContentBlock::text).map(|text| match self.provenance {
@@ -91,10 +91,10 @@ impl<T: Serialize> ToolOutput<T> {
 }
 
 fn unwritable(error: &serde_json::Error) -> ToolError {
-    ToolError::new(format!("The answer cannot be written as JSON: {error}"))
+    ToolError::new(format!("Cannot serialize the result: {error}"))
 }
 
-/// Marks a block as data for the model: it may hold anything, written by anyone.
+/// Marks a block as data for the model (third-party content).
 #[must_use]
 pub fn from_outside(block: ContentBlock) -> ContentBlock {
     block.with_annotations(Annotations::new().with_audience([Role::Assistant]))
@@ -112,8 +112,8 @@ impl<T: Serialize + JsonSchema + 'static> IntoReply for ToolOutput<T> {
     }
 }
 
-/// Every test of every server is a test of its output schemas too: with the feature `validate`, which they turn on, an answer that its schema does not describe
-/// is a panic, which the caller sees as an error.
+/// With the feature `validate`, which the tests of all servers enable, a result that violates its output schema panics;
+/// the caller gets an error.
 #[cfg(feature = "validate")]
 fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
     use std::any::TypeId;
@@ -124,11 +124,11 @@ fn as_described<T: Serialize + JsonSchema + 'static>(value: &T) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let validator = known.entry(TypeId::of::<T>()).or_insert_with(|| {
         let schema = <Json<T> as IntoReply>::output_schema().unwrap_or(Value::Bool(true));
-        Arc::new(jsonschema::validator_for(&schema).expect("a schema that was derived is one"))
+        Arc::new(jsonschema::validator_for(&schema).expect("a derived schema is valid"))
     });
     let validator = Arc::clone(validator);
     drop(known);
     let value = serde_json::to_value(value).unwrap_or_default();
     let wrong: Vec<String> = validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).collect();
-    assert!(wrong.is_empty(), "{} is not what its schema says: {}", std::any::type_name::<T>(), wrong.join("; "));
+    assert!(wrong.is_empty(), "{} violates its schema: {}", std::any::type_name::<T>(), wrong.join("; "));
 }

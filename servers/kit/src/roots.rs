@@ -1,4 +1,4 @@
-//! A client's roots: what they do, which paths they name, and where paths really lead.
+//! A client's roots: their effect, their paths, and symlink resolution.
 
 use crate::{ToolError, clip};
 use linchpin::{Cx, Error};
@@ -7,31 +7,31 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// How long a client may take to tell its roots, unless a server has less time for the whole call.
+/// Default timeout of a `roots/list` request; shorter if the server's call timeout is.
 pub const ROOTS_WAIT: Duration = Duration::from_secs(10);
 
-/// Bytes of the reason why a client did not tell its roots: it may be in the client's words.
+/// Maximum bytes of a client's error text for a failed `roots/list`.
 const WHY_BYTES_SHOWN: usize = 300;
 
-/// Links followed at the end of one path before it is given up.
+/// Maximum symlinks followed at the end of one path.
 const LINKS_MAX: usize = 40;
 
-/// What a client's roots do (`--roots`). Not every server takes all of them: it says which in a list for
+/// The effect of a client's roots (`--roots`). A server that does not support all of them passes a list to
 /// [`RootsPolicy::parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootsPolicy {
-    /// Nothing; the client is not asked for them.
+    /// Roots are not requested.
     Ignore,
-    /// Only what is both configured and in a root can be used. Roots never add anything.
+    /// Only paths that are both configured and in a root are accessible.
     Narrow,
-    /// Where nothing is configured, what is in a root can be used. Roots never add to what is configured.
+    /// Paths in a root are accessible if nothing is configured.
     Use,
-    /// Roots take the place of what is configured, as in the published filesystem server.
+    /// Roots replace the configured paths, as in the published filesystem server.
     Replace,
 }
 
 impl RootsPolicy {
-    /// The policy of this word, out of those that a server takes.
+    /// Parses a policy, out of those that a server supports.
     ///
     /// # Errors
     /// When it is none of them; the hint names them.
@@ -40,7 +40,7 @@ impl RootsPolicy {
         found.copied().ok_or_else(|| unknown(text, taken))
     }
 
-    /// Itself if it is one of those that a server takes, for configurations that come from elsewhere than words.
+    /// Checks that a server supports this policy, for configurations built in code.
     ///
     /// # Errors
     /// As [`RootsPolicy::parse`].
@@ -48,15 +48,13 @@ impl RootsPolicy {
         if taken.contains(&self) { Ok(self) } else { Err(unknown(self.word(), taken)) }
     }
 
-    /// The roots of the client that makes this call, as it tells them now. They are asked for on each call, so that they are
-    /// always the present ones. `None` where they do not count: the policy ignores them, or the client never said that it has
-    /// any.
+    /// Requests the current roots of the calling client, on each call. `None` if they have no effect: the policy
+    /// ignores them, or the client did not declare roots.
     ///
     /// # Errors
-    /// When a client that says it has roots does not tell them: it refuses, answers something else, or does not answer within
-    /// `patience` ([`ROOTS_WAIT`], unless the server has less). What it may use is not known then, so it may use nothing.
-    /// Where requests are stateless also while it is still to be asked: pass the error on and the call comes again with the
-    /// answer.
+    /// When a client that declared roots returns an error or an invalid result, or does not answer within `patience`
+    /// ([`ROOTS_WAIT`], or less). Its access is unknown then, so it gets none. For stateless requests also before the
+    /// roots were requested: propagate the error, and the client retries the call with the response.
     pub async fn ask(self, cx: &Cx, patience: Duration) -> Result<Option<Vec<String>>, Error> {
         if self == Self::Ignore || !cx.caps().roots {
             return Ok(None);
@@ -68,11 +66,11 @@ impl RootsPolicy {
             Err(_) => format!("the client did not answer roots/list within {} s", patience.as_secs_f64()),
         };
         let fault = ToolError::new(format!(
-            "Error: the roots of this client are not known: {}",
+            "Error: the roots of this client are unknown: {}",
             clip(&why, WHY_BYTES_SHOWN).text
         ));
-        let hint = "It says that it has roots, so nothing may be used without them. Try again; the operator can \
-                    start it with --roots ignore, so that only what is configured counts.";
+        let hint = "It declares roots, so nothing is accessible without them. Try again; the operator can \
+                    start the server with --roots ignore to use only the configured paths.";
         Err(fault.hint(hint).into())
     }
 
@@ -95,8 +93,8 @@ fn unknown(word: &str, taken: &[RootsPolicy]) -> ToolError {
     ToolError::new(format!("Unknown value for roots: {word}")).hint(format!("Use {words}."))
 }
 
-/// The path that a root names: a `file://` URI without a host or with `localhost`, percent signs decoded, or an absolute
-/// path. `None` for everything else, for example other schemes. The path need not exist.
+/// The path of a root: a `file://` URI without a host or with `localhost`, percent-decoded, or an absolute path. `None`
+/// for everything else, for example other schemes. The path need not exist.
 #[must_use]
 pub fn root_path(root: &str) -> Option<PathBuf> {
     let path = match root.split_at_checked(7) {
@@ -111,7 +109,7 @@ pub fn root_path(root: &str) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// What was percent-encoded, which need not be text. `None` when it is not readable or holds a NUL.
+/// Percent-decodes bytes that need not be UTF-8. `None` if the encoding is invalid or they contain a NUL.
 #[must_use]
 pub fn percent_decoded(text: &str) -> Option<OsString> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -133,8 +131,8 @@ pub fn percent_decoded(text: &str) -> Option<OsString> {
     return String::from_utf8(bytes).ok().map(OsString::from);
 }
 
-/// The path with every link followed, also where its end does not exist yet. Touches the disk; compare the result by
-/// [`Path::starts_with`], which compares whole names.
+/// Resolves all symlinks of a path whose end need not exist. Accesses the disk; compare the result with
+/// [`Path::starts_with`], which compares whole components.
 #[must_use]
 pub fn resolve_symlinks(path: &Path) -> PathBuf {
     let (mut tail, mut head, mut links) = (Vec::new(), path.to_owned(), 0);
@@ -142,7 +140,7 @@ pub fn resolve_symlinks(path: &Path) -> PathBuf {
         if let Ok(real) = fs::canonicalize(&head) {
             break real;
         }
-        // A link to something that does not exist: where it leads counts, not where it stands.
+        // A dangling symlink: its target counts, not its location.
         if links < LINKS_MAX
             && let Ok(target) = fs::read_link(&head)
         {

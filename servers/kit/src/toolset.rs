@@ -1,4 +1,4 @@
-//! Putting the chosen tools on a server.
+//! Registration of the enabled tools on a server.
 
 use crate::names::Names;
 use crate::{Service, ToolChoice, ToolError, ToolPrefix, ToolSpec};
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Puts the chosen ones of a service's tools on a server, under the chosen names. A tool that is exposed under another name
-/// than its own answers to its own name too, unlisted, as long as no other server of the process has one of that name. Its
-/// old names ([`ToolSpec::aliases`]) work likewise, with and without the prefix. What the server says about its tools in
-/// instructions, descriptions, hints and notices names them as they are listed.
+/// Registers the enabled tools of a service on a server under their exposed names. A tool with a different exposed name
+/// also accepts calls by its canonical name, unlisted, unless another server of the process has a tool of that name.
+/// Its former names ([`ToolSpec::aliases`]) work likewise, with and without the prefix. Instructions, descriptions,
+/// hints and notices of the server use the listed names.
 ///
 /// ```
 /// # use linchpin_kit::{ToolError, Service, ToolChoice, ToolSpec, ToolSet, ToolOutput};
@@ -44,7 +44,7 @@ pub struct ToolSet<S> {
 }
 
 impl<S: Send + Sync + 'static> ToolSet<S> {
-    /// For this service and this choice; the server's state must be the handlers' already.
+    /// Starts the registration of this service; the server's state must already be set.
     ///
     /// # Errors
     /// As [`ToolChoice::choose`].
@@ -58,7 +58,7 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         Ok(Self { server, service: service.name, prefix: choice.prefix.clone(), chosen, names: names.into() })
     }
 
-    /// Adds a paragraph to what models are told about the server.
+    /// Adds a paragraph to the server's instructions.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -66,13 +66,13 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self
     }
 
-    /// Whether this tool was chosen.
+    /// Whether this tool is enabled.
     #[must_use]
     pub fn has(&self, spec: &ToolSpec) -> bool {
         self.chosen.contains_key(spec.name)
     }
 
-    /// Adds the tool if it was chosen.
+    /// Adds the tool if it is enabled.
     #[must_use]
     #[track_caller]
     pub fn tool<M, H>(self, spec: &ToolSpec, handler: H) -> Self
@@ -82,8 +82,8 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self.tool_as(spec, |tool| tool, handler)
     }
 
-    /// Adds the tool if it was chosen, with changes to its definition (a description that names what was configured, a
-    /// schema of its own).
+    /// Adds the tool if it is enabled, with changes to its definition (a description with configured values, a custom
+    /// schema).
     #[must_use]
     #[track_caller]
     pub fn tool_as<M, H>(mut self, spec: &ToolSpec, change: impl FnOnce(Tool) -> Tool, handler: H) -> Self
@@ -97,7 +97,7 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self
     }
 
-    /// The tool with words that name others as they are listed.
+    /// The tool with listed names in its description.
     fn named(&self, tool: Tool) -> Tool {
         if self.names.is_empty() {
             return tool;
@@ -106,7 +106,7 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         tool.reword(move |text| said.in_words(text)).layer(move |call, next| names.clone().around(call, next))
     }
 
-    /// The tool with all names it answers to beside `name`, arguments of old names mapped.
+    /// The tool with all its aliases, and the arguments of former names mapped.
     fn aliased(&self, mut tool: Tool, name: &str, spec: &ToolSpec) -> Tool {
         if name != spec.name {
             tool = tool.alias(spec.name);
@@ -134,7 +134,7 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         })
     }
 
-    /// Adds a prompt under the name that the choice of prefixes gives it.
+    /// Adds a prompt under its exposed name.
     #[must_use]
     #[track_caller]
     pub fn prompt<M, H>(
@@ -162,7 +162,7 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self
     }
 
-    /// Adds a resource or a template. What its handler says names tools as they are listed.
+    /// Adds a resource or a template. Texts of its handler use the listed tool names.
     #[must_use]
     #[track_caller]
     pub fn resource<M, H>(mut self, mut resource: Resource, handler: H) -> Self
@@ -177,14 +177,14 @@ impl<S: Send + Sync + 'static> ToolSet<S> {
         self
     }
 
-    /// The server with everything that was added.
+    /// Finishes the registration and returns the server.
     #[must_use]
     pub fn close(self) -> Server<S> {
         self.server
     }
 }
 
-/// The members of a JSON object as they stand, repetitions included: what they hold is the handler's to judge.
+/// The raw members of a JSON object, duplicates included; the handler validates them.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Visitor<'de> for Members {
@@ -202,8 +202,8 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// The arguments with old names replaced. `None` when there are none of these, or both an old one and its new one, so that the
-/// handler sees what was really sent.
+/// The arguments with old names replaced. `None` if there are none, or both the old and the new name are present, so
+/// that the handler gets the arguments as sent.
 fn renamed(json: &str, arguments: &[(&str, &str)]) -> Option<String> {
     let Members(mut members) = serde_json::Deserializer::from_str(json).deserialize_map(Members(Vec::new())).ok()?;
     let mut any = false;

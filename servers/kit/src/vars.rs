@@ -1,4 +1,4 @@
-//! Reading environment variables, with errors that name them, and secrets from where operators keep them.
+//! Environment variables, with errors that name them, and secrets from variables, files and keyrings.
 
 use crate::{ToolChoice, ToolError};
 use serde::{Deserialize, Deserializer};
@@ -9,20 +9,20 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Bytes of a file that holds a secret; a longer one is refused.
+/// Maximum bytes of a secret file.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
 
-/// A text that is never shown: its `Debug` says nothing of it, and it has no `Display`.
+/// A string that is never printed: its `Debug` is redacted, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps this text from being shown.
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that sends it.
+    /// Returns the string, for the code that sends it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -31,7 +31,7 @@ impl Secret {
     fn first_line(self, name: &str, source: &str) -> Result<Option<Self>, ToolError> {
         match self.0.lines().next() {
             Some(line) if !line.is_empty() => Ok(Some(Self::new(line))),
-            _ => Err(ToolError::new(format!("{name}_{source}: the first line there is empty"))),
+            _ => Err(ToolError::new(format!("{name}_{source}: the first line is empty"))),
         }
     }
 }
@@ -48,13 +48,13 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Looks a secret up in the keyring of the operating system: its service, its account. An error says what is wrong and what
-/// to do, and holds nothing of a secret.
+/// Looks up a secret in the keyring of the operating system by service and account. Errors say what is wrong and what to
+/// do, and never contain the secret.
 pub type Keyring<'a> = dyn Fn(&str, &str) -> Result<Secret, ToolError> + 'a;
 
-/// The environment, as a function, so that tests bring their own: `Vars::new(&|name| std::env::var(name).ok())`.
+/// The environment, as a function, so that tests can replace it: `Vars::new(&|name| std::env::var(name).ok())`.
 ///
-/// An empty variable is one that is not set: that is how files for containers and hosts leave one out.
+/// An empty variable counts as unset, as in the environment files of containers and hosts.
 #[derive(Clone, Copy)]
 pub struct Vars<'a> {
     get: &'a dyn Fn(&str) -> Option<String>,
@@ -62,29 +62,29 @@ pub struct Vars<'a> {
 }
 
 impl<'a> Vars<'a> {
-    /// Over this function, without a keyring.
+    /// Reads variables with this function, without a keyring.
     pub fn new(get: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self { get, keyring: None }
     }
 
-    /// With a keyring for the secrets that variables place there.
+    /// Sets the keyring for `<NAME>_KEYRING`.
     #[must_use]
     pub fn keyring(self, look: &'a Keyring<'a>) -> Self {
         Self { keyring: Some(look), ..self }
     }
 
-    /// A secret of one line: the value of the variable; else the first line of the file that `<NAME>_FILE` names; else the
-    /// first line of what the keyring keeps at `<NAME>_KEYRING`, which is `SERVICE/ACCOUNT` (the account is what stands after
-    /// the last `/`). No source is asked after one that had the secret.
+    /// A secret of one line: the value of the variable; else the first line of the file `<NAME>_FILE`; else the first
+    /// line of the keyring entry `<NAME>_KEYRING`, which is `SERVICE/ACCOUNT` (split at the last `/`). Later sources
+    /// are not read once one has the secret.
     ///
     /// # Errors
-    /// When the file or the keyring has no such secret to give. The error names the variable and the place, and holds nothing
-    /// of what is there.
+    /// When the file or the keyring entry cannot be read. The error names the variable and the source, never its
+    /// content.
     pub fn secret(self, name: &str) -> Result<Option<Secret>, ToolError> {
         self.secret_of(&[name])
     }
 
-    /// The same for a secret with several names: each kind of source is asked for all names before the next kind is.
+    /// The same for a secret with several names: each kind of source is tried for all names before the next kind.
     ///
     /// # Errors
     /// As [`Vars::secret`].
@@ -105,8 +105,8 @@ impl<'a> Vars<'a> {
         Ok(None)
     }
 
-    /// Secrets of a line each, from all three sources together, in the order of [`Vars::secret`]. Blanks around lines and
-    /// empty lines are dropped.
+    /// Secrets of one line each, from all three sources, in the order of [`Vars::secret`]. Whitespace around lines and
+    /// empty lines are ignored.
     ///
     /// # Errors
     /// As [`Vars::secret`].
@@ -126,8 +126,8 @@ impl<'a> Vars<'a> {
             Ok(_) if bytes.len() as u64 > SECRET_BYTES_MAX => format!("it is larger than {SECRET_BYTES_MAX} bytes"),
             Ok(_) => match String::from_utf8(bytes) {
                 Ok(text) => return Ok(Some(Secret(text))),
-                // The error holds the bytes.
-                Err(_) => "it is not text in UTF-8".to_owned(),
+                // The error contains the bytes.
+                Err(_) => "it is not valid UTF-8".to_owned(),
             },
         };
         Err(ToolError::new(format!("{name} cannot be read: {path}: {why}")))
@@ -136,40 +136,40 @@ impl<'a> Vars<'a> {
     fn secret_in_keyring(self, name: &str) -> Result<Option<Secret>, ToolError> {
         let name = format!("{name}_KEYRING");
         let Some(place) = self.text(&name) else { return Ok(None) };
-        // Whoever put the secret itself there should not find it in a log.
+        // The value may be the secret itself, which must not be logged.
         let (service, account) = match place.rsplit_once('/') {
             Some((service, account)) if !service.is_empty() && !account.is_empty() => (service, account),
             _ => {
                 return Err(
-                    ToolError::new(format!("{name} names no entry of a keyring")).hint("Write SERVICE/ACCOUNT.")
+                    ToolError::new(format!("{name} is not a valid keyring entry")).hint("Write SERVICE/ACCOUNT.")
                 );
             }
         };
         let Some(look) = self.keyring else {
-            return Err(ToolError::new(format!("{name}: this program reads no keyrings")));
+            return Err(ToolError::new(format!("{name}: this program does not support keyrings")));
         };
         look(service, account).map(Some).map_err(|fault| named(&name, &fault))
     }
 
-    /// The variable as it is; `None` when it is not set or empty.
+    /// The unchanged value of the variable; `None` if it is unset or empty.
     #[must_use]
     pub fn text(self, name: &str) -> Option<String> {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The same, also when it is empty: for what is handed on to other programs, to which that may mean something.
+    /// The same, but keeps an empty value: for variables passed to other programs.
     #[must_use]
     pub fn raw(self, name: &str) -> Option<String> {
         (self.get)(name)
     }
 
-    /// A path, as it is.
+    /// A path, unchanged.
     #[must_use]
     pub fn path(self, name: &str) -> Option<PathBuf> {
         self.text(name).map(PathBuf::from)
     }
 
-    /// A list separated by `separator` or newlines; blanks around items and empty items are dropped.
+    /// A list separated by `separator` or newlines; whitespace around items and empty items are ignored.
     #[must_use]
     pub fn list(self, name: &str, separator: char) -> Option<Vec<String>> {
         let value = self.text(name)?;
@@ -177,7 +177,7 @@ impl<'a> Vars<'a> {
         Some(items.map(str::to_owned).collect())
     }
 
-    /// A switch: `1/true/yes/on` or `0/false/no/off`. Without regard to case.
+    /// A switch: `1/true/yes/on` or `0/false/no/off`, case-insensitive.
     ///
     /// # Errors
     /// When it is anything else.
@@ -186,19 +186,18 @@ impl<'a> Vars<'a> {
         *target = match value.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => true,
             "0" | "false" | "no" | "off" => false,
-            other => return Err(ToolError::new(format!("{name} is neither on nor off: {other}")).hint("Use 1 or 0.")),
+            other => return Err(ToolError::new(format!("invalid value for {name}: {other}")).hint("Use 1 or 0.")),
         };
         Ok(())
     }
 
-    /// A whole number.
+    /// An integer.
     ///
     /// # Errors
-    /// When it is none, or too large for the target.
+    /// When it is not a number, or out of range.
     pub fn number<N: FromStr>(self, name: &str, target: &mut N) -> Result<(), ToolError> {
         let Some(value) = self.text(name) else { return Ok(()) };
-        *target =
-            value.trim().parse().map_err(|_| ToolError::new(format!("{name} is not a usable number: {value}")))?;
+        *target = value.trim().parse().map_err(|_| ToolError::new(format!("invalid number for {name}: {value}")))?;
         Ok(())
     }
 
@@ -215,28 +214,28 @@ impl<'a> Vars<'a> {
         Ok(())
     }
 
-    /// Anything that reads itself from text and says what is wrong.
+    /// A value parsed with [`FromStr`](std::str::FromStr).
     ///
     /// # Errors
-    /// When it cannot be read; the message names the variable.
+    /// When the value is invalid; the message names the variable.
     pub fn parsed<T: FromStr<Err = ToolError>>(self, name: &str) -> Result<Option<T>, ToolError> {
         self.read(name, str::parse)
     }
 
-    /// Anything that `read` can read from text and says what is wrong otherwise.
+    /// A value parsed with `read`.
     ///
     /// # Errors
-    /// When it cannot be read; the message names the variable.
+    /// When the value is invalid; the message names the variable.
     pub fn read<T>(self, name: &str, read: impl FnOnce(&str) -> Result<T, ToolError>) -> Result<Option<T>, ToolError> {
         let Some(value) = self.text(name) else { return Ok(None) };
         read(&value).map(Some).map_err(|fault| named(name, &fault))
     }
 
-    /// The choice of tools from `<PREFIX>_READ_ONLY`, `_ENABLE_TOOLS`, `_DISABLE_TOOLS`, `_TOOLSETS` (separated by `,`) and
-    /// `_TOOL_PREFIX`; `prefix` for example `MCP_GIT`.
+    /// The choice of tools from `<PREFIX>_READ_ONLY`, `_ENABLE_TOOLS`, `_DISABLE_TOOLS`, `_TOOLSETS` (separated by `,`)
+    /// and `_TOOL_PREFIX`; `prefix` for example `MCP_GIT`.
     ///
     /// # Errors
-    /// When a variable cannot be understood.
+    /// When a variable is invalid.
     pub fn tool_choice(self, prefix: &str) -> Result<ToolChoice, ToolError> {
         let mut choice = ToolChoice::default();
         let list = |what: &str| self.list(&format!("{prefix}_{what}"), ',').unwrap_or_default();
@@ -251,7 +250,7 @@ impl<'a> Vars<'a> {
     }
 }
 
-/// The fault with the variable's name before it.
+/// The error, prefixed with the name of the variable.
 fn named(name: &str, fault: &ToolError) -> ToolError {
     let named = ToolError::new(format!("{name}: {}", fault.message()));
     fault.advice().map_or(named.clone(), |advice| named.hint(advice))
@@ -322,10 +321,10 @@ mod tests {
         let large = file("large", "hunter2 ".repeat(1 << 18).as_bytes());
         for (variable, value, says) in [
             ("KEY_FILE", "/nowhere/key", "KEY_FILE cannot be read: /nowhere/key: "),
-            ("KEY_FILE", &binary, "not text in UTF-8"),
+            ("KEY_FILE", &binary, "not valid UTF-8"),
             ("KEY_FILE", &large, "larger than 1048576 bytes"),
-            ("KEY_KEYRING", HIDDEN, "KEY_KEYRING names no entry of a keyring\nHint: Write SERVICE/ACCOUNT."),
-            ("KEY_KEYRING", "hunter2/", "KEY_KEYRING names no entry of a keyring"),
+            ("KEY_KEYRING", HIDDEN, "KEY_KEYRING is not a valid keyring entry\nHint: Write SERVICE/ACCOUNT."),
+            ("KEY_KEYRING", "hunter2/", "KEY_KEYRING is not a valid keyring entry"),
             ("KEY_KEYRING", "a/b", "KEY_KEYRING: nothing is kept there\nHint: Keep it there."),
         ] {
             for fault in [
@@ -338,10 +337,10 @@ mod tests {
         }
         let get = |name: &str| (name == "KEY_KEYRING").then(|| "a/b".to_owned());
         let fault = Vars::new(&get).secret("KEY").unwrap_err();
-        assert_eq!(fault.message(), "KEY_KEYRING: this program reads no keyrings");
+        assert_eq!(fault.message(), "KEY_KEYRING: this program does not support keyrings");
         let blank = file("blank", b"\nhunter2");
         let fault = ask(&[("KEY_FILE", &blank)], |vars| vars.secret("KEY")).0.unwrap_err();
-        assert_eq!(fault.message(), "KEY_FILE: the first line there is empty");
+        assert_eq!(fault.message(), "KEY_FILE: the first line is empty");
         for path in [binary, large, blank] {
             std::fs::remove_file(path).unwrap();
         }

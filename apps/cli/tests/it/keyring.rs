@@ -13,7 +13,7 @@ fn a_keyring_that_cannot_help_is_said_in_a_line() {
     let home = tempfile::tempdir().unwrap();
     let unreachable = "unix:path=/nowhere/bus";
     for (place, says) in [
-        ("no-account-hunter2", "MCP_FETCH_HEADERS_KEYRING names no entry of a keyring\nhint: Write SERVICE/ACCOUNT."),
+        ("no-account-hunter2", "MCP_FETCH_HEADERS_KEYRING is not a valid keyring entry\nhint: Write SERVICE/ACCOUNT."),
         #[cfg(feature = "keyring")]
         ("wiki/me", "MCP_FETCH_HEADERS_KEYRING: the keyring cannot be used; is one running?"),
         #[cfg(not(feature = "keyring"))]

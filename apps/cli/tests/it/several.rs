@@ -256,7 +256,7 @@ async fn old_names_work_in_flags_and_in_calls() {
     }
     let (code, _, err) = run(home.path(), &["serve", "everything", "--enable-tools", "longRunningOperatoin"]);
     assert_eq!(code, Some(1), "{err}");
-    let meant = "hint: Perhaps you mean longRunningOperation, which is trigger-long-running-operation now.";
+    let meant = "hint: Did you mean longRunningOperation, now named trigger-long-running-operation?";
     assert!(err.contains("Unknown tool: longRunningOperatoin") && err.contains(meant), "{err}");
 }
 

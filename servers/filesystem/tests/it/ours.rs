@@ -207,7 +207,7 @@ async fn ranges_of_lines_say_where_they_end_and_how_to_go_on() {
         assert_eq!(answer["truncated"], answer["next_offset"].is_number(), "{args}");
     }
     let long = w.text("fs_read_range", json!({"path": "long", "offset": 2, "limit": 1})).await;
-    assert_eq!(long, format!("{}… [line cut: it has 1001 bytes]\n", "x".repeat(40)));
+    assert_eq!(long, format!("{}… [line truncated: 1001 bytes]\n", "x".repeat(40)));
 }
 
 #[tokio::test]

@@ -69,8 +69,8 @@ async fn usable(connection: &Connection, w: &World) -> String {
 #[tokio::test]
 async fn every_policy_does_what_it_says_in_both_eras() {
     use RootsPolicy::{Ignore, Narrow, Replace, Use};
-    // The policy, whether a directory is configured, the roots of the client (none, or one that does not say it has any),
-    // whether it is asked, and what can be used.
+    // The policy, whether a directory is configured, the roots of the client (none, or one that does not say it has
+    // any), whether it is asked, and what can be used.
     type Case = (Option<RootsPolicy>, bool, Option<&'static [&'static str]>, bool, &'static str);
     let cases: [Case; 30] = [
         // What nobody set: a client that nobody knows decides nothing.
@@ -130,7 +130,7 @@ async fn nothing_to_use_is_explained() {
     for revision in ERAS {
         for (policy, configured, words) in [
             (None, false, ["no allowed directories are configured", "mcp-server-filesystem DIR"]),
-            (Some(RootsPolicy::Use), false, ["no allowed directories are configured", "a client that offers roots"]),
+            (Some(RootsPolicy::Use), false, ["no allowed directories are configured", "a client that declares roots"]),
             (Some(RootsPolicy::Narrow), true, ["no root of this client is in an allowed directory", "--roots narrow"]),
         ] {
             let w = world(policy, configured);
@@ -154,7 +154,7 @@ async fn a_client_that_has_roots_and_does_not_tell_them_may_use_nothing() {
         let server = w.fs.clone().add_to(Server::new("filesystem", "1")).expect("the configuration is fine");
         let silent = Client::new("test", "1").revisions(&[Revision::V2025_11_25]).on_roots(std::future::pending);
         let connection = silent.connect(in_process(server)).await.expect("a connection");
-        let why = "the roots of this client are not known: the client did not answer roots/list within 10 s";
+        let why = "the roots of this client are unknown: the client did not answer roots/list within 10 s";
         for (tool, arguments) in [
             ("read_text_file", json!({ "path": w.at("x") })),
             ("write_file", json!({ "path": w.at("new"), "content": "x" })),

@@ -1,4 +1,5 @@
-//! A repository that is not allowed, or leads to places that are not, is not used; and no argument is taken for an option.
+//! A repository that is not allowed, or leads to places that are not, is not used; and no argument is taken for an
+//! option.
 #![cfg(unix)]
 
 use crate::common;
@@ -148,7 +149,10 @@ async fn every_part_of_a_repository_must_be_inside() {
         let before = w.read("out/f.txt");
         for (tool, args) in PROBES {
             let text = s.bad(tool, on(&w.at("r"), serde_json::from_str(args).unwrap())).await;
-            assert!(text.contains("leads outside what may be used") && text.contains(key), "{name}: {tool}: {text}");
+            assert!(
+                text.contains("refers to a location outside the allowed directories") && text.contains(key),
+                "{name}: {tool}: {text}"
+            );
         }
         assert_eq!(w.read("out/f.txt"), before, "{name}: nothing was written there");
         assert!(!w.has("out/new"));
@@ -218,7 +222,7 @@ async fn no_tool_makes_a_repository_elsewhere() {
     for path in ["home/.ssh", "r/../.ssh", "r/.git/x", "home/x", ".hidden", "r/.git/worktrees/y"] {
         let args = on(&r, json!({"action": "add", "path": w.at(path), "revision": "feat"}));
         let text = s.bad("git_worktree", args).await;
-        assert!(text.contains("outside the places"), "{path}: {text}");
+        assert!(text.contains("A work tree is not allowed at"), "{path}: {text}");
         assert!(!w.has(path), "{path}");
     }
     w.link(w.path("home"), "r/link");
@@ -422,12 +426,12 @@ async fn paths_are_taken_literally() {
 async fn without_a_repository_nothing_is_allowed_unless_said() {
     let w = World::new();
     let (git, warnings) = Git::open(w.config_of(&[])).unwrap();
-    assert_eq!(warnings, ["Warning: no repository can be used; name one with --repository"]);
+    assert_eq!(warnings, ["Warning: no repository is allowed; add one with --repository"]);
     let server = git.add_to(Server::new("git", "1")).unwrap();
     let s = Session { client: Client::new("t", "1").connect(in_process(server)).await.unwrap() };
     let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
     assert!(
-        text.starts_with("No repository may be used on this server\nHint: ") && text.contains("--allow-any"),
+        text.starts_with("No repository is allowed on this server\nHint: ") && text.contains("--allow-any"),
         "{text}"
     );
     let mut config = w.config_of(&[]);
@@ -537,7 +541,7 @@ async fn a_client_that_has_roots_and_does_not_tell_them_may_use_no_repository() 
         for (tool, args) in PROBES {
             let args = on(&w.at("r"), serde_json::from_str(args).unwrap());
             let result = client.call(tool, args).await.unwrap();
-            let why = "roots of this client are not known: the client did not answer roots/list within 10 s";
+            let why = "roots of this client are unknown: the client did not answer roots/list within 10 s";
             assert!(result.is_error() && result.text().contains(why), "{policy:?} {tool}: {}", result.text());
         }
     }
@@ -639,10 +643,10 @@ async fn a_link_that_appears_between_two_calls_is_noticed() {
     }
     std::fs::remove_dir_all(other.path("r/in")).unwrap();
     other.link(other.path("out"), "r/in");
-    refused(&other, &of_other, &other.at("r"), "leads outside").await;
+    refused(&other, &of_other, &other.at("r"), "refers to a location outside").await;
     for name in ["r/.git/refs/heads/l", "r/.git/objects/pack/l", "r/.git/l"] {
         w.link(w.path("out"), name);
-        refused(&w, &s, &w.at("r"), "leads outside").await;
+        refused(&w, &s, &w.at("r"), "refers to a location outside").await;
         std::fs::remove_file(w.path(name)).unwrap();
         s.text("git_status", on(&w.at("r"), json!({}))).await;
     }
@@ -695,7 +699,7 @@ async fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
         assert_eq!(confined, !name.ends_with("worktree"), "{name}");
         if !name.ends_with("alternates") {
             let text = s.bad("git_status", on(&w.at("r"), json!({}))).await;
-            assert!(text.contains("cannot be understood") || text.contains("is not a file"), "{name}: {text}");
+            assert!(text.contains("cannot be parsed") || text.contains("is not a regular file"), "{name}: {text}");
         }
     }
 }

@@ -31,7 +31,7 @@ async fn held(s: &Session, tool: &str, args: Value) -> (String, Value) {
     assert!(structured.len() <= LIMIT, "{tool} {args}: {} bytes of structured content", structured.len());
     let value: Value = serde_json::from_str(structured).unwrap();
     let truncated = value["truncated"] == true || value["changes"]["truncated"] == true;
-    assert_eq!(truncated, texts.len() > 1 && texts[1..].concat().contains("[Cut"), "{tool} {args}");
+    assert_eq!(truncated, texts.len() > 1 && texts[1..].concat().contains("[Truncated"), "{tool} {args}");
     (texts[0].to_owned(), value)
 }
 
@@ -187,7 +187,7 @@ async fn a_blame_is_read_to_its_end_over_lines_that_are_too_long() {
                 seen.extend(hunk["lines"].as_array().unwrap().iter().map(|l| l.as_str().unwrap().to_owned()));
             }
             let cut = seen.last().is_some_and(|last| *last != lines[seen.len() - 1]);
-            assert_eq!(result.text().contains("is long, its end is not shown"), cut, "{bytes} {from}");
+            assert_eq!(result.text().contains("is truncated"), cut, "{bytes} {from}");
             assert_eq!(value["truncated"] == true, cut || !value["next_line"].is_null());
             match value["next_line"].as_u64() {
                 Some(next) => {

@@ -1,4 +1,5 @@
-//! A repository that somebody else prepared reads nothing outside, takes no more than its share, and puts no words into errors.
+//! A repository that somebody else prepared reads nothing outside, takes no more than its share, and puts no words into
+//! errors.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -127,7 +128,7 @@ async fn an_index_that_names_files_outside_is_refused() {
             let s = Session::of(config).await;
             for (tool, args) in looks() {
                 let text = s.bad(tool, on(&w.at("r"), args)).await;
-                assert!(text.starts_with("The index names files outside the work tree\nHint: "), "{tool}: {text}");
+                assert!(text.starts_with("The index contains paths outside the work tree\nHint: "), "{tool}: {text}");
             }
         }
         assert_eq!(before, std::fs::read(w.path("r/.git/index")).unwrap(), "nothing ran");
@@ -143,7 +144,7 @@ async fn an_index_with_holes_is_not_read() {
     std::io::Write::write_all(&mut &index, b"DIRC\0\0\0\x02\0\0\0\0").unwrap();
     index.set_len(2 << 30).unwrap();
     let text = w.open().await.bad("git_status", on(&w.at("r"), json!({}))).await;
-    assert!(text.starts_with("The index cannot be understood\nHint: "), "{text}");
+    assert!(text.starts_with("The index cannot be parsed\nHint: "), "{text}");
 }
 
 #[tokio::test]
@@ -200,7 +201,7 @@ async fn patterns_that_fill_the_memory_are_refused() {
         ("git_create_branch", json!({"branch_name": "n", "base_branch": format!(":/{bomb}")})),
     ] {
         let text = s.bad(tool, on(&w.at("r"), args)).await;
-        assert!(text.starts_with("The pattern repeats too much"), "{tool}: {text}");
+        assert!(text.starts_with("The pattern is too complex"), "{tool}: {text}");
     }
     s.text("git_grep", on(&w.at("r"), json!({"pattern": bomb, "fixed": true}))).await;
     assert!(s.text("git_grep", on(&w.at("r"), json!({"pattern": "^[0-9]{1,3}(x|$)+"}))).await.contains("f.txt:3:3"));
@@ -228,7 +229,7 @@ async fn git_and_what_it_starts_has_a_bound_on_its_memory() {
     let small = Config { max_memory_bytes: 64 * 1024 * 1024, ..w.config() };
     let s = Session::of(small.clone()).await;
     let text = s.bad("git_show", show()).await;
-    assert!(text.starts_with("git needed more memory than it may have here (64 MiB)\nHint: "), "{text}");
+    assert!(text.starts_with("git exceeded its memory limit (64 MiB)\nHint: "), "{text}");
     assert!(text.contains("--max-memory-bytes"), "{text}");
     s.text("git_status", on(&w.at("r"), json!({}))).await;
     // Of what git starts: a shell beneath it that is asked.

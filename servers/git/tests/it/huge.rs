@@ -68,7 +68,8 @@ async fn a_gigabyte_of_diff_is_cut_and_its_git_stopped() {
             value["content"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap()).collect();
         assert!(texts[0].len() > 50_000 && texts[0].len() <= 101_000, "{tool}: {}", texts[0].len());
         let added = FILES * LINES;
-        let notice = format!("[Cut: the diff is too long. {FILES} files changed, {added} lines added, 0 removed:");
+        let notice =
+            format!("[Truncated: the diff is too long. {FILES} files changed, {added} lines added, 0 removed:");
         assert!(texts[1].starts_with(&notice), "{tool}: {}", texts[1]);
         assert_eq!(value["structuredContent"]["truncated"], true, "{tool}");
         assert!(grown < 16 * 1024, "{tool}: {grown} KiB more");

@@ -86,7 +86,7 @@ async fn a_huge_diff_is_cut_and_says_what_it_is_about() {
         let result = s.call("git_show", on(&r, json!({"revision": revision}))).await;
         let value: Value = serde_json::from_str(result.as_json()).unwrap();
         assert!(value["content"][0]["text"].as_str().unwrap().len() <= 101_000, "{revision}");
-        assert!(value["content"][1]["text"].as_str().unwrap().starts_with("[Cut"), "{revision}");
+        assert!(value["content"][1]["text"].as_str().unwrap().starts_with("[Truncated"), "{revision}");
         assert_eq!(value["structuredContent"]["truncated"], true, "{revision}");
     }
     let result = s.call("git_grep", on(&r, json!({"pattern": "x"}))).await;
@@ -134,7 +134,7 @@ async fn many_changed_files_are_cut() {
     let result = s.call("git_status", on(&w.at("r"), json!({}))).await;
     let value: Value = serde_json::from_str(result.as_json()).unwrap();
     assert!(value["content"][0]["text"].as_str().unwrap().len() <= 2_000);
-    assert!(value["content"][1]["text"].as_str().unwrap().starts_with("[Cut"));
+    assert!(value["content"][1]["text"].as_str().unwrap().starts_with("[Truncated"));
     let listed = value["structuredContent"]["entries"].as_array().unwrap().len();
     assert!((10..100).contains(&listed), "{listed}");
     assert_eq!(value["structuredContent"]["truncated"], true);

@@ -587,7 +587,7 @@ async fn a_name_that_is_not_text_is_refused() {
     assert!(std::ffi::OsStr::from_bytes(&bytes).len() > 10);
     let s = session(&w, false).await;
     let text = s.bad("git_add", on(&w.at("r"), json!({"files": ["a.bin"]}))).await;
-    assert!(text.contains("not UTF-8"), "{text}");
+    assert!(text.contains("not valid UTF-8"), "{text}");
     assert!(!w.has("mark"));
     assert!(goes_off(&w, "add a.bin"), "the trap of this test does not work");
 }

@@ -151,7 +151,7 @@ async fn tags_are_listed_made_and_deleted() {
         assert!(text.starts_with(words), "{args}: {text}");
     }
     let text = s.text("git_tag", on(&r, json!({"action": "delete", "name": "v2"}))).await;
-    assert_eq!(text, format!("Deleted tag 'v2', which named {head}"), "so that it can be made again");
+    assert_eq!(text, format!("Deleted tag 'v2', which pointed to {head}"), "so that it can be made again");
     assert_eq!(w.git("r", &["tag"]), "sub/v0\nv1");
 }
 
@@ -161,7 +161,7 @@ async fn changes_are_put_aside_and_brought_back() {
     let s = w.open().await;
     let stash = async |args: Value| s.good("git_stash", on(&w.at("r"), args)).await;
     assert_eq!(stash(json!({"action": "push"})).await.0, "No local changes to save");
-    assert_eq!(stash(json!({"action": "list"})).await.0, "Nothing is put aside");
+    assert_eq!(stash(json!({"action": "list"})).await.0, "No stashes");
     w.put("r/f.txt", "one\n");
     w.put("r/new.txt", "new\n");
     stash(json!({"action": "push", "message": "-m first"})).await;
@@ -478,8 +478,8 @@ async fn errors_say_what_to_do_and_only_what_has_to_do_with_them() {
     let text = s.bad("git_checkout", on(&r, json!({"branch_name": "feat"}))).await;
     assert_eq!(
         text,
-        "Your local changes would be overwritten by checkout\nHint: git_status shows what changed. Commit the changes, or \
-         put them aside with git_stash."
+        "Your local changes would be overwritten by checkout\nHint: git_status lists the changes. Commit them, or \
+         stash them with git_stash."
     );
     w.git("r", &["checkout", "-q", "feat", "--force"]);
     w.put("r/side.txt", "in the way\n");
@@ -501,14 +501,18 @@ async fn files_and_locks_that_are_in_the_way_are_named_for_what_they_are() {
             "ssh",
         ),
         ("fatal: Unable to create '/x/.git/index.lock': Permission denied", "owner or mode", "Another git"),
-        ("fatal: Unable to create '/x/.git/index.lock': Read-only file system", "cannot be written to", "Another git"),
+        (
+            "fatal: Unable to create '/x/.git/index.lock': Read-only file system",
+            "on a read-only file system",
+            "Another git",
+        ),
         (
             "error: insufficient permission for adding an object to repository database .git/objects",
             "owner or mode",
             "ssh",
         ),
-        ("fatal: write error: No space left on device", "no space left", "ssh"),
-        ("git@example.com: Permission denied (publickey).", "an ssh agent must hold a key", "owner"),
+        ("fatal: write error: No space left on device", "disk space", "ssh"),
+        ("git@example.com: Permission denied (publickey).", "an ssh agent must provide an authorized key", "owner"),
     ] {
         let w = World::new();
         w.script("git", "unused");
@@ -538,7 +542,7 @@ async fn files_and_locks_that_are_in_the_way_are_named_for_what_they_are() {
         let text = s.bad(tool, on(&w.at("r"), args.clone())).await;
         let (_, advice) = text.split_once("\nHint: ").unwrap_or_else(|| panic!("no hint: {text}"));
         let named = advice.contains(&format!("the operator can remove {}.", w.at(lock)));
-        assert!(named && advice.contains("left its lock behind"), "{tool}: {text}");
+        assert!(named && advice.contains("left its lock file behind"), "{tool}: {text}");
         std::fs::remove_file(w.path(lock)).unwrap();
         w.git("r", &["checkout", "-q", "--", "f.txt"]);
         s.text(tool, on(&w.at("r"), args)).await;

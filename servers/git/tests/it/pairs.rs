@@ -205,7 +205,10 @@ async fn objects_of_other_repositories_are_not_shown() {
         arrange(&w, &id);
         for (tool, args) in [("git_show", json!({"revision": id})), ("git_log", json!({})), ("git_status", json!({}))] {
             let text = s.bad(tool, on(&w.at("r"), args)).await;
-            assert!(text.contains("leads outside") && !text.contains("hunter2"), "{name}: {tool}: {text}");
+            assert!(
+                text.contains("refers to a location outside") && !text.contains("hunter2"),
+                "{name}: {tool}: {text}"
+            );
         }
         assert_eq!(w.git("r", &["cat-file", "blob", &id]), SECRET, "{name}: the trap of this test does not work");
     }
@@ -228,7 +231,7 @@ async fn includes_are_found_where_git_finds_them() {
     let w = world();
     append(&w, "r/.git/config", b"[include]\n\tpath = caf\xe9\n");
     std::fs::write(w.path("r/.git").join(std::ffi::OsStr::from_bytes(b"caf\xe9")), traps(&w)).unwrap();
-    assert!(parade(&w).await.iter().all(|(error, text)| *error && text.contains("not UTF-8")));
+    assert!(parade(&w).await.iter().all(|(error, text)| *error && text.contains("not valid UTF-8")));
     let _ = w.try_git("r", &["status"]);
     assert!(w.has("mark"), "the trap of this test does not work");
 }
@@ -362,7 +365,7 @@ async fn no_line_of_a_file_outside_shows_up() {
                 for (tool, args) in CALLS.iter().chain(&[("git_fetch", "{}"), ("git_push", "{}")]) {
                     let text = s.bad(tool, on(&w.at("r"), serde_json::from_str(args).unwrap())).await;
                     let named = text.contains(&key.to_lowercase()) && !text.contains("hunter2");
-                    assert!(named && text.contains("leads outside"), "{key} {tool}: {text}");
+                    assert!(named && text.contains("refers to a location outside"), "{key} {tool}: {text}");
                 }
                 // A file inside is as good as any.
                 w.put("r/.git/list", "");
@@ -402,7 +405,7 @@ async fn a_submodule_whose_path_is_not_text_is_not_overlooked() {
     let s = w.open().await;
     for (tool, args) in [("git_add", json!({"files": ["f.txt"]})), ("git_commit", json!({"message": "m"}))] {
         let text = s.bad(tool, on(&w.at("r"), args)).await;
-        assert!(text.contains("not UTF-8"), "{tool}: {text}");
+        assert!(text.contains("not valid UTF-8"), "{tool}: {text}");
     }
     // Looking does not go into submodules.
     for tool in ["git_status", "git_diff_unstaged"] {

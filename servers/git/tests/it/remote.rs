@@ -194,17 +194,17 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
     std::fs::create_dir_all(w.path("r/%2e%2e")).unwrap();
     w.git("r", &["clone", "-q", "--bare", ".", "%2e%2e/outside.git"]);
     let urls = [
-        ("outside", w.at("outside.git"), "outside what may be used"),
-        ("outfile", format!("file://{}", w.at("outside.git")), "outside what may be used"),
-        ("relative", "../outside.git".to_owned(), "outside what may be used"),
-        ("ext", format!("ext::{evil} x"), "of a kind that is not allowed"),
-        ("escaped", format!("file://{}", w.at("r/%2e%2e/outside.git")), "of a kind that is not allowed"),
-        ("hostless", format!("file:/{}", w.at("remote.git")), "of a kind that is not allowed"),
-        ("home", "~/x".to_owned(), "of a kind that is not allowed"),
-        ("guessed", w.at("r/guess"), "not the top of a repository"),
-        ("fd", "fd::7".to_owned(), "of a kind that is not allowed"),
-        ("exturl", format!("ext::{evil}://x/y"), "of a kind that is not allowed"),
-        ("ftp", "ftp://127.0.0.1:9/x".to_owned(), "of a kind that is not allowed"),
+        ("outside", w.at("outside.git"), "outside the allowed repositories"),
+        ("outfile", format!("file://{}", w.at("outside.git")), "outside the allowed repositories"),
+        ("relative", "../outside.git".to_owned(), "outside the allowed repositories"),
+        ("ext", format!("ext::{evil} x"), "The URL scheme of the remote"),
+        ("escaped", format!("file://{}", w.at("r/%2e%2e/outside.git")), "The URL scheme of the remote"),
+        ("hostless", format!("file:/{}", w.at("remote.git")), "The URL scheme of the remote"),
+        ("home", "~/x".to_owned(), "The URL scheme of the remote"),
+        ("guessed", w.at("r/guess"), "not the top level of a repository"),
+        ("fd", "fd::7".to_owned(), "The URL scheme of the remote"),
+        ("exturl", format!("ext::{evil}://x/y"), "The URL scheme of the remote"),
+        ("ftp", "ftp://127.0.0.1:9/x".to_owned(), "The URL scheme of the remote"),
         ("dash", "-oProxyCommand=touch mark:x".to_owned(), ""),
         ("sshdash", format!("ssh://-oProxyCommand={evil}/x"), ""),
     ];
@@ -224,8 +224,10 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
             assert!(text.contains(words), "{tool} {name}: {text}");
         }
     }
-    assert!(s.bad("git_fetch", on(&r, json!({"remote": "rewritten"}))).await.contains("outside what may be used"));
-    assert!(s.bad("git_push", on(&r, json!({"remote": "pushes"}))).await.contains("outside what may be used"));
+    assert!(
+        s.bad("git_fetch", on(&r, json!({"remote": "rewritten"}))).await.contains("outside the allowed repositories")
+    );
+    assert!(s.bad("git_push", on(&r, json!({"remote": "pushes"}))).await.contains("outside the allowed repositories"));
     s.text("git_fetch", on(&r, json!({"remote": "pushes"}))).await;
     for remote in [
         w.at("remote.git"),
@@ -235,7 +237,7 @@ async fn only_configured_remotes_that_lead_to_allowed_places_are_used() {
     ] {
         for tool in ["git_fetch", "git_pull", "git_push"] {
             let text = s.bad(tool, on(&r, json!({"remote": remote}))).await;
-            assert!(text.starts_with("There is no remote") && !text.contains("secret"), "{text}");
+            assert!(text.starts_with("Unknown remote") && !text.contains("secret"), "{text}");
         }
     }
     assert!(!w.has("mark") && !w.has("r/mark"));
@@ -287,7 +289,7 @@ async fn the_repository_does_not_decide_where_traffic_goes() {
         for tool in ["git_fetch", "git_pull", "git_push"] {
             let text = s.bad(tool, on(&w.at("r"), json!({}))).await;
             assert!(
-                text.contains("decides where traffic goes") && text.to_lowercase().contains(&key.to_lowercase()),
+                text.contains("redirects network traffic") && text.to_lowercase().contains(&key.to_lowercase()),
                 "{tool} {key}: {text}"
             );
         }
@@ -339,7 +341,7 @@ async fn helpers_of_the_users_own_configuration_still_work() {
     assert!(!w.has("mark"), "the repository's helper does not run");
     assert!(
         heard.taken().iter().any(|request| request.contains("Authorization: Basic bWU6c2VjcmV0")),
-        "the user's does"
+        "not in the user's"
     );
 }
 

@@ -77,19 +77,14 @@ async fn the_remote_tools_say_what_is_meant_when_an_argument_is_left_out() {
     config.allow_remote = true;
     let tools = list(config, Revision::V2026_07_28).await;
     for (name, order, remote, branch) in [
-        ("git_fetch", "branch prune remote repo_path tags", "; origin when", "that the remote is configured for"),
         (
-            "git_pull",
-            "branch ff_only remote repo_path",
-            "the one the current branch follows",
-            "the one the current branch",
+            "git_fetch",
+            "branch prune remote repo_path tags",
+            "(default origin",
+            "all that are configured for the remote",
         ),
-        (
-            "git_push",
-            "branch force remote repo_path set_upstream tag",
-            "; origin when",
-            "the current one when left out",
-        ),
+        ("git_pull", "branch ff_only remote repo_path", "that of the upstream branch", "the upstream branch"),
+        ("git_push", "branch force remote repo_path set_upstream tag", "(default origin", "(default: the current one"),
     ] {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
         let schema = &tool["inputSchema"];

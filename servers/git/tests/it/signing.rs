@@ -81,7 +81,7 @@ async fn a_key_that_only_the_repository_names_is_not_used() {
     w.put("r/f.txt", "signed\n");
     w.git("r", &["add", "f.txt"]);
     let text = s.bad("git_commit", on(&w.at("r"), json!({"message": "signed"}))).await;
-    assert!(text.contains("names the key") && text.contains("user.signingKey"), "{text}");
+    assert!(text.contains("signing key is set in") && text.contains("user.signingKey"), "{text}");
     assert_eq!(w.git("r", &["rev-parse", "HEAD"]), head);
     s.text("git_status", on(&w.at("r"), json!({}))).await;
     w.git("r", &["commit", "-q", "-S", "-m", "control"]);
@@ -102,7 +102,7 @@ async fn a_rebase_in_progress_does_not_bring_a_key() {
         let mut config = w.config();
         config.sign = sign;
         let text = Session::of(config).await.bad("git_rebase", on(&w.at("r"), json!({"action": "continue"}))).await;
-        assert!(text.contains("set up to sign"), "{text}");
+        assert!(text.contains("own settings for signing"), "{text}");
         w.git("r", &["-c", "core.editor=true", "rebase", "--continue"]);
         assert_eq!(signer(&w, "verify-commit", "HEAD"), Some("theirs"), "the trap of this test does not work");
     }

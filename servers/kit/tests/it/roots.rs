@@ -140,7 +140,7 @@ async fn in_a_session_a_client_that_has_roots_and_does_not_tell_them_is_refused_
                 Ok(roots) => assert_eq!((text.as_str(), is_error), (roots, false), "{word} {says:?}"),
                 Err(why) => {
                     assert!(is_error, "{word} {says:?}: {text}");
-                    let words = format!("Error: the roots of this client are not known: {why}");
+                    let words = format!("Error: the roots of this client are unknown: {why}");
                     assert!(text.starts_with(&words), "{word} {says:?}: {text}");
                     assert!(text.contains("\nHint: ") && text.contains("--roots ignore") && text.len() < 700, "{text}");
                 }

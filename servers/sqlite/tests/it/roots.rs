@@ -306,7 +306,7 @@ async fn a_client_that_does_not_tell_its_roots_reaches_nothing() {
     let config = Config { timeout: std::time::Duration::from_millis(300), ..narrow(&db) };
     let client = connect(config, legacy().on_roots(std::future::pending)).await;
     let result = client.call("list_tables", json!({})).await.unwrap();
-    let why = "Error: the roots of this client are not known: the client did not answer roots/list within 0.3 s";
+    let why = "Error: the roots of this client are unknown: the client did not answer roots/list within 0.3 s";
     assert!(result.is_error() && result.text().starts_with(why), "{}", result.text());
     assert!(!db.exists());
 }
