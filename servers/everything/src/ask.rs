@@ -1,4 +1,4 @@
-//! Tools that ask the client in the middle of a call: forms, URLs, models, roots.
+//! Tools with server requests during a call: elicitation, sampling, roots.
 
 use crate::Everything;
 use linchpin::Features;
@@ -14,34 +14,33 @@ const fn asks(name: &'static str, title: &'static str, description: &'static str
     ToolSpec::writes(name, title, "asks", description)
 }
 
-pub(crate) const ROOTS: ToolSpec = ToolSpec::reads(
-    "get-roots-list",
-    "Roots",
-    "asks",
-    "Lists the roots the client works in. Needs a client with roots.",
-)
-.aliases(&[Alias::of("listRoots")]);
+pub(crate) const ROOTS: ToolSpec =
+    ToolSpec::reads("get-roots-list", "Roots", "asks", "Lists the roots of the client. Requires a client with roots.")
+        .aliases(&[Alias::of("listRoots")]);
 pub(crate) const FORM: ToolSpec = asks(
     "trigger-elicitation-request",
     "Form",
-    "Asks the user to fill in a form with every kind of field. Needs a client with elicitation.",
+    "Elicits a form with every kind of field from the user. Requires a client with elicitation.",
 )
 .aliases(&[Alias::of("startElicitation")]);
 pub(crate) const OPEN_URL: ToolSpec = asks(
     "trigger-url-elicitation",
     "Open a URL",
-    "Asks the user to open a URL. Needs a client with elicitation by URL. With `errorPath`, the first call for a URL in a \
-     session fails with the error that sends the user there (sessions of 2025-11-25 only); a second one goes on.",
+    "Asks the user to open a URL. Requires a client with URL elicitation. With `errorPath`, the first call for a URL in a \
+     session fails with a URLElicitationRequired error (sessions of 2025-11-25 only); a second one succeeds.",
 )
 .outside();
-pub(crate) const SAMPLE: ToolSpec =
-    asks("trigger-sampling-request", "Sampling", "Asks the client's model. Needs a client with sampling.")
-        .aliases(&[Alias::of("sampleLLM")])
-        .outside();
+pub(crate) const SAMPLE: ToolSpec = asks(
+    "trigger-sampling-request",
+    "Sampling",
+    "Requests a completion from the client's model. Requires a client with sampling.",
+)
+.aliases(&[Alias::of("sampleLLM")])
+.outside();
 pub(crate) const TWO_QUESTIONS: ToolSpec = asks(
     "everything_two_questions",
     "Two questions",
-    "Asks two questions, one after the other, and runs a step between them only once.",
+    "Elicits two answers, one after the other, and runs a step between them only once.",
 );
 
 /// Adds the tools.
@@ -63,7 +62,7 @@ async fn roots(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
     Ok(format!("The client has {} roots.{}", roots.len(), lines.collect::<String>()))
 }
 
-/// A form with every kind of field that `wire` can carry.
+/// A form with every kind of field that the revision supports.
 fn every_field(wire: &Features) -> Value {
     let choices = ["First", "Second", "Third"];
     let titled: Vec<Value> =
@@ -77,7 +76,7 @@ fn every_field(wire: &Features) -> Value {
             "email": { "type": "string", "title": "E-mail", "description": "An e-mail address", "format": "email" },
             "homepage": { "type": "string", "title": "Home page", "description": "A URL", "format": "uri" },
             "birthdate": { "type": "string", "title": "Birth date", "description": "A date", "format": "date" },
-            "integer": { "type": "integer", "title": "Whole number", "description": "From 1 to 100", "minimum": 1, "maximum": 100, "default": 42 },
+            "integer": { "type": "integer", "title": "Integer", "description": "From 1 to 100", "minimum": 1, "maximum": 100, "default": 42 },
             "number": { "type": "number", "title": "Number", "description": "From 0 to 1000", "minimum": 0, "maximum": 1000, "default": 2.5 },
             "untitledSingleSelectEnum": { "type": "string", "title": "One of three", "enum": choices, "default": "First" },
             "untitledMultipleSelectEnum": {
@@ -99,7 +98,7 @@ fn every_field(wire: &Features) -> Value {
     if !wire.icons
         && let Some(fields) = form["properties"].as_object_mut()
     {
-        // Lists of choices came with the revision that brought icons; the SDK would refuse the whole form.
+        // Multi-select enums exist since the revision with icons; the SDK would refuse the whole form.
         fields.retain(|_, field| field["type"] != "array");
     }
     form
@@ -108,31 +107,31 @@ fn every_field(wire: &Features) -> Value {
 async fn form(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
     let schema = every_field(Features::of(cx.revision()));
     let ElicitResult { action, content, .. } =
-        cx.elicit_raw("form", "Please fill in this form; only the name is needed.", schema).await?;
+        cx.elicit_raw("form", "Please fill in this form; only the name is required.", schema).await?;
     Ok(match action {
         ElicitAction::Accept => {
             let fields = content.unwrap_or_default();
             let lines = fields
                 .iter()
                 .map(|(name, value)| format!("\n- {name}: {}", serde_json::to_string(value).unwrap_or_default()));
-            format!("The user sent the form:{}", lines.collect::<String>())
+            format!("The user submitted the form:{}", lines.collect::<String>())
         }
         ElicitAction::Decline => "The user declined to fill in the form.".into(),
-        ElicitAction::Cancel => "The user closed the form.".into(),
+        ElicitAction::Cancel => "The user cancelled the form.".into(),
     })
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OpenUrl {
-    /// The URL to open, beginning with `https://` or `http://`.
+    /// The URL to open, starting with `https://` or `http://`.
     url: String,
-    /// What to tell the user.
+    /// The message for the user.
     #[serde(default = "please")]
     message: String,
     /// The id in the error of `errorPath`. Default: a random one.
     elicitation_id: Option<String>,
-    /// Whether to send the user there by an error.
+    /// Whether to return a URLElicitationRequired error.
     #[serde(default)]
     error_path: bool,
 }
@@ -143,7 +142,7 @@ fn please() -> String {
 
 async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
     if !["https://", "http://"].iter().any(|scheme| q.url.starts_with(scheme)) {
-        return Err(Error::tool("`url` must begin with https:// or http://"));
+        return Err(Error::tool("`url` must start with https:// or http://"));
     }
     if q.error_path
         && cx.caps().elicitation_url
@@ -160,7 +159,7 @@ async fn open_url(s: &Everything, cx: &Cx, q: OpenUrl) -> Result<String> {
     Ok(match answer {
         Elicited::Accepted(()) => "The user agreed to open the page.",
         Elicited::Declined => "The user declined to open the page.",
-        Elicited::Cancelled => "The user closed the question.",
+        Elicited::Cancelled => "The user cancelled the request.",
     }
     .into())
 }
@@ -171,9 +170,9 @@ const URL_ELICITATION_REQUIRED: i32 = -32042;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Sample {
-    /// What to ask the model.
+    /// The prompt for the model.
     prompt: String,
-    /// How long the answer may be, in tokens.
+    /// Maximum length of the completion in tokens.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1))]
     max_tokens: u64,
@@ -185,10 +184,10 @@ fn hundred() -> u64 {
 
 async fn sample(_: &Everything, cx: &Cx, q: Sample) -> Result<String> {
     let request = CreateMessageRequestParams::new([SamplingMessage::user(q.prompt)], q.max_tokens)
-        .with_system_prompt("You answer a server that tries out its client.");
+        .with_system_prompt("You reply to a server that tests its client.");
     let answer = cx.sample("answer", request).await?;
     let text: Vec<&str> = answer.content.iter().filter_map(|block| block.as_text()).collect();
-    Ok(format!("The model {} said: {}", answer.model, text.join("\n")))
+    Ok(format!("The model {} replied: {}", answer.model, text.join("\n")))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -205,7 +204,7 @@ struct Color {
 
 async fn two_questions(_: &Everything, cx: &Cx, _: NoArgs) -> Result<String> {
     let user: Name = cx.elicit("name", "What is your name?").await?;
-    // Without `once` each round would draw another number, because the handler runs again from its start.
+    // Without `memoize` each retry would draw another number, because the handler runs again from its start.
     let draw = async { Ok(RandomState::new().build_hasher().finish() % 1_000) };
     let number = cx.memoize("number", draw).await?;
     let favourite: Color =

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: text, numbers, images, audio, resources, structured content, progress.
+//! Tools without server requests: text, numbers, images, audio, resources, structured content, progress.
 
 use crate::{EXPOSE_ENV, Everything, offers};
 use linchpin::prelude::*;
@@ -7,7 +7,7 @@ use linchpin_kit::{Alias, ToolSet, ToolSpec};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// A picture of 16 by 16 pixels, in base64.
+/// An image of 16 by 16 pixels, in base64.
 pub(crate) const PNG: &str = concat!(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAYAAAAf8/9hAAAAKUlEQVR42mNgoBWQz3/9HxlTpJkkQ3ApJtqQYWAAxYFIlWgcNWCo",
     "GQAAWjueAUzf/LAAAAAASUVORK5CYII=",
@@ -31,13 +31,10 @@ const fn answers(name: &'static str, title: &'static str, description: &'static 
     ToolSpec::reads(name, title, "answers", description)
 }
 
-pub(crate) const ECHO: ToolSpec = answers("echo", "Echo", "Repeats a message.");
-pub(crate) const ANNOTATED: ToolSpec = answers(
-    "get-annotated-message",
-    "Annotated message",
-    "Answers with content whose annotations say whom it is for and how much it matters.",
-)
-.aliases(&[Alias::of("annotatedMessage")]);
+pub(crate) const ECHO: ToolSpec = answers("echo", "Echo", "Returns a message unchanged.");
+pub(crate) const ANNOTATED: ToolSpec =
+    answers("get-annotated-message", "Annotated message", "Returns content with annotations of audience and priority.")
+        .aliases(&[Alias::of("annotatedMessage")]);
 pub(crate) const ENV: ToolSpec =
     answers("get-env", "Environment", "Lists the names of the server's environment variables. Values are not shown.")
         .aliases(&[Alias::of("printEnv")])
@@ -45,26 +42,29 @@ pub(crate) const ENV: ToolSpec =
 pub(crate) const LINKS: ToolSpec = answers(
     "get-resource-links",
     "Resource links",
-    "Answers with links to texts (even numbers) and binary data (odd numbers).",
+    "Returns links to text resources (even numbers) and binary resources (odd numbers).",
 )
 .aliases(&[Alias::of("getResourceLinks")]);
 pub(crate) const REFERENCE: ToolSpec =
-    answers("get-resource-reference", "Resource reference", "Answers with a resource inside the answer.")
+    answers("get-resource-reference", "Resource reference", "Returns an embedded resource.")
         .aliases(&[Alias::of("getResourceReference")]);
 pub(crate) const STRUCTURED: ToolSpec =
-    answers("get-structured-content", "Structured content", "Answers with made-up weather that programs can read.")
+    answers("get-structured-content", "Structured content", "Returns made-up weather as structured content.")
         .aliases(&[Alias::of("structuredContent")]);
 pub(crate) const SUM: ToolSpec = answers("get-sum", "Sum", "Adds two numbers.").aliases(&[Alias::of("add")]);
 pub(crate) const IMAGE: ToolSpec =
-    answers("get-tiny-image", "Tiny image", "Answers with a picture.").aliases(&[Alias::of("getTinyImage")]);
-pub(crate) const LONG_OPERATION: ToolSpec =
-    answers("trigger-long-running-operation", "Long operation", "Takes its time and reports progress if asked to.")
-        .aliases(&[Alias::of("longRunningOperation")]);
-pub(crate) const AUDIO: ToolSpec = answers("everything_tiny_audio", "Tiny audio", "Answers with a short tone.");
+    answers("get-tiny-image", "Tiny image", "Returns an image.").aliases(&[Alias::of("getTinyImage")]);
+pub(crate) const LONG_OPERATION: ToolSpec = answers(
+    "trigger-long-running-operation",
+    "Long operation",
+    "Runs for some time and reports progress if requested.",
+)
+.aliases(&[Alias::of("longRunningOperation")]);
+pub(crate) const AUDIO: ToolSpec = answers("everything_tiny_audio", "Tiny audio", "Returns a short tone.");
 pub(crate) const MIRRORED: ToolSpec = answers(
     "everything_mirrored_argument",
     "Mirrored argument",
-    "Has an argument that clients repeat in the HTTP header `Mcp-Param-Region`.",
+    "Has an argument that clients also send in the HTTP header `Mcp-Param-Region`.",
 );
 
 /// Adds the tools.
@@ -82,7 +82,7 @@ pub(crate) fn add(tools: ToolSet<Everything>) -> ToolSet<Everything> {
             |tool| tool.icon(icon()),
             |_: NoArgs| async {
                 vec![
-                    ContentBlock::text("Here is a picture:"),
+                    ContentBlock::text("Here is an image:"),
                     ContentBlock::image_base64(PNG, "image/png"),
                     ContentBlock::text("It shows a linchpin."),
                 ]
@@ -97,7 +97,7 @@ pub(crate) fn add(tools: ToolSet<Everything>) -> ToolSet<Everything> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    /// The message to repeat.
+    /// The message to return.
     message: String,
 }
 
@@ -127,9 +127,9 @@ enum Kind {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Annotated {
-    /// Which kind of message.
+    /// The kind of message.
     message_type: Kind,
-    /// Whether to add a picture.
+    /// Whether to include an image.
     #[serde(default)]
     include_image: bool,
 }
@@ -142,7 +142,7 @@ async fn annotated(q: Annotated) -> Vec<ContentBlock> {
     let (text, marks) = match q.message_type {
         Kind::Error => ("Error: something went wrong (not really)", mark(&[Role::User, Role::Assistant], 1.0)),
         Kind::Success => ("Success: it worked", mark(&[Role::User], 0.7)),
-        Kind::Debug => ("Debug: 42 things were looked at", mark(&[Role::Assistant], 0.3)),
+        Kind::Debug => ("Debug: 42 items checked", mark(&[Role::Assistant], 0.3)),
     };
     let mut answer = vec![ContentBlock::text(text).with_annotations(marks)];
     if q.include_image {
@@ -152,14 +152,14 @@ async fn annotated(q: Annotated) -> Vec<ContentBlock> {
 }
 
 async fn env(_: NoArgs) -> Result<String> {
-    // Names only: a value may be a secret, and whoever calls this may not be who started the server.
+    // Names only: a value may be a secret, and the caller need not be the operator.
     let names = std::env::vars_os().map(|(name, _)| (name.to_string_lossy().into_owned(), Value::from("(redacted)")));
     Ok(serde_json::to_string_pretty(&names.collect::<Map<_, _>>())?)
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Links {
-    /// How many links.
+    /// Number of links.
     #[serde(default = "three")]
     #[schemars(range(min = 1, max = 10))]
     count: u32,
@@ -180,7 +180,7 @@ struct Reference {
     /// Text or binary data.
     #[serde(default)]
     resource_type: offers::Type,
-    /// Which resource.
+    /// The number of the resource.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     resource_id: u32,
@@ -194,7 +194,7 @@ async fn reference(s: &Everything, q: Reference) -> Vec<ContentBlock> {
     let resource = offers::dynamic(&s.options.tools, q.resource_type, q.resource_id);
     let uri = resource.uri().to_owned();
     vec![
-        ContentBlock::text(format!("Resource {} is in this answer:", q.resource_id)),
+        ContentBlock::text(format!("Resource {} is embedded in this result:", q.resource_id)),
         ContentBlock::resource(resource),
         ContentBlock::text(format!("It can also be read at {uri}.")),
     ]
@@ -211,18 +211,18 @@ enum City {
 
 #[derive(Deserialize, JsonSchema)]
 struct Place {
-    /// Where.
+    /// The city.
     location: City,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Weather {
-    /// In degrees Celsius.
+    /// Temperature in degrees Celsius.
     temperature: f64,
-    /// In words.
+    /// Weather conditions.
     conditions: &'static str,
-    /// In percent.
+    /// Humidity in percent.
     humidity: f64,
 }
 
@@ -239,11 +239,11 @@ impl City {
 
 #[derive(Deserialize, JsonSchema)]
 struct LongOperation {
-    /// How long it takes, in seconds.
+    /// Duration in seconds.
     #[serde(default = "ten")]
     #[schemars(range(min = 0.0, max = 300.0))]
     duration: f64,
-    /// In how many steps.
+    /// Number of steps.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     steps: u32,

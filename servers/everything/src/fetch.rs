@@ -1,5 +1,5 @@
-//! What `gzip-file-as-resource` may fetch, and fetching it: through `linchpin::transport::web` only, from public addresses or
-//! from what the operator named.
+//! Fetching for `gzip-file-as-resource`: through `linchpin::transport::web` only, from public addresses or from hosts
+//! that the operator allowed.
 
 use crate::Options;
 use http::HeaderMap;
@@ -24,9 +24,9 @@ impl Fetcher {
         Fetcher { web: Web::with_lookup(rules(options), lookup) }
     }
 
-    /// What an address answers. Every redirect is checked like the first address.
+    /// Fetches a URL. Every redirect is checked like the first URL.
     pub(crate) async fn fetch(&self, options: &Options, url: &str) -> Result<Vec<u8>> {
-        let uri: http::Uri = url.parse().map_err(|e| Error::tool(format!("`data` is not a usable URL: {e}")))?;
+        let uri: http::Uri = url.parse().map_err(|e| Error::tool(format!("`data` is not a valid URL: {e}")))?;
         let most = options.fetch_bytes_max;
         let work = async {
             let mut answer = self.web.follow(&uri, HeaderMap::new(), REDIRECTS_MAX).await?;
@@ -40,13 +40,12 @@ impl Fetcher {
             Ok(Err(e)) if e.kind() == WebErrorKind::Refused => Err(Error::tool(format!("refused: {e}"))),
             Ok(Err(e)) => Err(Error::tool(e.to_string())),
             Ok(Ok((status, body))) if status.is_success() => Ok(body.to_vec()),
-            Ok(Ok((status, _))) => Err(Error::tool(format!("the address answered with status {}", status.as_u16()))),
+            Ok(Ok((status, _))) => Err(Error::tool(format!("the server returned status {}", status.as_u16()))),
         }
     }
 }
 
-/// What may be fetched. Hosts that are addresses are allowed wherever they lie, because the operator wrote them and nobody can
-/// change what they mean; names are not.
+/// The allowed hosts. IP addresses in the list may be private, because they cannot be redirected by DNS; names may not.
 fn rules(options: &Options) -> WebOptions {
     let lasting = |rule: &&HostRule| is_address(&rule.to_string());
     WebOptions::default().with(|web| {
@@ -60,11 +59,10 @@ fn rules(options: &Options) -> WebOptions {
     })
 }
 
-/// Reads a list of hosts as `GZIP_ALLOWED_DOMAINS` holds it: separated by commas; a name stands for itself and everything
-/// below it.
+/// Parses a list of hosts as in `GZIP_ALLOWED_DOMAINS`: separated by commas; a name includes its subdomains.
 ///
 /// # Errors
-/// When one is no host.
+/// When one is invalid.
 pub fn allowed_domains(list: &str) -> std::result::Result<Vec<HostRule>, NoHost> {
     let domains = list.split(',').map(str::trim).filter(|domain| !domain.is_empty());
     let rule = |domain: &str| match is_address(domain) || domain.starts_with(['.', '*']) {
@@ -74,7 +72,7 @@ pub fn allowed_domains(list: &str) -> std::result::Result<Vec<HostRule>, NoHost>
     domains.map(rule).collect()
 }
 
-/// Whether a host is an address, or this machine by name: what no name server can change.
+/// Whether a host is an IP address, or this machine by name, so that DNS cannot change it.
 fn is_address(host: &str) -> bool {
     let host = if host.starts_with('[') { host } else { host.rsplit_once(':').map_or(host, |(host, _)| host) };
     host.starts_with('[') || host == "localhost" || host.parse::<std::net::IpAddr>().is_ok()

@@ -1,4 +1,4 @@
-//! `gzip-file-as-resource`: compresses what a `data:` URL holds, or what a web address answers. It never opens a file.
+//! `gzip-file-as-resource`: compresses the content of a `data:` URL or of a web page. It never opens a file.
 
 use crate::Everything;
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use linchpin::prelude::*;
 use linchpin_kit::{Alias, ToolChoice, ToolSet, ToolSpec};
 use std::io::Write;
 
-/// Sloppy writers leave the padding of `data:` URLs out.
+/// The padding of `data:` URLs is often omitted.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -22,10 +22,10 @@ pub(crate) const GZIP: ToolSpec = ToolSpec::writes(
     "gzip-file-as-resource",
     "Gzip",
     "session",
-    "Compresses what a `data:`, `http:` or `https:` URL holds (without one: this server's README) and answers with the \
-     result, or with a link that can be read until the session ends. Private addresses are refused.",
+    "Compresses the content of a `data:`, `http:` or `https:` URL (default: this server's README) and returns the result, \
+     or a link to it that can be read until the session ends. Private addresses are refused.",
 )
-// What `zip` packed were several files: a call that means these is refused, and not answered with this server's README.
+// `zip` packed several files: a call with its arguments is refused, instead of packing this server's README.
 .aliases(&[Alias::of("zip").arguments(&[("files", "data")])])
 .idempotent()
 .outside();
@@ -41,7 +41,7 @@ pub(crate) fn links(server: Server<Everything>, choice: &ToolChoice) -> Server<E
         Resource::new(choice.uri("demo://resource/session/{name}"))
             .name("Session resource")
             .title("Session resource")
-            .description("What `gzip-file-as-resource` made in this session.")
+            .description("A result of `gzip-file-as-resource` in this session.")
             .mime_type(MIME),
         read,
     )
@@ -58,12 +58,12 @@ enum Output {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Gzip {
-    /// What to call the result: letters, digits, `.`, `_` and `-`.
+    /// The name of the result: letters, digits, `.`, `_` and `-`.
     #[serde(default = "readme")]
     name: String,
-    /// The URL of what to compress: `data:`, `http:` or `https:`.
+    /// The URL to compress: `data:`, `http:` or `https:`.
     data: Option<String>,
-    /// A link to the result, or the result itself.
+    /// Whether to return a link or the result itself.
     #[serde(default)]
     output_type: Output,
 }
@@ -93,7 +93,7 @@ async fn gzip(s: &Everything, cx: &Cx, q: Gzip) -> Result<Vec<ContentBlock>> {
         }
         (Output::ResourceLink, None) => {
             let why =
-                format!("{about}. Links end with the session and this request has none, so here is the result itself:");
+                format!("{about}. Links require a session and this request has none, so the result itself follows:");
             Ok(vec![ContentBlock::text(why), embedded(uri, &zipped)])
         }
         (Output::Resource, _) => Ok(vec![embedded(uri, &zipped)]),
@@ -115,7 +115,7 @@ fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// What a web address answers, or why it is not asked.
+/// Fetches a URL, or says why it is not fetched.
 #[cfg(feature = "web")]
 async fn fetched(s: &Everything, url: &str) -> Result<Vec<u8>> {
     s.fetcher.fetch(&s.options, url).await
@@ -123,10 +123,10 @@ async fn fetched(s: &Everything, url: &str) -> Result<Vec<u8>> {
 
 #[cfg(not(feature = "web"))]
 async fn fetched(_: &Everything, _: &str) -> Result<Vec<u8>> {
-    Err(Error::tool("this build fetches nothing; put the content in a `data:` URL"))
+    Err(Error::tool("this build cannot fetch URLs; put the content in a `data:` URL"))
 }
 
-/// What a `data:` URL holds. Anything else is refused with a sentence that says why.
+/// The content of a `data:` URL. Anything else is an error that says why.
 fn decode(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(Error::tool("`data` must be a `data:` URL, for example data:,Hello"));
@@ -138,7 +138,7 @@ fn decode(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
         )));
     }
     let Some((kind, data)) = rest.split_once(',') else {
-        return Err(Error::tool("the `data:` URL has no comma before its content"));
+        return Err(Error::tool("invalid `data:` URL: no comma before its content"));
     };
     // Neither decoding makes it longer, so the length is checked before anything is copied.
     let base64 = kind.trim_end().to_ascii_lowercase().ends_with(";base64");
@@ -149,7 +149,7 @@ fn decode(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
     }
     let bytes: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
     let bytes = match base64 {
-        true => BASE64.decode(bytes).map_err(|e| Error::tool(format!("the content is not base64: {e}")))?,
+        true => BASE64.decode(bytes).map_err(|e| Error::tool(format!("invalid base64: {e}")))?,
         false => bytes,
     };
     if bytes.len() > bytes_max { Err(too_long()) } else { Ok(bytes) }
@@ -180,7 +180,7 @@ mod tests {
             ("data:,0123456789abcdef", Ok(b"0123456789abcdef")),
             ("data:,0123456789abcdefg", Err("longer than the limit")),
             ("data:;base64,QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=", Err("longer than the limit")),
-            ("data:;base64,***", Err("not base64")),
+            ("data:;base64,***", Err("invalid base64")),
             ("data:nothing", Err("no comma")),
             ("ftp://127.0.0.1/x", Err("`ftp:` URLs are refused")),
             ("file:///etc/passwd", Err("`file:` URLs are refused")),

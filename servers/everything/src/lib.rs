@@ -1,9 +1,9 @@
-//! A server that exercises every feature of the Model Context Protocol, for trying out clients.
+//! A server that exercises every feature of the Model Context Protocol, to test clients.
 //!
-//! It offers the tools, prompts and resources of npm's `server-everything` under the same names (the names of its first
-//! version work too, unlisted), and `everything_*` for what that one does not show. It must never offer anything of
-//! value: no files, no private network, no environment unless configured. The feature `web` (on by default) lets one tool fetch
-//! web addresses; it brings an HTTP client with it.
+//! It has the tools, prompts and resources of npm's `server-everything` under the same names (the names of its first
+//! version work too, unlisted), and `everything_*` for features that one lacks. It must not expose anything of value:
+//! no files, no private network, no environment unless configured. The feature `web` (on by default) lets one tool
+//! fetch URLs; it adds an HTTP client.
 
 mod ask;
 mod content;
@@ -22,10 +22,10 @@ pub use fetch::allowed_domains;
 #[cfg(feature = "web")]
 pub use linchpin::transport::web::HostRule;
 
-/// The flag without which `get-env` is not offered.
+/// The flag that enables `get-env`.
 const EXPOSE_ENV: &str = "--expose-env";
 
-/// Everything this server has, in the order it is listed.
+/// All tools, in listing order.
 pub const SERVICE: Service = Service {
     name: "everything",
     tools: &[
@@ -52,25 +52,26 @@ pub const SERVICE: Service = Service {
     ],
 };
 
-/// How the server behaves.
+/// The configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Offers `get-env`, which lists the names of environment variables. Values are never shown. Default `false`.
+    /// Enables `get-env`, which lists the names of environment variables, never their values. Default `false`.
     pub expose_env: bool,
     /// Pause between two simulated log messages, in milliseconds. Default 5,000; at least 10.
     pub log_ms: u64,
     /// Pause between two simulated updates of subscribed resources, in milliseconds. Default 5,000; at least 10.
     pub update_ms: u64,
-    /// Most bytes of a `data:` URL that `gzip-file-as-resource` compresses. Default 1 MiB.
+    /// Maximum bytes of a `data:` URL for `gzip-file-as-resource`. Default 1 MiB.
     pub gzip_bytes_max: usize,
-    /// Most bytes that it fetches (`GZIP_MAX_FETCH_SIZE`). Default 10 MiB.
+    /// Maximum bytes that it fetches (`GZIP_MAX_FETCH_SIZE`). Default 10 MiB.
     pub fetch_bytes_max: usize,
-    /// How long fetching may take, in milliseconds (`GZIP_MAX_FETCH_TIME_MILLIS`). Default 30,000.
+    /// Timeout of a fetch in milliseconds (`GZIP_MAX_FETCH_TIME_MILLIS`). Default 30,000.
     pub fetch_ms_max: u64,
-    /// The only hosts it fetches from, see [`allowed_domains`]; empty is every host at a public address. Default empty.
+    /// The hosts it may fetch from, see [`allowed_domains`]; empty means every host with a public address. Default
+    /// empty.
     #[cfg(feature = "web")]
     pub fetch_hosts: Vec<HostRule>,
-    /// Which tools are offered and under which names. Default: all but `get-env`, under their own.
+    /// The enabled tools and their names. Default: all but `get-env`, without prefix.
     pub tools: ToolChoice,
 }
 
@@ -90,7 +91,7 @@ impl Default for Options {
     }
 }
 
-/// Everything the server offers, to be put beside other things with [`Everything::add_to`].
+/// The tools, resources and prompts, to be added to a server with [`Everything::add_to`].
 #[derive(Debug)]
 pub struct Everything {
     options: Options,
@@ -116,18 +117,18 @@ impl Everything {
         }
     }
 
-    /// The same with a name lookup of its own for what is fetched. What it finds is checked like everything else.
+    /// The same with a custom resolver for fetching, whose addresses are checked like any others.
     #[cfg(feature = "web")]
     pub fn with_lookup(options: Options, lookup: impl linchpin::transport::web::Lookup) -> Everything {
         let fetcher = fetch::Fetcher::with_lookup(&options, lookup);
         Everything { sessions: Sessions::default(), fetcher, options }
     }
 
-    /// Puts everything on a server that may have other things too, instructions included. `get-env` is there if the options
-    /// say so.
+    /// Adds everything, including instructions, to a server that may have other items. `get-env` only if enabled by the
+    /// options.
     ///
     /// # Errors
-    /// When the options name tools or tool sets that do not exist.
+    /// When the options name unknown tools or tool sets.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let mut choice = self.options.tools.clone();
         choice.grant(EXPOSE_ENV, self.options.expose_env);
@@ -139,7 +140,7 @@ impl Everything {
     }
 }
 
-/// The whole server, ready to be served anywhere.
+/// The complete server.
 ///
 /// # Errors
 /// As [`Everything::add_to`].
@@ -147,7 +148,7 @@ pub fn server(options: Options) -> Result<Server<Everything>, ToolError> {
     Everything::new(options).add_to(introduce(Server::new("linchpin-everything", env!("CARGO_PKG_VERSION"))))
 }
 
-/// What the server says about itself when it is alone: title, description and icon.
+/// The server's own title, description and icon.
 pub fn introduce(server: Server) -> Server {
     server
         .title("Everything")
@@ -155,13 +156,13 @@ pub fn introduce(server: Server) -> Server {
         .icon(content::icon())
 }
 
-/// What models are told.
+/// The instructions of the server.
 pub(crate) const INSTRUCTIONS: &str = "\
-This server is for trying out MCP clients. Nothing it says is true and nothing it does lasts.\n\
-- Start with `echo` and `get-sum` to see whether calls work at all.\n\
+This server is for testing MCP clients. Its data is made up and nothing is stored permanently.\n\
+- Start with `echo` and `get-sum` to check that calls work.\n\
 - `trigger-long-running-operation` reports progress when the request carries a progress token, and can be cancelled.\n\
-- Tools with `trigger-` and `-request` in their names and `get-roots-list` ask the client something before they answer; they need a client \
-that declared the capability.\n\
-- `toggle-simulated-logging` and `toggle-subscriber-updates` start something that goes on after the call, for this \
-session only; call them again to stop it.\n\
+- Tools with `trigger-` and `-request` in their names and `get-roots-list` send a request to the client before they \
+return; they require a client that declared the capability.\n\
+- `toggle-simulated-logging` and `toggle-subscriber-updates` start notifications that continue after the call, for this \
+session only; call them again to stop them.\n\
 - Links that `gzip-file-as-resource` returns can be read until the session ends.";

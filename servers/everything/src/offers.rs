@@ -18,14 +18,14 @@ pub(crate) enum Type {
     Blob,
 }
 
-/// A resource made up for its number.
+/// A made-up resource for a number.
 pub(crate) fn dynamic(choice: &ToolChoice, kind: Type, id: u32) -> ResourceContents {
     let uri = uri(choice, kind, id);
     match kind {
-        Type::Text => ResourceContents::text(uri, format!("Resource {id}: a text made up for this number."))
+        Type::Text => ResourceContents::text(uri, format!("Resource {id}: made-up text for this number."))
             .with_mime_type("text/plain"),
         Type::Blob => {
-            let bytes = format!("Resource {id}: bytes made up for this number.");
+            let bytes = format!("Resource {id}: made-up bytes for this number.");
             ResourceContents::blob(uri, bytes.as_bytes()).with_mime_type("application/octet-stream")
         }
     }
@@ -100,7 +100,7 @@ struct ById {
     resource_id: u32,
 }
 
-/// Those of `choices` that begin with what was typed, without regard to case.
+/// The `choices` with the typed prefix, case-insensitive.
 fn beginning<T: ToString>(typed: &Completion, choices: impl IntoIterator<Item = T>) -> Vec<String> {
     let begins = |choice: &String| choice.to_lowercase().starts_with(&typed.value.to_lowercase());
     choices.into_iter().map(|choice| choice.to_string()).filter(begins).collect()
@@ -118,8 +118,8 @@ fn templates(server: Server<Everything>, choice: &ToolChoice) -> Server<Everythi
             .description(description)
             .complete("resourceId", |typed| async move { numbers(&typed) })
     };
-    let text = template("text", "Dynamic Text Resource", "A text made up for a whole number.").mime_type("text/plain");
-    let blob = template("blob", "Dynamic Blob Resource", "Binary data made up for a whole number.")
+    let text = template("text", "Dynamic Text Resource", "Made-up text for a number.").mime_type("text/plain");
+    let blob = template("blob", "Dynamic Blob Resource", "Made-up binary data for a number.")
         .mime_type("application/octet-stream");
     server.resource(text, dynamic_text).resource(blob, dynamic_blob)
 }
@@ -144,7 +144,7 @@ struct CityState {
 struct Lead {
     /// The department.
     department: String,
-    /// Who is to lead it; depends on the department.
+    /// Its new head; the choices depend on the department.
     name: String,
 }
 
@@ -157,7 +157,7 @@ struct About {
     resource_id: u32,
 }
 
-/// Departments and who works there.
+/// Departments and their people.
 const TEAMS: [(&str, [&str; 3]); 4] = [
     ("Engineering", ["Alice", "Bob", "Charlie"]),
     ("Marketing", ["Grace", "Henry", "Iris"]),
@@ -165,7 +165,7 @@ const TEAMS: [(&str, [&str; 3]); 4] = [
     ("Support", ["John", "Kim", "Lee"]),
 ];
 
-/// People of the department that was chosen; everybody while none is.
+/// The people of the chosen department; all people if none is chosen.
 fn people(typed: &Completion) -> Vec<String> {
     let chosen = typed.context.get("department");
     let teams = TEAMS.iter().filter(|(department, _)| chosen.is_none_or(|chosen| chosen == department));
@@ -183,7 +183,7 @@ pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
         )
         .prompt(
             "args-prompt",
-            "A prompt with an argument that is needed and one that is not.",
+            "A prompt with a required and an optional argument.",
             |prompt| prompt.title("Arguments"),
             |q: CityState| async move {
                 let place = q.state.map_or(q.city.clone(), |state| format!("{}, {state}", q.city));
@@ -192,7 +192,7 @@ pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
         )
         .prompt(
             "completable-prompt",
-            "A prompt whose second argument is completed according to the first.",
+            "A prompt whose second argument is completed depending on the first.",
             |prompt| {
                 prompt
                     .title("Team")
@@ -205,7 +205,7 @@ pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
         )
         .prompt(
             "resource-prompt",
-            "A prompt with a resource in it.",
+            "A prompt with an embedded resource.",
             |prompt| {
                 prompt
                     .title("Resource")
@@ -217,7 +217,7 @@ pub(crate) fn prompts(tools: ToolSet<Everything>) -> ToolSet<Everything> {
 }
 
 async fn about(s: &Everything, q: About) -> Vec<PromptMessage> {
-    let text = format!("This prompt is about resource {}. Please look at it:", q.resource_id);
+    let text = format!("This prompt is about resource {}. Please analyze it:", q.resource_id);
     let resource = dynamic(&s.options.tools, q.resource_type, q.resource_id);
     vec![PromptMessage::user(text), PromptMessage::user(ContentBlock::resource(resource))]
 }

@@ -1,4 +1,4 @@
-//! What belongs to one session and ends with it: simulated logs, simulated updates, stored results.
+//! Per-session state: simulated logs, simulated updates, stored results.
 
 use crate::{Everything, Options, SERVICE, offers};
 use linchpin::prelude::*;
@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Results kept for one session.
+/// Maximum stored results per session.
 const KEPT_MAX: usize = 8;
-/// Bytes kept for all sessions together.
+/// Maximum stored bytes of all sessions together.
 const KEPT_BYTES_MAX: usize = 32 << 20;
-/// URLs one session was sent to by an error.
+/// Maximum URLs of a session from URLElicitationRequired errors.
 const SENT_MAX: usize = 64;
 
-/// What sessions left here, by [`Peer::key`]. Those that ended are forgotten at the next look.
+/// State by [`Peer::key`]. Ended sessions are removed at the next access.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<HashMap<usize, Session>>);
 
 #[derive(Debug)]
 struct Session {
-    /// Held so that the key is not given out again while the entry exists.
+    /// Held so that the key is not reused while the entry exists.
     peer: Peer,
     logging: Option<Running>,
     updates: Option<Running>,
@@ -58,29 +58,27 @@ impl Sessions {
         f(self.lock().entry(peer.key()).or_insert_with(empty))
     }
 
-    /// Keeps a result for reading later.
+    /// Stores a result.
     pub(crate) fn keep(&self, peer: &Peer, name: &str, bytes: Vec<u8>) -> Result<()> {
         let all: usize = self.lock().values().flat_map(|session| session.kept.values()).map(|bytes| bytes.len()).sum();
         if all + bytes.len() > KEPT_BYTES_MAX {
-            return Err(Error::tool(
-                "too much is kept for all sessions together; ask for outputType `resource` instead",
-            ));
+            return Err(Error::tool("the storage of all sessions together is full; use outputType `resource` instead"));
         }
         self.with(peer, |session| {
             if session.kept.len() >= KEPT_MAX && !session.kept.contains_key(name) {
-                return Err(Error::tool(format!("a session can keep {KEPT_MAX} results; use one of the names again")));
+                return Err(Error::tool(format!("a session can store {KEPT_MAX} results; reuse one of the names")));
             }
             session.kept.insert(name.to_owned(), bytes.into());
             Ok(())
         })
     }
 
-    /// A result kept for this session.
+    /// A stored result of this session.
     pub(crate) fn kept(&self, peer: &Peer, name: &str) -> Option<Arc<[u8]>> {
         self.lock().get(&peer.key())?.kept.get(name).cloned()
     }
 
-    /// Whether this session is sent to `url` for the first time.
+    /// Whether this is the session's first error for `url`.
     pub(crate) fn first_time(&self, peer: &Peer, url: &str) -> bool {
         self.with(peer, |session| session.sent_to.len() < SENT_MAX && session.sent_to.insert(url.to_owned()))
     }
@@ -103,13 +101,13 @@ pub(crate) const UPDATES: ToolSpec = toggles(
 pub(crate) const TOGGLE_EXTRA: ToolSpec = toggles(
     "everything_toggle_extra",
     "Extra tool",
-    "Adds the tool `everything_extra` to what the server offers everybody, or takes it away.",
+    "Adds the tool `everything_extra` for all clients, or removes it.",
 );
-/// Comes and goes by a call, and is none of those that can be chosen.
-const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", "Is only there sometimes.");
+/// Added and removed by a call; cannot be enabled by options.
+const EXTRA: ToolSpec = ToolSpec::reads("everything_extra", "Extra", "session", "Exists only temporarily.");
 
-/// Adds the tools. `server` leads to the one they are put on, where other servers may have put theirs; the extra tool is named
-/// as `prefix` names all of ours.
+/// Adds the tools. `server` leads to the one they are put on, where other servers may have put theirs; the extra tool
+/// is named as `prefix` names all of ours.
 pub(crate) fn add(tools: ToolSet<Everything>, server: Handle, prefix: &ToolPrefix) -> ToolSet<Everything> {
     let other = server.clone();
     let extra: Arc<str> = prefix.apply(SERVICE.name, EXTRA.name).into();
@@ -194,8 +192,8 @@ async fn simulate_updates(peer: Peer, options: Options) {
 fn toggle_extra(handle: &Handle, name: &str) -> Result<&'static str> {
     let tools = handle.tools();
     if tools.remove(name).is_ok() {
-        return Ok("Taken away.");
+        return Ok("Removed.");
     }
-    tools.insert(EXTRA.listed(name), |_: NoArgs| async { "Here for now." })?;
+    tools.insert(EXTRA.listed(name), |_: NoArgs| async { "Temporarily available." })?;
     Ok("Added.")
 }

@@ -1,4 +1,4 @@
-//! What the operator says: flags and environment variables come in as one [`Config`].
+//! Configuration from flags and environment variables.
 
 use http::{HeaderName, HeaderValue};
 use linchpin::transport::web::{HostRule, Proxy, Reach, WebOptions};
@@ -6,45 +6,45 @@ use linchpin_kit::{ToolChoice, ToolError, Vars};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the server behaves. The default answers as the published server does, plus what the README lists.
+/// The configuration. The default behaves like the published server, plus the additions listed in the README.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The `User-Agent` of every request, in place of the two that tell tool and prompt apart (`--user-agent`).
+    /// The `User-Agent` of all requests, instead of the two for tool and prompt (`--user-agent`).
     pub user_agent: Option<String>,
-    /// Names itself exactly as the published server does (`--legacy-ua`).
+    /// Uses the `User-Agent` of the published server (`--legacy-ua`).
     pub legacy_ua: bool,
-    /// Fetches what robots.txt asks programs not to (`--ignore-robots-txt`).
+    /// Ignores robots.txt (`--ignore-robots-txt`).
     pub ignore_robots_txt: bool,
-    /// The proxy for all requests, in place of those of the environment (`--proxy-url`).
+    /// The proxy for all requests, instead of those of the environment (`--proxy-url`).
     pub proxy_url: Option<Proxy>,
-    /// Uses the proxies that the environment names, where `proxy_url` names none. Default `true`.
+    /// Uses the proxies of the environment if `proxy_url` is not set. Default `true`.
     pub env_proxies: bool,
-    /// Lets the proxy look names up unchecked (`--proxy-trusts-dns`).
+    /// Lets the proxy resolve names without address checks (`--proxy-trusts-dns`).
     pub proxy_trusts_dns: bool,
-    /// Allows every address, private and loopback ones too (`--allow-private-ips`).
+    /// Allows all addresses, including private and loopback ones (`--allow-private-ips`).
     pub allow_private_ips: bool,
-    /// Hosts that may lie at private addresses (`--allow-private-host`).
+    /// Hosts that may have private addresses (`--allow-private-host`).
     pub allow_private_hosts: Vec<HostRule>,
-    /// The only hosts that may be fetched; empty is all (`--allow-host`).
+    /// Allowed hosts; empty means all (`--allow-host`).
     pub allow_hosts: Vec<HostRule>,
-    /// Hosts that may not be fetched; beats the others (`--deny-host`).
+    /// Denied hosts; takes precedence over the others (`--deny-host`).
     pub deny_hosts: Vec<HostRule>,
-    /// Speaks `https` only (`--https-only`).
+    /// Allows `https` only (`--https-only`).
     pub https_only: bool,
-    /// Longest page in bytes, unpacked. Default 10 MiB (`--max-bytes`).
+    /// Maximum size of a page in bytes, decoded. Default 10 MiB (`--max-bytes`).
     pub max_bytes: usize,
-    /// How long a fetch may take with everything that belongs to it, in milliseconds. Default 30,000 (`--timeout`, in
-    /// seconds).
+    /// Timeout of a fetch including robots.txt, redirects and conversion, in milliseconds. Default 30,000 (`--timeout`,
+    /// in seconds).
     pub timeout_ms: u64,
-    /// How long a page is kept, in milliseconds; 0 keeps nothing. Default 300,000 (`--cache-ttl`, in seconds).
+    /// How long a page is cached, in milliseconds; 0 disables the cache. Default 300,000 (`--cache-ttl`, in seconds).
     pub cache_ttl_ms: u64,
-    /// How often a busy server is asked again, at most 3. Default 3 (`--retries`).
+    /// Maximum retries if a server is busy, at most 3. Default 3 (`--retries`).
     pub retries_max: u32,
-    /// Headers for single hosts (`--header`).
+    /// Headers for specific hosts (`--header`).
     pub headers: Vec<HostHeader>,
-    /// The published forms of answers, where ours differ (`--compat`).
+    /// Uses the result formats of the published server where ours differ (`--compat`).
     pub compat: bool,
-    /// Which tools are offered, and under which names.
+    /// The enabled tools and their names.
     pub tools: ToolChoice,
 }
 
@@ -74,13 +74,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration that the environment describes: `MCP_FETCH_` and the name of the flag in capitals. Lists are
-    /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also lie in a file
-    /// (`MCP_FETCH_HEADERS_FILE`) or in the keyring (`MCP_FETCH_HEADERS_KEYRING`). The variables of proxies (`HTTPS_PROXY`, …)
-    /// are read when a request is made.
+    /// The configuration from environment variables: `MCP_FETCH_` and the name of the flag in capitals. Lists are
+    /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also come from a file
+    /// (`MCP_FETCH_HEADERS_FILE`) or the keyring (`MCP_FETCH_HEADERS_KEYRING`). Proxy variables (`HTTPS_PROXY`, …) are
+    /// read for each request.
     ///
     /// # Errors
-    /// When a variable cannot be understood. Errors hold no value of a header.
+    /// When a variable is invalid. Errors never contain header values.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_FETCH")?, ..Self::default() };
         config.user_agent = vars.text("MCP_FETCH_USER_AGENT");
@@ -118,31 +118,30 @@ impl Config {
         Ok(config)
     }
 
-    /// The two names the server goes by: of the tool, and of the prompt.
+    /// The two user agents: of the tool, and of the prompt.
     pub(crate) fn user_agents(&self) -> Result<[HeaderValue; 2], ToolError> {
         if let Some(own) = &self.user_agent {
             let value = HeaderValue::from_str(own).map_err(|_| {
-                ToolError::new("The user agent cannot be sent")
-                    .hint("Use printable ASCII characters without line breaks.")
+                ToolError::new("Invalid user agent").hint("Use printable ASCII characters without line breaks.")
             })?;
             return Ok([value.clone(), value]);
         }
         let name = |whom: &str| match self.legacy_ua {
             true => format!("ModelContextProtocol/1.0 ({whom}; +https://github.com/modelcontextprotocol/servers)"),
-            // Sites that have rules for MCP's fetching find its name here too.
+            // Also contains the token that robots.txt rules for MCP use.
             false => format!("LinchpinFetch/{} ({whom}; ModelContextProtocol/1.0)", env!("CARGO_PKG_VERSION")),
         };
         let value = |whom| HeaderValue::from_str(&name(whom)).map_err(|e| ToolError::new(e.to_string()));
         Ok([value("Autonomous")?, value("User-Specified")?])
     }
 
-    /// What the HTTP client is told.
+    /// The options of the HTTP client.
     pub(crate) fn web(&self) -> WebOptions {
         WebOptions::default().with(|web| {
             web.reach = if self.allow_private_ips { Reach::Any } else { Reach::Public };
             web.connect_ms_max = self.timeout_ms.min(10_000);
             web.request_ms_max = Some(self.timeout_ms);
-            // One more than allowed, so that the reader's own message is the one that is seen.
+            // One more than allowed, so that the limit of the reader applies first, with its own message.
             web.body_bytes_max = Some(self.max_bytes.saturating_add(1 << 20));
             web.proxy = self.proxy_url.clone();
             web.proxies = self.env_proxies;
@@ -158,31 +157,29 @@ impl Config {
     }
 }
 
-/// Reads the address of a proxy: with a scheme, or as `host:port`. A word alone is more likely a mistake.
+/// Parses a proxy address: with a scheme, or as `host:port`. A single word is refused as a likely mistake.
 ///
 /// # Errors
-/// When it is none; the error holds no password.
+/// When it is invalid; the error does not contain a password.
 pub fn read_proxy(text: &str) -> Result<Proxy, ToolError> {
     let host = text.trim().rsplit('@').next().unwrap_or_default();
     let port = host.trim_end_matches('/').rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if !text.contains("://") && port.is_none() {
-        return Err(ToolError::new(format!(
-            "not a usable proxy: {host} (write http://host:port or socks5://host:port)"
-        )));
+        return Err(ToolError::new(format!("invalid proxy: {host} (use http://host:port or socks5://host:port)")));
     }
     text.parse::<Proxy>().map_err(|e| ToolError::new(e.to_string()))
 }
 
-/// Reads hosts as `--allow-host`, `--deny-host` and `--allow-private-host` take them.
+/// Parses hosts as in `--allow-host`, `--deny-host` and `--allow-private-host`.
 ///
 /// # Errors
-/// When one is no host.
+/// When one is invalid.
 pub fn read_hosts(texts: impl IntoIterator<Item = String>) -> Result<Vec<HostRule>, ToolError> {
     texts.into_iter().map(|text| text.parse::<HostRule>().map_err(|e| ToolError::new(e.to_string()))).collect()
 }
 
-/// A header that is sent to one host only: `HOST:NAME=VALUE`, the host with or without a port. The value is a secret: it is
-/// never shown, goes over `https` only (or to this machine itself), and does not follow redirects to other hosts.
+/// A header for one host: `HOST:NAME=VALUE`, the host with or without a port. The value is a secret: it is never
+/// printed, is sent over `https` only (or to this machine itself), and is not sent to other hosts after a redirect.
 #[derive(Clone)]
 pub struct HostHeader {
     pub(crate) host: HostRule,
@@ -195,18 +192,19 @@ impl FromStr for HostHeader {
 
     fn from_str(text: &str) -> Result<Self, ToolError> {
         let bad = |what: &str| {
-            ToolError::new(format!("Not a header for a host: {what}"))
+            ToolError::new(format!("Invalid header: {what}"))
                 .hint("Write HOST:NAME=VALUE, for example example.com:Authorization=Bearer …")
         };
-        // Whatever stands behind `=` is never repeated.
-        let (left, value) = text.split_once('=').ok_or_else(|| bad("there is no = in it"))?;
-        let (host, name) = left.rsplit_once(':').ok_or_else(|| bad("there is no : before the ="))?;
-        let host: HostRule = host.parse().map_err(|_| bad("it does not begin with a host"))?;
-        let name: HeaderName = name.trim().parse().map_err(|_| bad("there is no name of a header before the ="))?;
+        // The text after `=` is never printed.
+        let (left, value) = text.split_once('=').ok_or_else(|| bad("= is missing"))?;
+        let (host, name) = left.rsplit_once(':').ok_or_else(|| bad(": is missing before the ="))?;
+        let host: HostRule = host.parse().map_err(|_| bad("the host is invalid"))?;
+        let name: HeaderName = name.trim().parse().map_err(|_| bad("the header name is invalid"))?;
         if REFUSED.contains(&name.as_str()) {
-            return Err(bad("this header belongs to the HTTP client"));
+            return Err(bad("this header is set by the HTTP client"));
         }
-        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| bad("its value cannot be sent"))?;
+        let mut value =
+            HeaderValue::from_str(value.trim()).map_err(|_| bad("the value contains invalid characters"))?;
         value.set_sensitive(true);
         Ok(Self { host, name, value })
     }
@@ -260,7 +258,7 @@ mod tests {
         for bad in ["nope", "", "me:hid@nope", "proxy.test", "proxy:", "proxy:port", "ftp://me:hid@proxy:21", "http://"]
         {
             let error = read_proxy(bad).unwrap_err().to_string();
-            assert!(error.contains("(write http://host:port or socks5://host:port)"), "{bad}: {error}");
+            assert!(error.contains("(use http://host:port or socks5://host:port)"), "{bad}: {error}");
             assert!(!error.contains("hid"), "{bad}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! RSS and Atom as a readable list. Rejected: a crate for feeds, which reads into many types that nobody here needs.
+//! RSS and Atom as a readable list. Rejected: a feed crate, which parses into many types that are not needed here.
 
 use crate::html;
 use crate::text::Work;
@@ -27,10 +27,10 @@ const ITEMS_MAX: usize = 1_000;
 const FIELD_BYTES_MAX: usize = 64 << 10;
 const DEPTH_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 16;
-/// What an event is taken to cost.
+/// The cost of an event.
 const EVENT_UNITS: usize = 16;
 
-/// Reads a feed; `None` when the text is other XML, or none, or when the time is up.
+/// Parses a feed; `None` if the text is other XML or not XML, or the time is up.
 pub(crate) fn read(text: &str, base: Option<&Url>, work: &Work) -> Option<Feed> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
@@ -83,7 +83,7 @@ fn is_item(name: &str) -> bool {
 #[derive(Default)]
 struct State {
     path: Vec<String>,
-    /// How many of the path are items.
+    /// How many elements of the path are items.
     within: usize,
     is_feed: bool,
     feed: Item,
@@ -94,7 +94,7 @@ impl State {
     fn open(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let name = tag.local_name();
         let name: &str = name.as_ref();
-        // Names that mean something here are short; others only hold a place.
+        // Relevant names are short; others are placeholders.
         let name = if name.len() <= NAME_BYTES_MAX { name.to_ascii_lowercase() } else { String::new() };
         if self.path.is_empty() {
             self.is_feed = matches!(name.as_str(), "rss" | "feed" | "rdf");

@@ -1,11 +1,11 @@
-//! HTML: parsing that hostile pages cannot make deep, large or slow, finding what a page is about, and its links.
+//! HTML: bounded parsing of hostile pages, extraction of the main content, and links.
 //!
-//! The parser is html5ever, the tree dom_query's, the search for the main content dom_smoothie's. None of them has bounds, so
-//! that the page is fed to the parser in small pieces, and [`Guard`] counts what comes of them. A page that passes a bound is
-//! reduced to its bare text by [`bare_text`], which is linear and does not look at structure.
+//! The parser is html5ever, the tree dom_query's, the search for the main content dom_smoothie's. None of them has
+//! limits, so the page is fed to the parser in small pieces, and [`Guard`] counts the nodes. A page that exceeds a
+//! limit is reduced to its bare text by [`bare_text`], which is linear and ignores structure.
 //!
-//! All of it ends soon after the deadline. The search for the main content cannot be stopped; therefore [`Size`] says
-//! beforehand what it may cost, and pages that would keep it busy are shown whole.
+//! All of it ends soon after the deadline. The search for the main content cannot be stopped; therefore [`Size`]
+//! estimates its cost, and pages that would take too long are returned whole.
 
 use crate::markdown::{Links, Style, render};
 use crate::text::Work;
@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// What is wanted of a page.
+/// The requested form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Markdown,
@@ -30,24 +30,24 @@ pub(crate) enum Form {
     Links,
 }
 
-/// A page in the form that was wanted.
+/// A page in the requested form.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     pub(crate) title: Option<String>,
-    /// Empty when nothing was found.
+    /// Empty if nothing was found.
     pub(crate) text: String,
-    /// What the reader should know about how it was made.
+    /// A note on the conversion.
     pub(crate) note: Option<&'static str>,
 }
 
-/// Why there is nothing.
+/// Why the conversion failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// The selector is no CSS selector.
+    /// Invalid CSS selector.
     Selector,
-    /// Nothing fits it.
+    /// The selector matches nothing.
     Nothing,
-    /// The page is too complex for what was wanted.
+    /// The page is too complex for the request.
     Complex,
     /// The time is up.
     Late,
@@ -55,37 +55,37 @@ pub(crate) enum Failed {
 
 const NODES_MAX: usize = 300_000;
 const DEPTH_MAX: usize = 512;
-/// Larger pages are not searched for their main content: that takes longer than their length says, and cannot be stopped.
+/// Larger pages are not searched for their main content: the search is not linear and cannot be stopped.
 const READABLE_ELEMENTS_MAX: usize = 60_000;
 const READABLE_BYTES_MAX: usize = 2 << 20;
-/// What nesting may cost in the search for the main content, which looks at a node once for each pair of elements around it.
+/// Maximum cost of nesting in the search for the main content, which visits a node once for each pair of its ancestors.
 const READABLE_NESTED_MAX: usize = 150_000_000;
-/// Headings times bytes of what may be the page's title, to which each of them is compared.
+/// Maximum number of headings times bytes of title candidates, to which each of them is compared.
 const READABLE_COMPARED_MAX: usize = 50_000_000;
-/// Attributes of an element; some are looked up once for each of the others.
+/// Maximum attributes of an element; lookups are quadratic.
 const READABLE_ATTRIBUTES_MAX: usize = 2_000;
-/// Bytes between two looks at the bounds.
+/// Bytes between two checks of the limits.
 const PIECE_BYTES: usize = 256;
-/// Steps of the parser, and bytes that are written, for each byte of a page: an ordinary page takes about ten of either.
+/// Maximum parser steps, and bytes written, per byte of a page: an ordinary page takes about ten of either.
 const STEPS_EACH: usize = 64;
 const STEPS_MORE: usize = 64 << 20;
-/// How long parsing may take; ordinary pages take milliseconds.
+/// Timeout of parsing; ordinary pages take milliseconds.
 const PARSING_MAX: Duration = Duration::from_secs(10);
-/// How many bytes of attributes the parser may repeat: it opens formatting elements again, attributes and all, for every block
-/// that they reach into.
+/// Maximum bytes of attributes that the parser may copy: it reopens formatting elements with their attributes in every
+/// block they extend into.
 const REPEATED_BYTES_MAX: usize = 4 << 20;
-/// A longer `<base>` is not followed: every link would become as long.
+/// A longer `<base>` is ignored: every link would become as long.
 const BASE_BYTES_MAX: usize = 2_048;
 const LINKS_MAX: usize = 5_000;
-/// What it is taken to cost to hold an element against a selector, and steps of that where `:has` multiplies them.
+/// The cost of matching an element against a selector, and the limit of steps if `:has` multiplies them.
 const MATCH_UNITS: usize = 64;
 const MATCHED_MAX: usize = 50_000_000;
 const TITLE_CHARS_MAX: usize = 300;
 
-const COMPLEX: &str = "The page is too large or too deeply nested to be simplified: this is its bare text.";
-const WHOLE: &str = "The page is too large to be searched for its main content: this is all of it.";
+const COMPLEX: &str = "The page is too large or too deeply nested to be simplified: this is its plain text.";
+const WHOLE: &str = "The page is too large to extract its main content: this is the whole page.";
 
-/// Brings a page into a form. `base` is where it lies; `compat` leaves links as they stand in it.
+/// Converts a page. `base` is its URL; `compat` keeps links unresolved.
 pub(crate) fn convert(
     html: &str,
     base: &Url,
@@ -98,7 +98,7 @@ pub(crate) fn convert(
     let matcher = matcher.as_ref().zip(selector);
     let converted = simplified(html, base, form, matcher, compat, work);
     match converted {
-        // Nobody waits for it any more, and what there is may be a part.
+        // The caller is gone, and the result may be incomplete.
         _ if work.is_late() => Err(Failed::Late),
         Err(Failed::Complex) if matcher.is_none() && matches!(form, Form::Markdown | Form::Text) => {
             Ok(Converted { title: None, text: bare_text(html), note: Some(COMPLEX) })
@@ -140,20 +140,20 @@ fn simplified(
     } else {
         article(doc, form, &links)
     };
-    // What was cut off there is no page.
+    // A truncated result is not a page.
     if work.is_over() { Err(Failed::Complex) } else { Ok(Converted { title, text, note }) }
 }
 
-/// What parsing a page, or writing it, may cost.
+/// The maximum cost of parsing or writing a page.
 fn steps(html: &str) -> usize {
     html.len().saturating_mul(STEPS_EACH) + STEPS_MORE
 }
 
-/// The main content of a page, or all of it where none is found.
+/// The main content of a page, or the whole page if none is found.
 fn article(doc: Document, form: Form, links: &Links<'_>) -> String {
-    // The search changes the tree; the page as it was is needed when it finds nothing.
+    // The search modifies the tree; the original is needed if it finds nothing.
     let whole = doc.clone();
-    // It would put the base, of any length, before every address; links are made whole afterwards, within bounds.
+    // It would prepend the base, of any length, to every link; links are resolved afterwards, within limits.
     let bases: Vec<_> = doc.root().descendants_it().filter(|node| node.has_name("base")).collect();
     bases.iter().for_each(NodeRef::remove_from_parent);
     let article = Readability::with_document(doc, None, None).and_then(|mut page| page.parse());
@@ -170,7 +170,7 @@ fn article(doc: Document, form: Form, links: &Links<'_>) -> String {
     if text.trim().is_empty() { shown(whole.root(), form, links) } else { text }
 }
 
-/// What the search for the main content of a page may cost.
+/// The estimated cost of the search for the main content.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Size {
     elements: usize,
@@ -179,9 +179,9 @@ struct Size {
     /// Nodes, and blocks of 32 bytes of text, each times the square of its depth.
     nested: usize,
     headings: usize,
-    /// Bytes of what may be the title.
+    /// Bytes of title candidates.
     titles: usize,
-    /// Most attributes of an element.
+    /// The largest number of attributes of an element.
     attributes: usize,
 }
 
@@ -203,7 +203,7 @@ impl Size {
                 match &*element.name.local {
                     "h2" => size.headings += 1,
                     "h1" => (title, size.headings) = (true, size.headings + 1),
-                    // A script may hold a title as data.
+                    // A script may contain a title as data.
                     "title" => title = true,
                     "script" => title = element.attrs.iter().any(|attr| attr.value.contains("ld+json")),
                     "meta" => {
@@ -243,11 +243,11 @@ fn body<'a>(node: &NodeRef<'a>) -> Option<NodeRef<'a>> {
     node.descendants_it().find(|node| node.has_name("body"))
 }
 
-/// What a selector picks; what lies inside of something picked is not picked again.
+/// The elements that a selector matches, without those inside another match.
 fn selected<'a>(doc: &'a Document, matcher: &Matcher, selector: &str, work: &Work) -> Result<Vec<NodeRef<'a>>, Failed> {
     let (mut found, mut stack) = (Vec::new(), vec![doc.root()]);
-    // One element is held against a selector without a look at the clock. That takes no longer than there are elements, but
-    // what stands inside of `:has` takes that for each of them, and again for each `~`.
+    // Matching one element does not check the clock. It is linear in the number of elements, but each `:has` and each
+    // `~` inside it multiplies that.
     if selector.to_ascii_lowercase().contains(":has(") {
         let elements = doc.root().descendants_it().filter(NodeRef::is_element).count();
         let each = u32::try_from(selector.matches('~').count()).unwrap_or(u32::MAX);
@@ -268,7 +268,7 @@ fn selected<'a>(doc: &'a Document, matcher: &Matcher, selector: &str, work: &Wor
     Ok(found)
 }
 
-/// The name of a page: its title, or its first heading.
+/// The title of a page: its `<title>`, or its first heading.
 fn title(doc: &Document) -> Option<String> {
     let text_of = |name: &str| {
         let node = doc.root().descendants_it().find(|node| node.has_name(name))?;
@@ -300,7 +300,7 @@ fn list_links(root: &NodeRef<'_>, links: &Links<'_>) -> String {
     out.trim_end().to_owned()
 }
 
-/// As much of an element's text, on one line, as names a link; links may lie in each other.
+/// The text of an element as a link label, on one line and truncated; links may be nested.
 fn beginning(node: &NodeRef<'_>, work: &Work) -> String {
     let mut out = String::new();
     let (mut blank, mut room) = (false, TITLE_CHARS_MAX);
@@ -329,7 +329,7 @@ fn beginning(node: &NodeRef<'_>, work: &Work) -> String {
     out
 }
 
-/// Parses a page; `None` when it passes a bound.
+/// Parses a page; `None` if it exceeds a limit.
 fn parse(html: &str, work: &Work) -> Option<Document> {
     work.begin(steps(html));
     let deadline = work.deadline().min(Instant::now() + PARSING_MAX);
@@ -355,7 +355,7 @@ fn parse(html: &str, work: &Work) -> Option<Document> {
     (depth(&doc) <= DEPTH_MAX + PIECE_BYTES).then_some(doc)
 }
 
-/// How deep the tree is; the parser moves nodes around, so that this is looked at again at the end.
+/// The depth of the tree; the parser moves nodes, so it is checked again at the end.
 fn depth(doc: &Document) -> usize {
     let (mut deepest, mut stack) = (0, vec![(doc.root(), 1_usize)]);
     while let Some((node, depth)) = stack.pop() {
@@ -365,17 +365,17 @@ fn depth(doc: &Document) -> usize {
     deepest
 }
 
-/// A tree that counts what is put into it, and how often it is asked.
+/// A tree that counts its nodes and lookups.
 struct Guard<'w> {
     doc: Document,
     work: &'w Work,
-    /// Most attributes of an element, and those that were added to elements later.
+    /// The largest number of attributes of an element, and those added to elements later.
     most: Cell<usize>,
     added: Cell<usize>,
     nodes: Cell<usize>,
     attribute_bytes: Cell<usize>,
     deepest: Cell<usize>,
-    /// The depth of each node when it was put in.
+    /// The depth of each node when it was inserted.
     depths: RefCell<HashMap<NodeId, u16>>,
 }
 
@@ -410,21 +410,21 @@ impl TreeSink for Guard<'_> {
         self.doc
     }
 
-    /// Mistakes of pages are not kept: a hostile page makes millions.
+    /// Parse errors are discarded: a hostile page causes millions.
     fn parse_error(&self, _: Cow<'static, str>) {}
 
     fn get_document(&self) -> NodeId {
         self.doc.get_document()
     }
 
-    /// Asked for every element that a tag makes the parser look at, of which there may be hundreds.
+    /// Called for every element that the parser checks for a tag, which may be hundreds.
     fn elem_name<'a>(&'a self, target: &'a NodeId) -> Ref<'a, QualName> {
         self.work.spend(0);
         self.doc.elem_name(target)
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> NodeId {
-        // Whatever becomes of it, it takes memory.
+        // It takes memory even if it is never attached.
         self.nodes.set(self.nodes.get() + 1 + attrs.len() / 8);
         let bytes: usize = attrs.iter().map(|attr| attr.name.local.len() + attr.value.len()).sum();
         self.attribute_bytes.set(self.attribute_bytes.get() + bytes);
@@ -471,7 +471,7 @@ impl TreeSink for Guard<'_> {
         self.doc.append_before_sibling(sibling, child);
     }
 
-    /// Each `<html x>` and `<body x>` after the first adds attributes, and each is held against all that are there.
+    /// Each `<html x>` and `<body x>` after the first adds attributes, and each is compared with all existing ones.
     fn add_attrs_if_missing(&self, target: &NodeId, attrs: Vec<Attribute>) {
         self.added.set(self.added.get() + attrs.len());
         if !self.work.spend((self.added.get() + self.most.get()) * (attrs.len() + 1)) {
@@ -493,7 +493,7 @@ impl TreeSink for Guard<'_> {
     }
 }
 
-/// The text of a piece of HTML without looking at its structure: tags, scripts and comments go, blocks become lines.
+/// The text of HTML, ignoring its structure: tags, scripts and comments are removed, blocks become lines.
 pub(crate) fn bare_text(html: &str) -> String {
     let mut out = String::with_capacity(html.len() / 2);
     let mut rest = html;
@@ -531,7 +531,7 @@ pub(crate) fn bare_text(html: &str) -> String {
     text
 }
 
-/// The name of the tag a text begins with, with its `/`, in small letters; a comment or declaration is `!`.
+/// The name of the tag at the start of a text, with its `/`, in lower case; `!` for a comment or declaration.
 fn tag_name(text: &str) -> Option<String> {
     let rest = text.strip_prefix('<')?;
     let (slash, rest) = rest.strip_prefix('/').map_or(("", rest), |rest| ("/", rest));
@@ -545,7 +545,7 @@ fn tag_name(text: &str) -> Option<String> {
     }
 }
 
-/// What follows the end tag of this name.
+/// The text after the end tag of this name.
 fn after_end<'a>(text: &'a str, name: &str) -> &'a str {
     let mut from = 0;
     while let Some(at) = text[from..].find("</") {
@@ -558,7 +558,7 @@ fn after_end<'a>(text: &'a str, name: &str) -> &'a str {
     ""
 }
 
-/// Adds text with the usual character references resolved.
+/// Appends text with the common character references resolved.
 fn push_text(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find('&') {

@@ -1,5 +1,5 @@
-//! A tree as Markdown in the dialect of the published server: ATX headings, `*` for bullets, pipe tables, fences without a
-//! language, `*` and `_` escaped. The tree's depth is bounded by who made it ([`crate::html`]), so that recursion is safe.
+//! Renders a tree as Markdown in the dialect of the published server: ATX headings, `*` for bullets, pipe tables, fences
+//! without a language, `*` and `_` escaped. [`crate::html`] limits the depth of the tree, so recursion is safe.
 
 use crate::text::Work;
 use dom_query::{NodeId, NodeRef};
@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use url::Url;
 
-/// How a tree is written.
+/// The output format of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Markdown,
@@ -16,23 +16,23 @@ pub(crate) enum Style {
     Plain,
 }
 
-/// What becomes of links, and how much a page may grow by what is added to it.
+/// How links are resolved, and how much a page may grow.
 ///
-/// Some additions are long and cost a page little: a whole link for each `<a href=x>`, blanks before every line of a nested
-/// list, the columns of a wide cell. Together they are bounded; when that is used up, links stay as they are written, and
-/// lines and cells get no more of it.
+/// Short markup can expand to long output: an absolute link for each `<a href=x>`, indentation before every line of a
+/// nested list, the columns of a wide cell. The total is limited; beyond it, links are kept unresolved, and lines and
+/// cells are not indented or padded.
 #[derive(Debug)]
 pub(crate) struct Links<'a> {
-    /// Where the page lies: links are made whole, and those that run scripts are dropped. `None` leaves them as they stand.
+    /// The URL of the page, to resolve links; links that run scripts are dropped. `None` keeps links unchanged.
     base: Option<&'a Url>,
     left: Cell<usize>,
-    /// What writing a page may cost. Text is copied once for each level that it lies in.
+    /// The maximum cost of writing a page. Text is copied once per nesting level.
     work: &'a Work,
-    /// The item of each numbered list that was written last, with its number.
+    /// The last written item of each numbered list, with its number.
     counted: RefCell<HashMap<NodeId, (NodeId, u64)>>,
 }
 
-/// Most bytes that are added to a page.
+/// Maximum bytes added to a page.
 const ADDED_BYTES_MAX: usize = 16 << 20;
 
 impl<'a> Links<'a> {
@@ -44,22 +44,22 @@ impl<'a> Links<'a> {
         self.work
     }
 
-    /// Whether so many bytes may still be added; if so, they count as added.
+    /// Takes so many bytes from the budget; `false` if it is used up.
     fn add(&self, bytes: usize) -> bool {
         let left = self.left.get().checked_sub(bytes);
         self.left.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// Where a link leads; `None` when it leads nowhere.
+    /// The target of a link; `None` if it has none.
     pub(crate) fn resolve(&self, href: &str) -> Option<String> {
         let Some(base) = self.base else { return (!href.is_empty()).then(|| href.to_owned()) };
         let href = href.trim();
-        // A place on the page itself stays short.
+        // A fragment of the page itself is kept short.
         if href.starts_with('#') {
             return Some(href.to_owned());
         }
-        // Where nothing may be added, the base does not matter, which costs its length for each link.
+        // Without budget the base is not used, which would cost its length for each link.
         let url = if self.left.get() > 0 {
             self.work.spend(base.as_str().len() + href.len());
             base.join(href).ok()?
@@ -87,14 +87,13 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Levels of lists and quotations that are indented; deeper ones stay where they are, so that the text cannot grow without
-/// end.
+/// Maximum indented levels of lists and quotations; deeper ones are not indented further, which limits the size.
 const INDENTS_MAX: usize = 12;
 const COLUMNS_MAX: usize = 200;
-/// Bytes that are copied for a unit of work.
+/// Bytes copied per unit of work.
 const COPIED_EACH: usize = 16;
 
-/// A tree as text; of no use when the work is over then.
+/// Renders a tree as text; incomplete if the work budget is used up.
 pub(crate) fn render(node: NodeRef<'_>, style: Style, links: &Links<'_>) -> String {
     let text = Renderer { style, links }.node(&node, Context::default());
     let text = text.trim_matches(['\n', ' ', '\t']);
@@ -121,16 +120,16 @@ struct Renderer<'a> {
     links: &'a Links<'a>,
 }
 
-/// Where in the tree something stands.
+/// The context of a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Context {
-    /// Within `pre`: blanks count.
+    /// Within `pre`: whitespace is significant.
     pre: bool,
-    /// Within code: nothing is marked or escaped.
+    /// Within code: no markup or escapes.
     verbatim: bool,
     /// Within a heading or a cell: no line breaks.
     inline: bool,
-    /// Within an item of a list.
+    /// Within a list item.
     item: bool,
     indents: usize,
 }
@@ -155,7 +154,7 @@ impl Renderer<'_> {
         inside.item |= name == "li";
         inside.indents += usize::from(matches!(name, "li" | "blockquote" | "dd"));
         let text = self.children(node, name, inside);
-        // Most elements only copy their text; these look at each character of it.
+        // Most elements only copy their text; these process each character.
         let heavy = inside.inline || inside.verbatim || matches!(name, "li" | "blockquote" | "dt" | "dd");
         if !self.links.work.spend(if heavy { text.len() } else { text.len() / COPIED_EACH }) {
             return String::new();
@@ -177,7 +176,7 @@ impl Renderer<'_> {
                 out.push_str(&piece);
                 continue;
             }
-            // Line breaks where two pieces meet are one break, of at most an empty line.
+            // Line breaks between two pieces collapse to at most one empty line.
             let before = out.len() - out.trim_end_matches('\n').len();
             let after = piece.len() - piece.trim_start_matches('\n').len();
             if before > 0 && after > 0 {
@@ -299,7 +298,7 @@ impl Renderer<'_> {
         if self.style == Style::Plain {
             return format!("\n\n{text}\n\n");
         }
-        // A page cannot close the fence that it stands in, except in the published form.
+        // A page cannot close its own fence, except in compat mode.
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         let published = self.links.base.is_none();
         let fence = "`".repeat(if longest < 3 || published { 3 } else { longest + 1 });
@@ -322,7 +321,7 @@ impl Renderer<'_> {
         self.indented(text, &bullet, &blanks, context)
     }
 
-    /// The number of an item: one more than that of the item before, which is known when its list is written in order.
+    /// The number of an item: that of the previous item plus one, which is known if the list is written in order.
     fn number(&self, item: &NodeRef<'_>, list: &NodeRef<'_>) -> u64 {
         let mut counted = self.links.counted.borrow_mut();
         let known = counted.get(&list.id).copied();
@@ -399,7 +398,7 @@ impl Renderer<'_> {
         format!("\n{}\n\n", lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Lines behind a mark on the first and blanks on the others.
+    /// Lines with a marker before the first and indentation before the others.
     fn indented(&self, text: &str, mark: &str, blanks: &str, context: Context) -> String {
         let text = text.trim();
         if text.is_empty() {
@@ -467,13 +466,13 @@ fn code(text: &str, marked: bool) -> String {
     }
 }
 
-/// A blank at the beginning, the text, a blank at the end.
+/// Leading space, trimmed text, trailing space.
 fn chomped(text: &str) -> (&str, &str, &str) {
     let blank = |yes: bool| if yes { " " } else { "" };
     (blank(text.starts_with(' ')), text.trim(), blank(text.ends_with(' ')))
 }
 
-/// Runs of blanks as one; a run with a line break as a line break.
+/// Collapses whitespace; a run with a line break becomes a line break.
 fn collapsed(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut run: Option<char> = None;
@@ -491,7 +490,7 @@ fn collapsed(text: &str) -> String {
     out
 }
 
-/// Whether a text of blanks means nothing where it stands.
+/// Whether whitespace is insignificant in this position.
 fn ignorable(text: &NodeRef<'_>, parent: &str) -> bool {
     if !text.text().trim().is_empty() {
         return false;

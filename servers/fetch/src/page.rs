@@ -1,4 +1,4 @@
-//! Getting a page: robots.txt, redirects hop by hop, what is kept, and bringing what came into a form.
+//! Fetches a page: robots.txt, redirects hop by hop, the cache, and conversion.
 
 use crate::config::{Config, HostHeader};
 use crate::html::{self, Failed, Form};
@@ -15,28 +15,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use url::{Host, Url};
 
-/// On whose behalf a page is fetched.
+/// Who requested the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// A model, by the tool: robots.txt counts.
+    /// A model, by the tool: robots.txt applies.
     Model,
     /// A user, by the prompt.
     Person,
 }
 
-/// A page as it came.
+/// A fetched page.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// What was asked for, as it is shown. Errors name this: where redirects led is the page's word.
+    /// The requested URL, for display. Errors name this one: the target of a redirect is third-party content.
     pub(crate) asked: String,
-    /// Where it was at last, without credentials.
+    /// The URL after redirects, without credentials.
     pub(crate) final_url: Url,
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
-    /// Differs from that of every other download.
+    /// Unique for each download.
     pub(crate) id: u64,
-    /// Whether the site asked not to keep it.
+    /// Whether the site disallows caching.
     fleeting: bool,
 }
 
@@ -81,9 +81,8 @@ impl Getter {
         })
     }
 
-    /// A page, and whether it was kept from before. Where its beginning is wanted, a page that its site asked not to keep is
-    /// fetched anew; its continuation comes from what was kept, so that slices belong together.
-    /// All of it has to be over `by` then.
+    /// Returns a page, and whether it comes from the cache. For the first slice, a page whose site disallows caching is
+    /// fetched again; further slices come from the cache, so that they are consistent. Ends at the deadline `by`.
     pub(crate) async fn page(
         &self,
         url: &Url,
@@ -124,8 +123,8 @@ impl Getter {
         if status >= 400 {
             let fault = ToolError::new(format!("Failed to fetch {} - status code {status}", shown(asked)));
             return Err(match status {
-                401 | 403 => fault.hint("The site does not show this page to programs, or wants a login."),
-                404 | 410 => fault.hint("There is no such page; look for the right address on another one."),
+                401 | 403 => fault.hint("The site blocks programs from this page, or requires a login."),
+                404 | 410 => fault.hint("The page does not exist; look for the right URL on another page."),
                 429 | 500.. => fault.hint("The site may answer later."),
                 _ => fault,
             });
@@ -134,7 +133,7 @@ impl Getter {
         let (codings, bytes_max) = (codings(&answer.parts.headers), self.bytes_max);
         let body = match codings.is_empty() {
             true => body,
-            // Some milliseconds for each, of which nobody else should know.
+            // Measuring an address must not reveal anything to others.
             false => tokio::task::spawn_blocking(move || text::unpack(body, &codings, bytes_max, true))
                 .await
                 .unwrap_or(Err(Packed::Broken))
@@ -145,9 +144,9 @@ impl Getter {
         };
         let kept = text(CACHE_CONTROL).unwrap_or_default().to_ascii_lowercase();
         let fleeting = ["no-store", "no-cache", "max-age=0"].iter().any(|word| kept.contains(word));
-        // It is repeated in answers, so that it must not be a page of its own.
+        // It is part of results, so its length is limited.
         let content_type: String = text(CONTENT_TYPE).unwrap_or_default().chars().take(TYPE_CHARS_MAX).collect();
-        // The address may be shown; credentials in it should not be.
+        // Credentials in the URL are not shown.
         let _ = here.set_username("");
         let _ = here.set_password(None);
         let id = DOWNLOADS.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +168,7 @@ impl Getter {
         headers
     }
 
-    /// Whether the site lets programs fetch this, where `asked` led to.
+    /// Checks robots.txt for this URL, to which `asked` led.
     async fn may_fetch(&self, asked: &Url, url: &Url, by: Instant) -> Result<(), ToolError> {
         let mut place = url.clone();
         place.set_path("/robots.txt");
@@ -188,17 +187,17 @@ impl Getter {
         let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
         let Some(refusal) = robots.refuses(&self.tokens, &path) else { return Ok(()) };
         let agent = self.agents[0].to_str().unwrap_or_default();
-        // The words of a file and of a redirect are the site's, and this is no place for them, unless the published form is
-        // wanted.
+        // robots.txt and redirect targets are third-party content, which does not belong in errors except in compat
+        // mode.
         let (place, url) = match self.whole_robots {
             true => (shown(&place), shown(url)),
             false => (place_shown(asked, &place), shown(asked)),
         };
         let why = match refusal {
             Refusal::Whole(file) => format!("<robots>\n{file}\n</robots>"),
-            Refusal::Line(line) => format!("\nLine {line} of it says so."),
+            Refusal::Line(line) => format!("\nSee line {line} of it."),
             Refusal::TooMany => {
-                "\nIt has too many rules to hold so long an address against; it is taken as refused.".to_owned()
+                "\nIt has too many rules to match against such a long URL, so fetching is refused.".to_owned()
             }
         };
         Err(ToolError::new(format!(
@@ -231,7 +230,7 @@ impl Getter {
                 401 | 403 => Err(ToolError::new(format!("{said} so assuming that autonomous fetching is not allowed"))
                     .hint(ASK_A_PERSON)),
                 400..=499 => Ok((Robots::default(), 0)),
-                500.. => Err(ToolError::new(format!("{said}: the site cannot say now what programs may fetch"))
+                500.. => Err(ToolError::new(format!("{said}: the rules for programs are currently unavailable"))
                     .hint(format!("Try again in some minutes. {ASK_A_PERSON}"))),
                 _ => {
                     let codings = codings(&answer.parts.headers);
@@ -247,7 +246,7 @@ impl Getter {
     }
 }
 
-/// As much of a robots.txt as counts.
+/// The part of a robots.txt that is used.
 async fn beginning(mut answer: WebResponse) -> Result<Bytes, WebError> {
     let mut bytes = Vec::new();
     while bytes.len() < robots::BYTES_MAX {
@@ -257,7 +256,7 @@ async fn beginning(mut answer: WebResponse) -> Result<Bytes, WebError> {
     Ok(bytes.into())
 }
 
-/// The codings that a body still has, in small letters: a single one in its usual spelling was undone on the way.
+/// The remaining content codings of a body, in lower case: a single standard one was already decoded by the client.
 fn codings(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let words = values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());
@@ -267,47 +266,46 @@ fn codings(headers: &HeaderMap) -> Vec<String> {
 fn packed(begin: &str, why: Packed) -> ToolError {
     let most = text::CODINGS_MAX;
     match why {
-        Packed::Often => ToolError::new(format!("{begin}: it is encoded more than {most} times")),
-        Packed::Unread => ToolError::new(format!("{begin}: it is encoded several times, with br or zstd among them"))
-            .hint(format!("gzip and deflate are undone up to {most} times, br and zstd once and alone.")),
-        Packed::Broken => ToolError::new(format!("{begin}: it is not encoded as its headers say")),
-        Packed::TooLong => ToolError::new(format!("{begin}: decoded, it is longer than the limit"))
+        Packed::Often => ToolError::new(format!("{begin}: it has more than {most} content codings")),
+        Packed::Unread => ToolError::new(format!("{begin}: it has several content codings, including br or zstd"))
+            .hint(format!("gzip and deflate are decoded up to {most} times, br and zstd only as the only coding.")),
+        Packed::Broken => ToolError::new(format!("{begin}: its content does not match its Content-Encoding")),
+        Packed::TooLong => ToolError::new(format!("{begin}: it exceeds the size limit when decoded"))
             .hint("The operator can raise the limit with --max-bytes."),
     }
 }
 
-/// Where a redirect leads. It is the page's word, so that no error repeats it.
+/// The target of a redirect. It is third-party content and not repeated in errors.
 fn redirected(asked: &Url, next: &str) -> Result<Url, ToolError> {
-    let no_page =
-        |_| ToolError::new(format!("Failed to fetch {}: it redirects to what is not an address", shown(asked)));
+    let no_page = |_| ToolError::new(format!("Failed to fetch {}: it redirects to an invalid URL", shown(asked)));
     parse(next).map_err(no_page)
 }
 
-/// Reads an address that was asked for.
+/// Parses a requested URL.
 ///
 /// # Errors
-/// When it is none that can be fetched.
+/// When it is invalid or has an unsupported scheme.
 pub(crate) fn parse(text: &str) -> Result<Url, ToolError> {
     if text.len() > URL_BYTES_MAX {
-        return Err(ToolError::new(format!("The address is longer than {URL_BYTES_MAX} bytes")));
+        return Err(ToolError::new(format!("The URL is longer than {URL_BYTES_MAX} bytes")));
     }
     let url = Url::parse(text.trim()).map_err(|e| {
-        ToolError::new(format!("Not an address: {}: {e}", without_user(text.trim())))
-            .hint("Pass a whole address, for example https://example.com/page.")
+        ToolError::new(format!("Invalid URL: {}: {e}", without_user(text.trim())))
+            .hint("Pass an absolute URL, for example https://example.com/page.")
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        // Without `//`, what looks like a scheme may be a name before a password.
+        // Without `//`, the apparent scheme may be a user name before a password.
         _ if url.cannot_be_a_base() && text.contains('@') => {
-            Err(ToolError::new(format!("Failed to fetch {}: that is not fetched", without_user(text.trim())))
-                .hint("Only http and https addresses are."))
+            Err(ToolError::new(format!("Failed to fetch {}: unsupported URL scheme", without_user(text.trim())))
+                .hint("Only http and https URLs are supported."))
         }
-        other => Err(ToolError::new(format!("Failed to fetch {}: {other} is not fetched", shown(&url)))
-            .hint("Only http and https addresses are.")),
+        other => Err(ToolError::new(format!("Failed to fetch {}: unsupported URL scheme {other}", shown(&url)))
+            .hint("Only http and https URLs are supported.")),
     }
 }
 
-/// An address as it is shown: without a name and a password, either of which may be a token.
+/// A URL for display: without user name and password, either of which may be a token.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     if !url.username().is_empty() {
@@ -319,14 +317,14 @@ pub(crate) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// The same of a text that is no address.
+/// The same for an invalid URL.
 fn without_user(text: &str) -> Cow<'_, str> {
     let Some(host) = text.rfind('@') else { return text.into() };
     let user = text.find("//").map_or(0, |slashes| slashes + 2);
     if user < host { format!("{}***{}", &text[..user], &text[host..]).into() } else { text.into() }
 }
 
-/// Whether an address is about this machine, so that nothing of it is heard on the way.
+/// Whether a URL is on this machine, so that the request does not cross a network.
 fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
@@ -336,7 +334,7 @@ fn is_here(url: &Url) -> bool {
     }
 }
 
-/// Why there is no answer from `here`, where `asked` led to: a name that only a redirect says is not repeated.
+/// The error of a failed request to `here`, to which `asked` led: a host name from a redirect is not repeated.
 fn why(asked: &Url, here: &Url, error: &WebError) -> String {
     let text = error.to_string();
     match here.host_str() {
@@ -351,7 +349,7 @@ fn why(asked: &Url, here: &Url, error: &WebError) -> String {
 
 const ELSEWHERE: &str = "the site it redirects to";
 
-/// A robots.txt as it is shown: by its address where its host was asked for.
+/// A robots.txt for display: by its URL if its host was requested.
 fn place_shown(asked: &Url, place: &Url) -> String {
     if asked.host_str() == place.host_str() {
         shown(place)
@@ -364,7 +362,7 @@ fn failed(asked: &Url, here: &Url, error: &WebError) -> ToolError {
     let (url, kind, error) = (shown(asked), error.kind(), why(asked, here, error));
     match kind {
         WebErrorKind::Refused => ToolError::new(format!("Refused to fetch {url}: {error}")).hint(
-            "Do not look for another way there: the operator decides what this server may reach \
+            "Do not try other ways to access it: the operator decides what this server may access \
              (--allow-private-ips, --allow-private-host, --allow-host, --deny-host, --proxy-trusts-dns).",
         ),
         WebErrorKind::TooLong => ToolError::new(format!("Failed to fetch {url}: {error}"))
@@ -375,10 +373,10 @@ fn failed(asked: &Url, here: &Url, error: &WebError) -> ToolError {
 
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,*/*;q=0.8");
-const ASK_A_PERSON: &str = "Tell the user that the page was not read. They may fetch it themselves with the prompt `fetch`; the \
-    operator may start the server with --ignore-robots-txt.";
+const ASK_A_PERSON: &str = "Tell the user that the page was not fetched. They can fetch it themselves with the prompt `fetch`; the \
+    operator can start the server with --ignore-robots-txt.";
 
-/// What is wanted of a page.
+/// The requested form of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) form: Form,
@@ -386,25 +384,25 @@ pub(crate) struct Want {
     pub(crate) selector: Option<String>,
 }
 
-/// A page in the form that was wanted.
+/// A page in the requested form.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered {
-    /// Stands before the text when it was not simplified.
+    /// The prefix of a text that was not simplified.
     pub(crate) prefix: String,
     pub(crate) text: String,
     pub(crate) title: Option<String>,
     pub(crate) note: Option<String>,
 }
 
-/// Stands in place of a page of which nothing was left.
+/// The replacement for an empty result.
 pub(crate) const FAILED: &str = "<error>Page failed to be simplified from HTML</error>";
 const NO_LINKS: &str = "<error>The page has no links</error>";
-const NO_LINKS_THERE: &str = "<error>There are no links in what the selector fits</error>";
+const NO_LINKS_THERE: &str = "<error>The elements that match the selector contain no links</error>";
 
-/// Brings a page into a form. Takes time and stack; belongs on a thread of its own.
+/// Converts a page. Takes time and stack; must run on a separate thread.
 ///
 /// # Errors
-/// When the page has no such form.
+/// When the page cannot be converted to this form.
 pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) -> Result<Rendered, ToolError> {
     let kind = text::kind(&page.body, &page.content_type);
     let work = Work::until(deadline);
@@ -432,7 +430,7 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
             page.asked,
             text::type_shown(content_type)
         ))
-        .hint("selector, format=html and format=links work on HTML pages only; leave them out."));
+        .hint("selector, format=html and format=links are for HTML pages only; omit them."));
     }
     if compat || want.raw {
         let rendered = Rendered { prefix: raw_prefix, text, ..Rendered::default() };
@@ -447,7 +445,7 @@ pub(crate) fn render(page: &Page, want: &Want, compat: bool, deadline: Instant) 
     Ok(harmless(Rendered { prefix: raw_prefix, text: pretty.unwrap_or(text), ..Rendered::default() }))
 }
 
-/// Nobody but us says `<error>`.
+/// Only the server writes `<error>`.
 fn harmless(rendered: Rendered) -> Rendered {
     if [FAILED, NO_LINKS, NO_LINKS_THERE].contains(&rendered.text.as_str()) {
         return rendered;
@@ -464,13 +462,14 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) 
     let converted = html::convert(text, &page.final_url, want.form, want.selector.as_deref(), compat, work);
     let selector = want.selector.as_deref().unwrap_or_default();
     let converted = converted.map_err(|why| match why {
-        Failed::Selector => ToolError::new(format!("Not a CSS selector: {selector}")),
-        Failed::Nothing => ToolError::new(format!("Nothing on the page fits the selector {selector}"))
-            .hint("Leave selector out to see the main content, or look at the page with format=html."),
-        Failed::Complex => ToolError::new("The page is too large or too deeply nested for that")
-            .hint("Fetch it without selector and format for its bare text, or with raw=true."),
-        Failed::Late => ToolError::new(format!("Failed to fetch {}: bringing it into form took too long", page.asked))
-            .hint("Fetch it with raw=true to see it as it is; the operator can raise the limit with --timeout."),
+        Failed::Selector => ToolError::new(format!("Invalid CSS selector: {selector}")),
+        Failed::Nothing => ToolError::new(format!("No element of the page matches the selector {selector}"))
+            .hint("Omit selector for the main content, or inspect the page with format=html."),
+        Failed::Complex => ToolError::new("The page is too large or too deeply nested for this request")
+            .hint("Fetch it without selector and format for its plain text, or with raw=true."),
+        Failed::Late => ToolError::new(format!("Failed to fetch {}: the conversion took too long", page.asked)).hint(
+            "Fetch it with raw=true for the unconverted content; the operator can raise the limit with --timeout.",
+        ),
     })?;
     let text = match (converted.text.trim().is_empty(), want.form, &want.selector) {
         (false, ..) => converted.text,
@@ -483,24 +482,25 @@ fn render_html(page: &Page, text: &str, want: &Want, compat: bool, work: &Work) 
 
 fn no_text(page: &Page) -> ToolError {
     let kind = text::type_shown(&page.content_type);
-    ToolError::new(format!("{} is binary ({kind}, {} bytes): it has no text to show", page.asked, page.body.len()))
-        .hint("Look for a page that describes it, or a text version.")
+    ToolError::new(format!("{} is binary ({kind}, {} bytes) and has no text", page.asked, page.body.len()))
+        .hint("Look for a page that describes it, or for a text version.")
 }
 
 #[cfg(feature = "pdf")]
 fn render_pdf(page: &Page, work: &Work) -> Result<Rendered, ToolError> {
     let read = crate::pdf::read(&page.body, work).map_err(|why| {
-        ToolError::new(format!("{} is a PDF document that {why}", page.asked)).hint("Look for the same as a web page.")
+        ToolError::new(format!("{} is a PDF document that {why}", page.asked))
+            .hint("Look for the same content as a web page.")
     })?;
     if read.text.trim().is_empty() && read.cut {
-        let fault = format!("{} is a PDF document without text in as much of it as could be read", page.asked);
-        return Err(ToolError::new(fault).hint("Look for the same as a web page."));
+        let fault = format!("{} is a PDF document without text in the part that could be read", page.asked);
+        return Err(ToolError::new(fault).hint("Look for the same content as a web page."));
     }
     if read.text.trim().is_empty() {
         return Err(ToolError::new(format!("{} is a PDF document of {} pages without text", page.asked, read.pages))
-            .hint("Its pages may be pictures. Look for the same as a web page."));
+            .hint("Its pages may be images. Look for the same content as a web page."));
     }
-    let cut = if read.cut { "; it is longer than what could be read" } else { "" };
+    let cut = if read.cut { "; only a part of it could be read" } else { "" };
     let pages = if read.pages == 1 { "one page".to_owned() } else { format!("{} pages", read.pages) };
     let note = Some(format!("The text of a PDF document of {pages}{cut}."));
     Ok(Rendered { prefix: String::new(), text: read.text, title: read.title, note })
@@ -511,8 +511,8 @@ fn render_pdf(page: &Page, _: &Work) -> Result<Rendered, ToolError> {
     Err(no_text(page))
 }
 
-/// A small memory of what was fetched and converted, so that the slices of one page belong together. Bounded in entries and
-/// bytes; the least recently used goes first. Rejected: a crate for this, which brings background threads or async locks.
+/// A small cache of fetched and converted pages, so that the slices of a page are consistent. Limited in entries and
+/// bytes; evicts the least recently used. Rejected: a cache crate, which adds background threads or async locks.
 pub(crate) struct Cache<T> {
     inner: Mutex<Inner<T>>,
     entries_max: usize,
@@ -534,7 +534,7 @@ struct Entry<T> {
 }
 
 impl<T> Cache<T> {
-    /// Keeps at most so many entries and bytes, and each for at most `ttl`; a `ttl` of zero keeps nothing.
+    /// Keeps at most this many entries and bytes, each for at most `ttl`; a `ttl` of zero disables the cache.
     pub(crate) fn new(entries_max: usize, bytes_max: usize, ttl: Duration) -> Self {
         let inner = Inner { entries: HashMap::new(), bytes: 0, clock: 0 };
         Self { inner: Mutex::new(inner), entries_max, bytes_max, ttl }

@@ -1,8 +1,9 @@
-//! The text of PDF documents, in the order in which it is drawn.
+//! Extracts the text of PDF documents, in drawing order.
 //!
-//! A reader of our own, because a document is hostile input and the crates for it put no bounds on what they unpack: this one
-//! never trusts offsets (objects are found by scanning, which also reads damaged files), and bounds nesting, objects, unpacked
-//! bytes, operators, text and work: whatever is read again and again is paid for each time. It must never look at anything but text: no pictures, forms, scripts or encryption.
+//! A custom reader, because documents are hostile input and the existing crates do not limit decompression: this one
+//! never trusts offsets (objects are found by scanning, which also reads damaged files), and limits nesting, objects,
+//! decompressed bytes, operators, text and work; repeated reads count each time. It reads only text: no images, forms,
+//! scripts or encryption.
 
 mod file;
 
@@ -11,36 +12,36 @@ use file::{Dict, File, Leaf, Lexer, STREAM_BYTES_MAX, UNPACKED_BYTES_MAX, Value,
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What a document says.
+/// The text of a document.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub(crate) title: Option<String>,
     pub(crate) pages: usize,
     /// Pages are separated by empty lines.
     pub(crate) text: String,
-    /// Whether a bound was met, so that there is more.
+    /// Whether a limit was reached and the text is incomplete.
     pub(crate) cut: bool,
 }
 
 const OPERATORS_MAX: usize = 5_000_000;
 const TEXT_BYTES_MAX: usize = 8 << 20;
 const FORMS_DEEP_MAX: usize = 6;
-/// Fonts that are kept; further ones, and those that stand in the resources themselves, are read whenever they are chosen, and
-/// have room for little.
+/// Maximum cached fonts; further ones, and those inline in the resources, are read on each use, and have room for few
+/// codes.
 const FONTS_MAX: usize = 4_096;
 const CODES_UNKEPT_MAX: usize = 512;
-/// What a font, a part of a list and a glyph cost that are read for it.
+/// The cost of a font, a list element and a glyph.
 const FONT_UNITS: usize = 256;
 const GLYPH_UNITS: usize = 32;
-/// Entries of a dictionary of resources that is kept while it is used.
+/// Maximum entries of a cached resource dictionary.
 const RESOURCES_MAX: usize = 50_000;
-/// Operands that an operator may have; those that count have at most six.
+/// Maximum operands of an operator; the supported ones have at most six.
 const OPERANDS_MAX: usize = 8;
 
-/// Reads a document.
+/// Extracts the text of a document.
 ///
 /// # Errors
-/// Why it cannot be read, as the end of a sentence.
+/// The reason, as the end of a sentence.
 pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
     let mut file = File::scan(body, work);
     if file.encrypted {
@@ -48,7 +49,7 @@ pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
     }
     let pages = file.pages();
     if pages.is_empty() {
-        return Err("has no pages that could be found");
+        return Err("has no readable pages");
     }
     let mut out = Document { pages: pages.len(), title: file.title(), ..Document::default() };
     let mut fonts = HashMap::new();
@@ -74,7 +75,7 @@ pub(crate) fn read(body: &[u8], work: &Work) -> Result<Document, &'static str> {
     Ok(out)
 }
 
-/// What a font's codes mean.
+/// The encoding of a font.
 #[derive(Debug, Default)]
 struct Font {
     /// Bytes of a code.
@@ -84,9 +85,9 @@ struct Font {
     plain: Option<&'static encoding_rs::Encoding>,
     widths: HashMap<u32, f64>,
     usual_width: f64,
-    /// How many codes may still be mapped or have a width; one that is named again counts again.
+    /// The remaining number of mappings and widths; repeated ones count again.
     room: usize,
-    /// How many were.
+    /// The number used.
     used: usize,
 }
 
@@ -106,7 +107,7 @@ impl Font {
         font
     }
 
-    /// Whether another code may be looked at, which then counts.
+    /// Takes one code from the budget.
     fn takes_room(&mut self) -> bool {
         let has = self.has_room();
         self.used += usize::from(has);
@@ -204,7 +205,7 @@ impl Font {
         }
     }
 
-    /// Reads a `ToUnicode` map.
+    /// Parses a `ToUnicode` map.
     fn read_map(&mut self, cmap: &[u8], work: &Work) {
         let mut lexer = Lexer::new(cmap, 0);
         let mut stack: Vec<Value> = Vec::new();
@@ -275,7 +276,7 @@ impl Font {
                     }
                     match char::from_u32(u32::from(last).saturating_add(step)) {
                         Some(c) => self.map(code, format!("{before}{c}")),
-                        // Numbers that are no character cost the same.
+                        // Invalid code points cost the same.
                         None => self.used += 1,
                     }
                 }
@@ -284,14 +285,14 @@ impl Font {
         }
     }
 
-    /// The text of a string, with its length in thousandths of the font's size, its characters and its blanks.
+    /// The text of a string, with its width in thousandths of the font size, its characters and its spaces.
     fn show(&self, bytes: &[u8], work: &Work) -> (String, f64, usize, usize) {
         let (mut text, mut width, mut blanks) = (String::new(), 0.0, 0);
         let step = if self.wide { 2 } else { 1 };
         let codes = bytes.chunks(step);
         let count = codes.len();
         for code in codes {
-            // One string may stand for far more text than it has bytes.
+            // A string may expand to far more text than it has bytes.
             if text.len() >= TEXT_BYTES_MAX || !work.spend(0) {
                 break;
             }
@@ -338,7 +339,7 @@ fn glyph(name: &str) -> Option<String> {
     (letter.len() == 1).then(|| composed(letter, *mark))
 }
 
-/// A letter with its accent as one character where Latin-1 has it.
+/// Composes a letter and its accent.
 fn composed(letter: &str, mark: char) -> String {
     let pair = format!("{letter}{mark}");
     let known = "àa\u{300} áa\u{301} âa\u{302} ãa\u{303} äa\u{308} åa\u{30a} çc\u{327} èe\u{300} ée\u{301} êe\u{302} ëe\u{308} ìi\u{300} íi\u{301} îi\u{302} ïi\u{308} ñn\u{303} òo\u{300} óo\u{301} ôo\u{302} õo\u{303} öo\u{308} ùu\u{300} úu\u{301} ûu\u{302} üu\u{308} ýy\u{301} ÀA\u{300} ÁA\u{301} ÂA\u{302} ÃA\u{303} ÄA\u{308} ÅA\u{30a} ÇC\u{327} ÈE\u{300} ÉE\u{301} ÊE\u{302} ËE\u{308} ÖO\u{308} ÜU\u{308} šs\u{30c} žz\u{30c} čc\u{30c}";
@@ -448,10 +449,10 @@ struct Drawing {
     leading: f64,
 }
 
-/// A dictionary of resources, and the one of fonts or forms in it.
+/// A resource dictionary, and its font or form dictionary.
 type Resources = (Rc<Dict>, Option<Rc<Dict>>);
 
-/// What resources have under a name. What was found last is kept, because pages use it for each line.
+/// Looks up a resource by name. Caches the last one, because pages use it for each line.
 fn named(file: &File<'_>, kept: &mut Option<Resources>, of: &Rc<Dict>, name: &str) -> Option<Rc<Dict>> {
     if let Some((_, known)) = kept.as_ref().filter(|(resources, _)| Rc::ptr_eq(resources, of)) {
         return known.clone();
@@ -468,14 +469,14 @@ struct Page<'f, 'a> {
     file: &'f mut File<'a>,
     fonts: &'f mut HashMap<u32, Rc<Font>>,
     operators: &'f mut usize,
-    /// The fonts and the forms of the resources that were used last.
+    /// The last used fonts and forms.
     fonts_here: Option<Resources>,
     forms_here: Option<Resources>,
     now: Drawing,
     kept: Vec<Drawing>,
     tm: Matrix,
     line: Matrix,
-    /// Where the last text ended, and how high it was.
+    /// The end and height of the last text.
     last: Option<(f64, f64, f64)>,
     text: String,
 }
@@ -685,7 +686,7 @@ impl<'f, 'a> Page<'f, 'a> {
         }
     }
 
-    /// What stands between the last text and one that begins here.
+    /// Adds the separator between the last text and the next.
     fn separate(&mut self, x: f64, y: f64, height: f64, blank: bool) {
         let Some((last_x, last_y, last_height)) = self.last else { return };
         let down = (y - last_y).abs();
@@ -847,9 +848,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_said() {
         for (body, want) in [
-            (b"%PDF-1.4\n\xff\xfe\0binary".to_vec(), "has no pages that could be found"),
+            (b"%PDF-1.4\n\xff\xfe\0binary".to_vec(), "has no readable pages"),
             (file(&[(1, b"<</Type/Page>>".to_vec())], "/Encrypt 5 0 R"), "is encrypted"),
-            (Vec::new(), "has no pages that could be found"),
+            (Vec::new(), "has no readable pages"),
         ] {
             assert_eq!(read(&body).unwrap_err(), want);
         }

@@ -1,9 +1,10 @@
-//! robots.txt as RFC 9309 has it: groups for product tokens, the longest matching rule decides, `Allow` wins a tie. Beyond it
-//! we read what crawlers read: misspelled `Disallow`, and lines without a colon.
+//! robots.txt by RFC 9309: groups for product tokens, the longest matching rule decides, `Allow` wins a tie. Like other
+//! crawlers it also accepts misspelled `Disallow`, and lines without a colon.
 //!
-//! Rejected: the crates for it, which are old and do not say what refuses; and asking for several tokens by asking twice.
+//! Rejected: the existing crates, which are old and do not report the matching rule; and matching several tokens by two
+//! passes.
 
-/// What a robots.txt says.
+/// A parsed robots.txt.
 #[derive(Debug, Default)]
 pub(crate) struct Robots {
     groups: Vec<Group>,
@@ -12,19 +13,19 @@ pub(crate) struct Robots {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Product tokens in small letters; `*` is everybody.
+    /// Product tokens in lower case; `*` matches all.
     agents: Vec<String>,
     rules: Vec<Rule>,
 }
 
-/// What refuses an address.
+/// Why a URL is disallowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal<'a> {
     /// The file, for the published form.
     Whole(&'a str),
-    /// The rule in this line, from 1.
+    /// The rule in this line, counted from 1.
     Line(usize),
-    /// More rules than are compared.
+    /// Too many rules to compare.
     TooMany,
 }
 
@@ -35,15 +36,15 @@ struct Rule {
     pattern: String,
 }
 
-/// Most bytes of a file that are read: what RFC 9309 asks for. The rest does not count.
+/// Maximum bytes of a file, as required by RFC 9309. The rest is ignored.
 pub(crate) const BYTES_MAX: usize = 500 << 10;
 const RULES_MAX: usize = 20_000;
 const PATTERN_BYTES_MAX: usize = 2_048;
-/// Bytes that are compared to find out about one address: many rules with `*`, for a long address, would keep everybody waiting.
+/// Maximum bytes compared for one URL: many rules with `*` and a long URL would take too long.
 const COMPARED_BYTES_MAX: usize = 16 << 20;
 
 impl Robots {
-    /// Reads a file; `whole` shows all of it where it refuses, as the published server does.
+    /// Parses a file; with `whole` a refusal contains the whole file, as in the published server.
     pub(crate) fn parse(text: &str, whole: bool) -> Self {
         let mut robots = Self { whole: whole.then(|| text.to_owned()), groups: Vec::new() };
         let (mut rules, mut naming) = (0, false);
@@ -63,7 +64,7 @@ impl Robots {
                 }
                 Directive::Rule { allow } => {
                     naming = false;
-                    // Rules before any group are nobody's; an empty one says nothing.
+                    // Rules before any group and empty rules are ignored.
                     let Some(group) = robots.groups.last_mut() else { continue };
                     rules += 1;
                     if !value.is_empty() && value.len() <= PATTERN_BYTES_MAX && rules <= RULES_MAX {
@@ -77,10 +78,9 @@ impl Robots {
         robots
     }
 
-    /// Whether one who goes by these product tokens (in small letters) may not ask for this path and query; if so, what
-    /// says it.
+    /// Whether this path and query are disallowed for these product tokens (in lower case), and why.
     ///
-    /// Who has several tokens is bound by what is said to each of them; `*` counts only where none is named.
+    /// The rules of all tokens apply; those of `*` only if no group names one of them.
     pub(crate) fn refuses(&self, tokens: &[String], path: &str) -> Option<Refusal<'_>> {
         if path == "/robots.txt" {
             return None;
@@ -92,7 +92,7 @@ impl Robots {
         bound_by.into_iter().find_map(|token| self.verdict(token, &path))
     }
 
-    /// The rule that forbids, when the rules of all groups for this token do.
+    /// The disallowing rule, if the groups for this token disallow the path.
     fn verdict(&self, token: &str, path: &str) -> Option<Refusal<'_>> {
         let whole = |refusal| self.whole.as_deref().map_or(refusal, Refusal::Whole);
         let mut best: Option<(usize, bool, usize)> = None;
@@ -122,7 +122,7 @@ impl Group {
 }
 
 impl Rule {
-    /// About how many bytes are compared to find out whether it covers a path.
+    /// The approximate number of bytes compared to match a path.
     fn cost(&self, path: &str) -> usize {
         self.pattern.len() + if self.pattern.contains('*') { path.len() } else { 0 }
     }
@@ -138,7 +138,7 @@ impl Rule {
         let Some(mut rest) = path.strip_prefix(first) else { return false };
         let pieces: Vec<&str> = pieces.collect();
         let Some((last, middle)) = pieces.split_last() else { return !ends || rest.is_empty() };
-        // Taking the first place where a piece fits leaves the most room for the others.
+        // The first match of a piece leaves the most room for the others.
         for piece in middle {
             match rest.find(piece) {
                 Some(at) => rest = &rest[at + piece.len()..],
@@ -182,7 +182,7 @@ fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// The product tokens of a `User-Agent` header, in small letters: its first word, and every word with a version.
+/// The product tokens of a `User-Agent` header, in lower case: its first word, and every word with a version.
 pub(crate) fn tokens(user_agent: &str) -> Vec<String> {
     let words = user_agent.split(|c: char| !is_token(c) && c != '/' && c != '.');
     let mut tokens: Vec<String> = Vec::new();
@@ -198,8 +198,8 @@ pub(crate) fn tokens(user_agent: &str) -> Vec<String> {
     tokens
 }
 
-/// The form in which paths and patterns are compared: escapes of plain characters undone, all others in capitals, everything
-/// beyond ASCII escaped. In a path `*` and `$` are plain characters; in a pattern they are signs (`$` at its end).
+/// Normalizes paths and patterns: escapes of plain characters are decoded, all others upper-cased, non-ASCII characters
+/// escaped. In a path `*` and `$` are plain characters; in a pattern they are special (`$` at its end).
 fn encoded(text: &str, pattern: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! From bytes to text: what a body is, which characters it is made of, how JSON is laid out, and how much work all of it may be.
+//! From bytes to text: content types, encodings, JSON formatting, and the work budget.
 
 use bytes::Bytes;
 use encoding_rs::Encoding;
@@ -8,24 +8,24 @@ use std::cell::Cell;
 use std::io::Read;
 use std::time::Instant;
 
-/// How much work a conversion may be: until when, and how many units in this part of it. A unit is about a byte that is looked
-/// at. Whatever a page can make longer than the page is spends from it, and ends when there is no more.
+/// The work budget of a conversion: a deadline, and the units of the current part. A unit is about one byte processed.
+/// Everything that can be superlinear in the size of the page takes from it, and stops when it is used up.
 #[derive(Debug)]
 pub(crate) struct Work {
     deadline: Instant,
     left: Cell<usize>,
     over: Cell<bool>,
     late: Cell<bool>,
-    /// Units since the last look at the clock.
+    /// Units since the last check of the clock.
     unseen: Cell<usize>,
     #[cfg(test)]
     spent: Cell<usize>,
-    /// In place of the clock: the time is up when so much was spent.
+    /// Replaces the clock in tests: the time is up when this much was spent.
     #[cfg(test)]
     late_after: usize,
 }
 
-/// Units between two looks at the clock: well below a millisecond.
+/// Units between two checks of the clock: well below a millisecond.
 const LOOK_UNITS: usize = 8 << 10;
 
 impl Work {
@@ -44,20 +44,20 @@ impl Work {
         }
     }
 
-    /// Work whose time is up when so much was spent.
+    /// A budget whose time is up when this much was spent.
     #[cfg(test)]
     pub(crate) fn late_after(units: usize) -> Self {
         let deadline = Instant::now() + std::time::Duration::from_secs(3_600);
         Work { late_after: units, ..Work::until(deadline) }
     }
 
-    /// Begins another part of the work, which may take so many units.
+    /// Starts another part of the work with this many units.
     pub(crate) fn begin(&self, units: usize) {
         self.left.set(units);
         self.over.set(false);
     }
 
-    /// Spends units; `false` when there are no more, or the time is up.
+    /// Spends units; `false` if the budget is used up or the time is up.
     pub(crate) fn spend(&self, units: usize) -> bool {
         let units = units.saturating_add(1);
         #[cfg(test)]
@@ -74,12 +74,12 @@ impl Work {
         !self.is_over()
     }
 
-    /// Whether nothing may be spent any more.
+    /// Whether the budget is used up.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get() || self.late.get()
     }
 
-    /// Whether the time is up, as a look at the clock says.
+    /// Checks the clock.
     pub(crate) fn is_late(&self) -> bool {
         #[cfg(test)]
         if self.spent.get() > self.late_after {
@@ -93,32 +93,32 @@ impl Work {
         self.deadline
     }
 
-    /// Everything that was spent.
+    /// The total spent.
     #[cfg(test)]
     pub(crate) fn spent(&self) -> usize {
         self.spent.get()
     }
 }
 
-/// What a body is, by its type and its first bytes.
+/// The kind of a body, by its type and its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,
     Json,
-    /// RSS, Atom, or XML that may turn out to be one.
+    /// RSS, Atom, or XML that may be one of them.
     Xml,
     Pdf,
     Plain,
     Binary,
 }
 
-/// The published rule, and only that: `<html` among the first 100 characters, `text/html`, or no type at all.
+/// The rule of the published server: `<html` in the first 100 characters, `text/html`, or no type.
 pub(crate) fn is_html(text: &str, content_type: &str) -> bool {
     let beginning = text.char_indices().nth(100).map_or(text, |(at, _)| &text[..at]);
     beginning.contains("<html") || content_type.contains("text/html") || content_type.is_empty()
 }
 
-/// What a body is.
+/// Detects the kind of a body.
 pub(crate) fn kind(body: &[u8], content_type: &str) -> Kind {
     let essence = essence(content_type);
     if body.starts_with(b"%PDF-") || essence == "application/pdf" {
@@ -143,7 +143,7 @@ pub(crate) fn kind(body: &[u8], content_type: &str) -> Kind {
     }
 }
 
-/// A content type as errors show it: they are our words, of which a site must have no more than a type and a subtype.
+/// A content type for errors: only type and subtype, because it is third-party content.
 pub(crate) fn type_shown(content_type: &str) -> &str {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let token =
@@ -151,7 +151,7 @@ pub(crate) fn type_shown(content_type: &str) -> &str {
     match essence.split_once('/') {
         Some((kind, subtype)) if token(kind) && token(subtype) && essence.len() <= TYPE_SHOWN_MAX => essence,
         _ if content_type.trim().is_empty() => "no content type",
-        _ => "an odd content type",
+        _ => "an unusual content type",
     }
 }
 
@@ -161,7 +161,7 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a body has no text form, as far as its beginning tells.
+/// Whether a body is binary, judged by its first bytes.
 fn is_binary(body: &[u8], content_type: &str, essence: &str) -> bool {
     let wide = |encoding: &Encoding| encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE;
     if Encoding::for_bom(body).is_some() || declared(content_type).is_some_and(wide) {
@@ -174,12 +174,12 @@ fn is_binary(body: &[u8], content_type: &str, essence: &str) -> bool {
     }
     let media = ["image/", "audio/", "video/", "font/"].iter().any(|kind| essence.starts_with(kind));
     let packed = ["application/octet-stream", "application/zip", "application/gzip", "application/wasm"];
-    // Types that say nothing about text get the benefit of the doubt only where the bytes are text.
+    // Types that do not imply text are accepted only if the bytes are text.
     (media || packed.contains(&essence)) && std::str::from_utf8(body).is_err()
 }
 
-/// The encoding that a content type names, where the WHATWG's list has it: UTF-7, which hides what a page says, and the code
-/// pages of DOS have no place there, so that such pages are read as if nothing was named.
+/// The encoding named by a content type, if it is in the WHATWG list. Others, such as UTF-7, which can hide content,
+/// and DOS code pages, are ignored.
 fn declared(content_type: &str) -> Option<&'static Encoding> {
     let lower = content_type.to_ascii_lowercase();
     let at = lower.find("charset=")? + "charset=".len();
@@ -188,7 +188,7 @@ fn declared(content_type: &str) -> Option<&'static Encoding> {
     Encoding::for_label(&label.as_bytes()[..end])
 }
 
-/// The encoding that a document names in its first bytes: `<meta charset>`, or the declaration of XML.
+/// The encoding declared in the first bytes of a document: `<meta charset>`, or the XML declaration.
 fn in_document(body: &[u8]) -> Option<&'static Encoding> {
     let beginning = String::from_utf8_lossy(&body[..body.len().min(2_048)]).to_ascii_lowercase();
     let after = |what: &str| {
@@ -199,15 +199,15 @@ fn in_document(body: &[u8]) -> Option<&'static Encoding> {
     };
     let found = if beginning.contains("<meta") { after("charset") } else { None };
     let found = found.or_else(|| beginning.trim_start().starts_with("<?xml").then(|| after("encoding")).flatten());
-    // A page that says so in ASCII cannot be in UTF-16 (the WHATWG's rule).
+    // A declaration in ASCII cannot be UTF-16 (a WHATWG rule).
     found.map(|encoding| match encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE {
         true => encoding_rs::UTF_8,
         false => encoding,
     })
 }
 
-/// The text of a body, and the name of its encoding: a byte order mark wins, then the content type, then the document, then
-/// UTF-8 if it is that, and at last the likeliest.
+/// Decodes a body, and returns the name of its encoding: by byte order mark, content type, document, valid UTF-8, or
+/// else the likeliest.
 pub(crate) fn decode(body: &[u8], content_type: &str) -> (String, &'static str) {
     let named = declared(content_type).or_else(|| in_document(body));
     let encoding = match named {
@@ -223,32 +223,32 @@ pub(crate) fn decode(body: &[u8], content_type: &str) -> (String, &'static str) 
     (text.into_owned(), encoding.name())
 }
 
-/// The text as the published server has it: the declared encoding or UTF-8, whatever the body is.
+/// Decodes like the published server: the declared encoding or UTF-8.
 pub(crate) fn decode_published(body: &[u8], content_type: &str) -> (String, &'static str) {
     let encoding = declared(content_type).unwrap_or(encoding_rs::UTF_8);
     let (text, _) = encoding.decode_without_bom_handling(body);
     (text.into_owned(), encoding.name())
 }
 
-/// Codings that are undone on one body; there is no honest page with more than two.
+/// Maximum content codings of a body; legitimate pages have at most two.
 pub(crate) const CODINGS_MAX: usize = 3;
 
-/// Why a body cannot be unpacked.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packed {
-    /// More often than codings are undone.
+    /// Too many content codings.
     Often,
-    /// With a coding that is undone only where it is the only one.
+    /// A coding that is supported only as the only one.
     Unread,
     Broken,
     TooLong,
 }
 
-/// Undoes the codings of a body, the last first; what comes out of each has at most `bytes_max` bytes. Of a body that was cut,
-/// or is not `whole`, what can be had is enough. Words that name no coding say nothing.
+/// Decodes the content codings of a body, last first; each output has at most `bytes_max` bytes. A truncated body, or
+/// one that is not `whole`, is decoded as far as possible. Unknown codings are ignored.
 ///
 /// # Errors
-/// When that cannot be done.
+/// When it cannot be decoded.
 pub(crate) fn unpack(body: Bytes, codings: &[String], bytes_max: usize, whole: bool) -> Result<Bytes, Packed> {
     let known = ["gzip", "x-gzip", "deflate", "br", "zstd"];
     let codings: Vec<&str> = codings.iter().map(String::as_str).filter(|coding| known.contains(coding)).collect();
@@ -261,7 +261,7 @@ pub(crate) fn unpack(body: Bytes, codings: &[String], bytes_max: usize, whole: b
     let mut bytes = body;
     for coding in codings.into_iter().rev() {
         let input = &bytes[..];
-        // What is called deflate has the header of zlib, or none.
+        // `deflate` comes with or without a zlib header.
         let zlib =
             input.len() > 1 && input[0] & 15 == 8 && (usize::from(input[0]) * 256 + usize::from(input[1])) % 31 == 0;
         let unpacked: Box<dyn Read> = match coding {
@@ -273,7 +273,7 @@ pub(crate) fn unpack(body: Bytes, codings: &[String], bytes_max: usize, whole: b
         let read = unpacked.take((bytes_max as u64).saturating_add(1)).read_to_end(&mut out);
         match read {
             Err(_) if whole => return Err(Packed::Broken),
-            // Somebody named one coding too many.
+            // The header names a coding that was not applied.
             Err(_) if out.is_empty() => continue,
             _ => {}
         }
@@ -286,8 +286,8 @@ pub(crate) fn unpack(body: Bytes, codings: &[String], bytes_max: usize, whole: b
     Ok(bytes)
 }
 
-/// JSON with two blanks for each level; `None` when it is none, nested too deeply, or would grow beyond measure. Members keep
-/// their order and numbers their digits: nothing is read into values.
+/// JSON indented by two spaces; `None` if it is invalid, nested too deeply, or would become too large. Members keep
+/// their order and numbers their digits.
 pub(crate) fn pretty_json(text: &str) -> Option<String> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     let bytes_max = text.len().saturating_mul(8) + 1_024;
@@ -342,8 +342,7 @@ pub(crate) fn pretty_json(text: &str) -> Option<String> {
 
 const JSON_DEPTH_MAX: usize = 64;
 
-/// The text with tags named `error` made harmless: only we say `<error>…</error>`. In pages that do not hold it nothing is
-/// changed.
+/// Escapes tags named `error`: only the server writes `<error>…</error>`.
 pub(crate) fn without_marks(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut done = 0;

@@ -517,7 +517,7 @@ pub(crate) async fn blame(git: &Git, cx: &Cx, q: BlameArgs) -> Result<ToolOutput
     let more = blame.next_line.map(|line| format!("more lines follow, continue with start_line={line}"));
     let notice = match (long, more) {
         (None, None) => None,
-        (long, more) => Some(format!("[Cut: {}.]", long.into_iter().chain(more).collect::<Vec<_>>().join("; "))),
+        (long, more) => Some(format!("[Truncated: {}.]", long.into_iter().chain(more).collect::<Vec<_>>().join("; "))),
     };
     Ok(ToolOutput::outside(text, blame).notice(notice))
 }

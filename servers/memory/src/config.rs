@@ -1,44 +1,45 @@
-//! What the operator decides: which file, how much may be in it, what is kept besides it, which tools exist.
+//! Configuration: the file, its limits, backups and history, the tools.
 
 use linchpin_kit::{TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Everything the operator can set. `Config::default()` is the drop-in behaviour with the default file.
+/// The configuration. `Config::default()` is the drop-in behaviour with the default file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The memory file; `~/` is expanded, relative paths start at the working directory. `None` is the default file, or the
-    /// one of `scope`. It can never be chosen by a tool call. Default `None`.
+    /// The memory file; `~/` is expanded, relative paths are relative to the working directory. `None` is the default
+    /// file, or that of `scope`. Tool calls cannot choose it. Default `None`.
     pub file: Option<PathBuf>,
-    /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths mean something else to the published server;
-    /// [`Memory::open`](crate::Memory::open) then says so. Default `false`.
+    /// Whether `file` is the value of `MEMORY_FILE_PATH`, whose relative paths the published server resolves
+    /// differently; [`Memory::open`](crate::Memory::open) then warns. Default `false`.
     pub file_of_published: bool,
-    /// A memory of its own beside the default one, for a project or a purpose. Not together with `file`. Default none.
+    /// A separate memory beside the default one, for example for a project. Excludes `file`. Default none.
     pub scope: Option<String>,
-    /// The directory for data of programs, in which `mcp-memory/` is made. `None`, the default, asks the process's
-    /// environment.
+    /// The directory for application data, in which `mcp-memory/` is created. Default `None`: from the environment.
     pub data_home: Option<PathBuf>,
-    /// A memory file whose contents are added at start, `~/` expanded. What is there already is not added again. Default none.
+    /// A memory file to import at start, `~/` expanded. Existing records are not added again. Default none.
     pub import: Option<PathBuf>,
-    /// Most entities; at that number creating more is refused. Default 50,000.
+    /// Maximum entities; creating more is refused. Default 50,000.
     pub max_entities: usize,
-    /// Most bytes of the file; a change that would make it larger is refused, and a larger file is not opened. Default 64 MiB.
+    /// Maximum bytes of the file; a change that would exceed it is refused, and a larger file is not opened. Default 64
+    /// MiB.
     pub max_file_bytes: u64,
-    /// How many backups are kept as `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change when there is none
-    /// or the newest is more than a day old. 0 makes none. Default 3.
+    /// Number of backups, `FILE.bak.1` (the newest), `FILE.bak.2`, … One is made before a change if there is none or
+    /// the newest is more than a day old. 0 disables backups. Default 3.
     pub backup: u32,
-    /// How many changes `memory_history` lists and `memory_undo` can undo; they are kept in `FILE.history`, with what was
-    /// deleted. 0 keeps none. Default 200.
+    /// Number of changes that `memory_history` lists and `memory_undo` can undo; stored in `FILE.history` with the
+    /// deleted content. 0 disables the history. Default 200.
     pub history: usize,
-    /// Whether it is kept in `FILE.times` when entities were created and changed. The memory file itself holds no times.
+    /// Stores in `FILE.times` when entities were created and changed. The memory file itself contains no times.
     /// Default `true`.
     pub timestamps: bool,
-    /// Bytes of records that the text of one answer holds before it is cut, and its structured content too. What is around
-    /// them comes on top, and warnings of a quarter as many bytes. 0 never cuts, as published. Default 100,000.
+    /// Maximum bytes of records in the text of a result, and in its structured content, before it is truncated.
+    /// Excludes the surrounding JSON and warnings, which have a quarter as many bytes. 0 never truncates, as published.
+    /// Default 100,000.
     pub max_result_bytes: usize,
-    /// How long a change waits for another one, in this process or another, before it is given up. Default 15 s.
+    /// How long a change waits for others, in this process or another, before it fails. Default 15 s.
     pub lock_wait: Duration,
-    /// Which tools are offered and under which names. Default: all, under their own.
+    /// The enabled tools and their names. Default: all, without prefix.
     pub tools: ToolChoice,
 }
 
@@ -63,10 +64,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The default configuration changed by `MEMORY_FILE_PATH` and the `MCP_MEMORY_*` variables.
+    /// The default configuration with `MEMORY_FILE_PATH` and the `MCP_MEMORY_*` variables applied.
     ///
     /// # Errors
-    /// When a variable has a value that cannot be understood; the message names the variable.
+    /// When the value of a variable is invalid; the message names the variable.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_MEMORY")?, ..Self::default() };
         config.file = vars.path("MCP_MEMORY_FILE");
@@ -89,28 +90,28 @@ impl Config {
         Ok(config)
     }
 
-    /// The file as an absolute path, and whether it is one that we chose ourselves (the default or a scope's).
+    /// The file as an absolute path, and whether its name is built in (the default or a scope).
     pub(crate) fn path(&self) -> Result<(PathBuf, bool), ToolError> {
         match (&self.file, &self.scope) {
             (Some(_), Some(_)) => Err(ToolError::new("Both a file and a scope are configured")
-                .hint("A scope is a file in the default place: leave out one of the two.")),
+                .hint("A scope is a file in the default location: omit one of the two.")),
             (Some(file), None) => {
                 let path = std::path::absolute(expanded(file)?)
-                    .map_err(|_| ToolError::new(format!("Not usable as a memory file: {}", file.display())))?;
+                    .map_err(|_| ToolError::new(format!("Invalid memory file: {}", file.display())))?;
                 Ok((path, false))
             }
             (None, scope) => {
                 let home = self.data_home.clone().or_else(|| data_home(Vars::new(&from_process)));
                 let home = home.ok_or_else(|| {
-                    ToolError::new("There is no directory for the memory file")
-                        .hint("Set HOME or XDG_DATA_HOME, or name the file with --file.")
+                    ToolError::new("Cannot determine the directory of the memory file")
+                        .hint("Set HOME or XDG_DATA_HOME, or pass the file with --file.")
                 })?;
                 let folder = home.join("mcp-memory");
                 match scope {
                     None => Ok((folder.join("memory.jsonl"), true)),
                     Some(scope) if scope_ok(scope) => Ok((folder.join("scopes").join(format!("{scope}.jsonl")), true)),
-                    Some(scope) => Err(ToolError::new(format!("Not usable as a scope: {scope}"))
-                        .hint("Use 1 to 64 of A-Z a-z 0-9 _ - and, not at the start, dots.")),
+                    Some(scope) => Err(ToolError::new(format!("Invalid scope: {scope}"))
+                        .hint("Use 1 to 64 characters of A-Z a-z 0-9 _ - and, except at the start, dots.")),
                 }
             }
         }
@@ -127,20 +128,19 @@ fn from_process(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The path with `~` replaced by the user's home directory. A directory of that name is never meant: it would be made where
-/// the server happens to be started, and nobody would look there.
+/// Expands `~` to the user's home directory. A directory literally named `~` is never created in the working directory.
 pub(crate) fn expanded(path: &Path) -> Result<PathBuf, ToolError> {
     if let Ok(rest) = path.strip_prefix("~") {
         let home = home(Vars::new(&from_process));
         let home = home.ok_or_else(|| {
-            ToolError::new(format!("There is no home directory for {}", path.display()))
-                .hint("Set HOME (on Windows USERPROFILE), or write the path out.")
+            ToolError::new(format!("Cannot determine the home directory for {}", path.display()))
+                .hint("Set HOME (on Windows USERPROFILE), or use an absolute path.")
         })?;
         return Ok(home.join(rest));
     }
     if path.to_string_lossy().starts_with('~') && !path.exists() {
-        return Err(ToolError::new(format!("{} names another user's home directory", path.display()))
-            .hint("Write the path out, or put ./ before a name that begins with ~."));
+        return Err(ToolError::new(format!("{} is in another user's home directory", path.display()))
+            .hint("Use an absolute path, or ./ before a name that starts with ~."));
     }
     Ok(path.to_owned())
 }
@@ -150,7 +150,7 @@ fn home(vars: Vars<'_>) -> Option<PathBuf> {
     vars.path(name).filter(|home| home.is_absolute())
 }
 
-/// Where programs keep data on this system.
+/// The directory for application data on this system.
 fn data_home(vars: Vars<'_>) -> Option<PathBuf> {
     let absolute = |name: &str| vars.path(name).filter(|path| path.is_absolute());
     if cfg!(windows) {
@@ -162,9 +162,9 @@ fn data_home(vars: Vars<'_>) -> Option<PathBuf> {
     })
 }
 
-/// Whether a file that does not exist yet (or is empty) may become a memory file. Anything that other programs read and run
-/// or obey, such as `.bashrc` or `.vscode/settings.json`, must not: whoever can set the path would otherwise turn
-/// "may write memory" into "may write anything".
+/// Whether a file that does not exist yet (or is empty) may become a memory file. Files that other programs execute or
+/// read as settings, such as `.bashrc` or `.vscode/settings.json`, must not: setting the path would otherwise allow
+/// arbitrary changes to them.
 pub(crate) fn may_become_memory(path: &Path) -> Result<(), ToolError> {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
     if extension == "jsonl" || extension == "ndjson" {
@@ -180,8 +180,8 @@ pub(crate) fn may_become_memory(path: &Path) -> Result<(), ToolError> {
     if extension == "json" && !hidden.into_iter().any(|name| name.starts_with('.')) {
         return Ok(());
     }
-    Err(ToolError::new(format!("Refusing to make a memory file of this name: {}", path.display()))
-        .hint("Use a name that ends in .jsonl, so that no other program takes the file for its settings or a script."))
+    Err(ToolError::new(format!("Refusing to create a memory file of this name: {}", path.display()))
+        .hint("Use a name that ends in .jsonl, so that no other program reads the file as settings or a script."))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files: opening without following links, replacing all at once, the lock beside the file.
+//! Files: opening without following symlinks, atomic replacement, the lock file.
 
 use linchpin_kit::ToolError;
 use std::fs::{self, File, OpenOptions};
@@ -24,14 +24,14 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// The words of a failed operation, without the number.
+/// The error of a failed operation, without the error number.
 pub(crate) fn io_fault(what: &str, path: &Path, error: &io::Error) -> ToolError {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let fault = ToolError::new(format!("Cannot {what} {}: {text}", path.display()));
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            fault.hint("The operating system refuses this to the user that the server runs as. Tell the user.")
+            fault.hint("The user that the server runs as lacks the permission. Tell the user.")
         }
         io::ErrorKind::StorageFull => fault.hint("The disk is full. Nothing was changed; tell the user."),
         io::ErrorKind::ReadOnlyFilesystem => fault.hint("The disk is read-only. Tell the user."),
@@ -47,8 +47,8 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// What tells one state of a file from another. Together with an open handle, which keeps the system from giving the same
-/// number to a new file, a replaced file always differs.
+/// Identifies a state of a file. Together with an open handle, which prevents reuse of the inode number, a replaced file
+/// always differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -79,9 +79,9 @@ impl Stamp {
     }
 }
 
-/// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed over
-/// it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too. Call it under the lock:
-/// whoever holds that removes temporary files.
+/// Replaces a file by `bytes`, all or nothing: a temporary file in the same directory, flushed to the disk, renamed
+/// over it. `like` gives owner and mode. Answers the new file and whether the directory could be flushed too. Call it
+/// under the lock: whoever holds that removes temporary files.
 pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&fs::Metadata>) -> Result<(File, bool), ToolError> {
     let random = || RandomState::new().build_hasher().finish();
     let temporary = beside(path, &format!("{:016x}{:016x}.tmp", random(), random()));
@@ -121,8 +121,8 @@ fn sync_parent(path: &Path) -> bool {
     path.parent().is_some_and(|parent| File::open(parent).and_then(|dir| dir.sync_all()).is_ok())
 }
 
-/// What stands between the name of the memory file and the random part of a temporary file's: of itself, and of each file beside
-/// it that is replaced.
+/// What stands between the name of the memory file and the random part of a temporary file's: of itself, and of each
+/// file beside it that is replaced.
 const TEMPORARY: [&str; 4] = ["", "history.", "times.", "bak.1."];
 
 /// Temporary files of this memory: somebody is writing them, or was killed at it.
@@ -176,7 +176,7 @@ pub(crate) fn back_up(path: &Path, count: u32, age: Duration) -> io::Result<()> 
     replace(&name(1), &bytes, None).map(|_| ()).map_err(|fault| io::Error::other(fault.to_string()))
 }
 
-/// How long whoever asked for a change waits for it.
+/// How long a caller waits for a change.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     until: Instant,
@@ -198,13 +198,13 @@ impl Patience {
         Self { until, gone: Arc::default() }
     }
 
-    /// The patience of somebody who may leave.
+    /// The patience of a caller that may be cancelled.
     pub(crate) fn waiting(&self) -> Waiting {
         Waiting(self.gone.clone())
     }
 
     /// # Errors
-    /// When nobody waits any more: the client cancelled the call, or is gone.
+    /// When the call was cancelled or the client has disconnected.
     pub(crate) fn lasts(&self) -> Result<(), ToolError> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(ToolError::new("The call was cancelled").hint("Nothing was changed."));
@@ -256,9 +256,9 @@ pub(crate) fn lock_note(path: &Path) -> Option<String> {
     Some(note)
 }
 
-/// What a change that waited too long is answered.
+/// The error of a change that timed out.
 pub(crate) fn busy(who: &str) -> ToolError {
-    ToolError::new(format!("The memory file is being changed by {who} for too long"))
+    ToolError::new(format!("Timed out waiting for {who} to finish changing the memory file"))
         .hint("Nothing was changed. Try again in a moment.")
 }
 

@@ -1,8 +1,8 @@
-//! The published file format, line by line: reading it leniently, writing it byte for byte.
+//! The published file format, line by line: lenient reading, byte-exact writing.
 //!
-//! A file is UTF-8 JSON Lines, entities first, then relations, joined by line feeds, without one at the end. What this
-//! server does not know is never dropped: unknown keys stay where they are in their line, lines of unknown types and lines
-//! that cannot be read stay behind the line they followed.
+//! A file is UTF-8 JSON Lines, entities first, then relations, joined by line feeds, without one at the end. Unknown
+//! content is never dropped: unknown keys keep their position in the line, and lines of unknown types and invalid lines
+//! stay after the line they followed.
 
 use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
@@ -10,29 +10,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A thing that is remembered.
+/// An entity of the knowledge graph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entity {
-    /// Its name, which identifies it.
+    /// The unique name.
     pub(crate) name: String,
-    /// What kind of thing it is, for example `person`.
+    /// The type, for example `person`.
     pub(crate) entity_type: String,
-    /// What is known about it, one fact each.
+    /// Facts about it, one each.
     pub(crate) observations: Vec<String>,
 }
 
-/// A directed connection between two entities.
+/// A directed relation between two entities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Relation {
-    /// The name of the entity it starts at.
+    /// The name of the source entity.
     pub(crate) from: String,
-    /// The name of the entity it ends at.
+    /// The name of the target entity.
     pub(crate) to: String,
-    /// What it says, in active voice, for example `works at`.
+    /// The type, in active voice, for example `works at`.
     pub(crate) relation_type: String,
 }
 
@@ -44,14 +44,14 @@ pub(crate) struct Written<T> {
     pub(crate) line: Box<str>,
 }
 
-/// What one line of a file is.
+/// A line of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Entity(Written<Entity>),
     Relation(Written<Relation>),
-    /// An object of another type: kept, and nobody's business.
+    /// An object of another type: kept and ignored.
     Other,
-    /// Kept too, and worth a warning: what is wrong with it.
+    /// An invalid line, kept and reported: what is wrong with it.
     Unreadable(&'static str),
 }
 
@@ -217,7 +217,7 @@ fn write_members(members: &[(String, Box<RawValue>)]) -> Box<str> {
 pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let Ok(text) = std::str::from_utf8(line) else {
-        return Some(Line::Unreadable("is not UTF-8"));
+        return Some(Line::Unreadable("is not valid UTF-8"));
     };
     if text.trim().is_empty() {
         return None;
@@ -407,7 +407,7 @@ mod tests {
             (b"{\"type\":1}", Line::Unreadable("has no type")),
             (b"[1]", Line::Unreadable("is not a JSON object")),
             (b"{\"type\":\"ent", Line::Unreadable("is not valid JSON")),
-            (b"\xff", Line::Unreadable("is not UTF-8")),
+            (b"\xff", Line::Unreadable("is not valid UTF-8")),
             (
                 b"{\"type\":\"entity\",\"name\":1}",
                 Line::Unreadable("is an entity without name, entityType or observations"),

@@ -1,4 +1,4 @@
-//! The graph in memory: what a file holds, in its order, with an index, and changes that can be told and undone.
+//! The graph in memory: the records of the file in order, an index, and reversible changes.
 //!
 //! A graph never changes once it is shared: readers keep the one they have while a writer prepares the next. Records are
 //! shared between the two, so that the next one costs a list of pointers and not a copy of the texts.
@@ -194,11 +194,11 @@ impl Graph {
                 number += 1;
                 if let Some(wrong) = wrong.filter(|_| warnings.len() < WARNINGS_MAX) {
                     warnings
-                        .push(format!("Line {number} of the memory file {wrong}. It is kept as it is and left out."));
+                        .push(format!("Line {number} of the memory file {wrong}. It is kept in the file and ignored."));
                 }
             });
             if self.unreadable > warnings.len() {
-                warnings.push(format!("{} more lines cannot be read.", self.unreadable - warnings.len()));
+                warnings.push(format!("{} more lines are invalid.", self.unreadable - warnings.len()));
             }
         }
         warnings
@@ -213,14 +213,15 @@ impl Graph {
                 if warnings.len() < WARNINGS_MAX {
                     let [from, to, name] =
                         [&relation.from, &relation.to, name].map(|name| clip(name, WARNED_NAME_BYTES).text);
-                    warnings.push(format!("The relation from {from:?} to {to:?}: there is no entity {name:?}."));
+                    warnings
+                        .push(format!("The relation from {from:?} to {to:?} refers to the unknown entity {name:?}."));
                 } else {
                     more += 1;
                 }
             }
         }
         if more > 0 {
-            warnings.push(format!("{more} more ends of relations name no entity."));
+            warnings.push(format!("{more} more ends of relations refer to unknown entities."));
         }
         warnings
     }
@@ -415,8 +416,8 @@ impl Edit {
         count
     }
 
-    /// Undoes changes that were made earlier. `false` if what they made is not there any more as they made it; the edit is
-    /// then of no use.
+    /// Undoes changes that were made earlier. `false` if what they made is not there any more as they made it; the edit
+    /// is then of no use.
     pub(crate) fn undo(&mut self, changes: &[Change]) -> bool {
         let mut back = Back::default();
         changes.iter().rev().all(|change| self.undo_one(change, &mut back).is_some())
@@ -564,8 +565,8 @@ mod tests {
         lines.extend((0..30).map(|_| "EVIL".to_owned()));
         let warnings = Graph::read(lines.join("\n").as_bytes()).warnings();
         assert_eq!(warnings.len(), WARNINGS_MAX + 1);
-        assert_eq!(warnings[0], "Line 1 of the memory file is not valid JSON. It is kept as it is and left out.");
-        assert!(warnings[1].starts_with("Line 3 ") && warnings[20] == "11 more lines cannot be read.", "{warnings:?}");
+        assert_eq!(warnings[0], "Line 1 of the memory file is not valid JSON. It is kept in the file and ignored.");
+        assert!(warnings[1].starts_with("Line 3 ") && warnings[20] == "11 more lines are invalid.", "{warnings:?}");
         assert!(!warnings.concat().contains("EVIL") && !warnings.concat().contains("IGNORE"));
     }
 

@@ -1,12 +1,13 @@
-//! What was changed and when, in two files beside the memory file, whose own bytes stay as published.
+//! The history and the timestamps, in two files beside the memory file, which keeps the published format.
 //!
-//! The history has one line for each change, with the records before and after. The times have one line for each change of
-//! an entity: when it was created and changed, and a fingerprint of its line in the memory file as this server wrote it. A time
-//! counts only as long as the fingerprint fits, so that what another program wrote is never given a time of ours.
+//! The history has one line for each change, with the records before and after. The times have one line for each change
+//! of an entity: when it was created and changed, and a fingerprint of its line in the memory file as this server wrote
+//! it. A time counts only as long as the fingerprint fits, so that what another program wrote is never given a time of
+//! ours.
 //!
 //! Both are written after the change itself, under the same lock. A process that is killed in between leaves a change
-//! without a line: undoing an older one then finds other records than it expects and refuses, and the time is one that is
-//! not known. A torn line is skipped.
+//! without a line: undoing an older one then finds other records than it expects and refuses, and the time is one that
+//! is not known. A torn line is skipped.
 
 use crate::files::{self, Stamp, io_fault};
 use crate::format::Entity;
@@ -33,10 +34,10 @@ pub(crate) struct Entry {
     /// When, RFC 3339 in UTC.
     pub(crate) time: String,
     pub(crate) tool: String,
-    /// The change that this one undid.
+    /// The change that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undoes: Option<u64>,
-    /// How many records it changed.
+    /// The number of changed records.
     pub(crate) records: usize,
     /// What; nothing when it was too much to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +72,7 @@ impl Journal {
         let mut file = files::options().read(true).append(true).create(true).open(&self.path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;
         if !meta.is_file() {
-            return Err(ToolError::new(format!("The history is not a file: {}", self.path.display())));
+            return Err(ToolError::new(format!("The history is not a regular file: {}", self.path.display())));
         }
         let bytes = meta.len();
         let known = match *tail {
@@ -174,13 +175,13 @@ const TIMES_LINES_SPARE: usize = 1_000;
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct When {
-    /// When it was created, UTC. Missing if that is not known.
+    /// When it was created, UTC. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created: Option<String>,
-    /// When it was changed last, UTC. Missing if that is not known.
+    /// When it was last changed, UTC. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) updated: Option<String>,
-    /// It was changed some time after this, UTC, it is not known when: this server did not do it, or was stopped while it did.
+    /// It was changed at an unknown time after this, UTC: by another program, or when this server was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changed_after: Option<String>,
 }
@@ -290,7 +291,7 @@ impl Times {
         };
         let meta = file.metadata().map_err(|e| self.fail("read the times", &e))?;
         if !meta.is_file() || meta.len() > TIMES_BYTES_MAX * 2 {
-            let why = if meta.is_file() { "are too large" } else { "are not in a file" };
+            let why = if meta.is_file() { "are too large" } else { "are not in a regular file" };
             return Err(ToolError::new(format!("The times {why}: {}", self.path.display())));
         }
         let stamp = Stamp::of(&meta);
@@ -311,8 +312,8 @@ impl Times {
         }
         let foreign = self.known.is_empty() && self.unreadable + self.foreign.len() > 0;
         if foreign && from == 0 && !bytes.windows(TIMES_START.len()).any(|part| part == TIMES_START) {
-            return Err(ToolError::new(format!("This is not a file of times: {}", self.path.display()))
-                .hint("It holds something else, so it is left alone. Move it away, or turn --timestamps off."));
+            return Err(ToolError::new(format!("Not a timestamps file: {}", self.path.display()))
+                .hint("It has other content and is not changed. Move it away, or disable --timestamps."));
         }
         self.seen = Some(TimesSeen { stamp, read: from + whole as u64, _held: cfg!(unix).then_some(file) });
         Ok(())
@@ -364,7 +365,7 @@ impl Times {
     pub(crate) fn warning(&self) -> Option<String> {
         (self.unreadable > 0).then(|| {
             format!(
-                "{} lines of {} cannot be read; they are kept aside when it is written anew.",
+                "{} lines of {} are invalid; they are saved separately when the file is rewritten.",
                 self.unreadable,
                 self.path.display()
             )
@@ -395,9 +396,9 @@ impl Times {
         }
     }
 
-    /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. A change that
-    /// takes an entity away learns when that was created, for the history. `undoing`: what comes back was created when the
-    /// history says, not now.
+    /// Writes down that these changes were made now; call it under the lock. `graph` is the one they led to. A change
+    /// that takes an entity away learns when that was created, for the history. `undoing`: what comes back was created
+    /// when the history says, not now.
     pub(crate) fn record(&mut self, graph: &Graph, changes: &mut [Change], undoing: bool) -> Result<(), ToolError> {
         self.refresh()?;
         let now = now();

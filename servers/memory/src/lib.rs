@@ -1,12 +1,12 @@
-//! A knowledge graph in one file as an MCP server: nothing acknowledged is ever lost.
+//! A knowledge graph in one file as an MCP server, with durable writes.
 //!
-//! Drop-in for the published `server-memory`: the same nine tools, the same resource, the same file. What is different is
-//! what happens to the file. Every change takes a lock that other processes take too, is made on the file as it is at that
-//! moment, and replaces the file all or nothing; what this server does not understand in the file stays in it.
+//! Drop-in for the published `server-memory`: the same nine tools, the same resource, the same file. File handling
+//! differs: every change takes a lock shared with other processes, applies to the current content of the file, and
+//! replaces the file atomically; unknown content of the file is kept.
 //!
-//! This crate owns: the file's format, its lock, history and backups, the graph, search, the tools. It must never know:
-//! transports, protocol eras, command lines. [`Memory`] is the state; reading and writing happen on the runtime's blocking
-//! pool, so that a slow disk holds up one call and nothing else.
+//! This crate contains the file format, its lock, history and backups, the graph, search and the tools. It must not
+//! depend on transports, protocol revisions or command lines. [`Memory`] is the state; reading and writing run on the
+//! runtime's blocking pool, so a slow disk delays only one call.
 
 mod config;
 mod files;
@@ -35,10 +35,10 @@ use store::{Done, Store};
 /// The whole graph as a resource.
 pub const GRAPH_URI: &str = "memory://knowledge-graph";
 
-/// How often the file is looked at for changes by others while somebody may be listening.
+/// How often the file is checked for changes by other processes while a client may be subscribed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// The state of the server: the file and what is known of it. Cloning shares both.
+/// The state of the server. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Memory {
     inner: Arc<Inner>,
@@ -48,28 +48,29 @@ pub struct Memory {
 struct Inner {
     config: Config,
     store: Store,
-    /// Changes of this process wait here, in order, before they wait for other processes.
+    /// Serializes the changes of this process, before they wait for other processes.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// The servers that are told of changes.
+    /// The servers to notify of changes.
     servers: Mutex<Vec<Handle>>,
     watched: AtomicBool,
 }
 
 impl Memory {
-    /// Looks at the memory file, and adds what is to be imported. The file need not exist; without an import nothing is
-    /// written before the first change.
+    /// Opens the memory file, and imports a file if configured. The memory file need not exist; without an import
+    /// nothing is written before the first change.
     ///
-    /// The list holds warnings, one each, to be printed to stderr.
+    /// Also returns warnings for stderr.
     ///
     /// # Errors
-    /// When the path is a link, or something that is not a memory file, or a name that other programs would obey; when the
-    /// file is too large or cannot be read; when an import is not possible.
+    /// When the path is a symlink, not a memory file, or a name that other programs read; when the file is too large or
+    /// cannot be read; when the import fails.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let (store, mut warnings) = Store::open(&config)?;
         if let Some(source) = &config.import {
             if config.tools.read_only {
-                return Err(ToolError::new("Nothing can be imported into a read-only memory")
-                    .hint("Leave out --import or --read-only."));
+                return Err(
+                    ToolError::new("Cannot import into a read-only memory").hint("Omit --import or --read-only.")
+                );
             }
             let other = store::read_foreign(&config::expanded(source)?, config.max_file_bytes)?;
             let done = store.change("import", &Patience::until(Instant::now() + config.lock_wait), |edit| {
@@ -126,8 +127,8 @@ impl Memory {
         .await
     }
 
-    /// Changes the graph, one change at a time. If the answer is not waited for any more (the client cancelled the call) the
-    /// change is not made, unless the file is being replaced already; then it is made to its end.
+    /// Changes the graph, one change at a time. If the answer is not waited for any more (the client cancelled the
+    /// call) the change is not made, unless the file is being replaced already; then it is made to its end.
     pub(crate) async fn change<T, F>(&self, tool: &'static str, work: F) -> Result<Done<T>, ToolError>
     where
         T: Send + 'static,
@@ -135,7 +136,7 @@ impl Memory {
     {
         if self.inner.config.tools.read_only {
             return Err(ToolError::new("This memory is read-only")
-                .hint("The operator can allow changes by leaving out --read-only."));
+                .hint("The operator can allow changes by removing --read-only."));
         }
         self.watch();
         let patience = Patience::until(Instant::now() + self.inner.config.lock_wait);
@@ -163,18 +164,18 @@ impl Memory {
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(answer) => answer,
             Err(_) => Err(ToolError::new("The operation stopped unexpectedly")
-                .hint("Look with open_nodes or memory_history whether the change was made before trying again.")),
+                .hint("Check with open_nodes or memory_history whether the change was made before trying again.")),
         }
     }
 
-    /// Tells this server's subscribers of changes from now on.
+    /// Notifies this server's subscribers of changes from now on.
     pub(crate) fn attach(&self, server: Handle) {
         self.inner.servers.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         self.watch();
     }
 
-    /// Looks at the file now and then, for as long as the runtime runs, so that subscribers hear of changes by others. Looking
-    /// is one system call, and only done while a client is there.
+    /// Looks at the file now and then, for as long as the runtime runs, so that subscribers hear of changes by others.
+    /// Looking is one system call, and only done while a client is there.
     fn watch(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.inner.watched.swap(true, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What the tools do with a graph, without files, locks and protocol.
+//! Operations on a graph, independent of files, locks and the protocol.
 
 use crate::format::{ENTITY_BYTES, Entity, Record, Relation, Written, first_of, fitting, indented, shown, written};
 use crate::graph::{Change, Edit, Graph, Item, Kind};
@@ -68,25 +68,25 @@ pub(crate) fn create_relations(edit: &mut Edit, relations: Vec<Relation>) -> Vec
     added
 }
 
-/// What to remember of one entity.
+/// Observations to add to an entity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewObservations {
-    /// The entity's name.
+    /// The name of the entity.
     pub(crate) entity_name: String,
-    /// What to add to what is known about it.
+    /// The observations to add.
     pub(crate) contents: Vec<String>,
 }
 
-/// What was new of it.
+/// Observations added to an entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AddedObservations {
-    /// The entity's name.
+    /// The name of the entity.
     pub(crate) entity_name: String,
-    /// What was not known before.
+    /// The new observations.
     pub(crate) added_observations: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ fn with_observations(entity: &Entity, contents: impl IntoIterator<Item = String>
     (more, added)
 }
 
-/// How many records are gone.
+/// The number of deleted records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Deleted {
@@ -144,14 +144,14 @@ pub(crate) fn delete_entities(edit: &mut Edit, names: &[String]) -> Deleted {
     Deleted { entities, relations, observations: 0 }
 }
 
-/// What to forget of one entity.
+/// Observations to delete from an entity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Deletion {
-    /// The entity's name.
+    /// The name of the entity.
     pub(crate) entity_name: String,
-    /// Which of its observations to delete, word for word.
+    /// The observations to delete, verbatim.
     pub(crate) observations: Vec<String>,
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn delete_relations(edit: &mut Edit, relations: Vec<Relation>) -> Del
     Deleted { relations: edit.remove_relations(|record| unwanted.contains(&record.value)), ..Deleted::default() }
 }
 
-/// What an import added.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub(crate) struct Imported {
     entities: usize,
@@ -193,7 +193,7 @@ impl fmt::Display for Imported {
     }
 }
 
-/// Adds what another graph has and this one has not. Doing it twice is like doing it once.
+/// Adds the records of another graph that are missing in this one. Idempotent.
 pub(crate) fn import(edit: &mut Edit, other: &Graph) -> Imported {
     let mut imported = Imported::default();
     let places = Places::of(&edit.graph, other.entities().len());
@@ -221,17 +221,17 @@ pub(crate) fn import(edit: &mut Edit, other: &Graph) -> Imported {
     imported
 }
 
-/// What became of entities that were merged.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Merged {
-    /// The entity that is left.
+    /// The resulting entity.
     pub(crate) entity: Entity,
-    /// How many entities went into it.
+    /// The number of entities merged into it.
     pub(crate) merged: usize,
-    /// Relations that now start or end at it.
+    /// Relations moved to it.
     pub(crate) redirected: usize,
-    /// Relations that were there already, or led from one of the merged entities to another.
+    /// Relations dropped because they existed already, or connected two of the merged entities.
     pub(crate) dropped: usize,
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Mer
     }
     let sources: HashSet<&str> = names.iter().map(String::as_str).filter(|name| *name != into).collect();
     if sources.is_empty() {
-        return Err(ToolError::new("There is nothing to merge").hint("Give at least one name that is not `into`."));
+        return Err(ToolError::new("There is nothing to merge").hint("Pass at least one name other than `into`."));
     }
     let (entities, _) = edit.graph.around(|entity| sources.contains(&*entity.name));
     let merged = entities.len();
@@ -276,28 +276,28 @@ pub(crate) fn merge(edit: &mut Edit, names: &[String], into: &str) -> Result<Mer
     Ok(Merged { entity, merged, redirected, dropped })
 }
 
-/// What was undone.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Undone {
     /// The number of the change in the history.
     pub(crate) id: u64,
-    /// The tool that had made it.
+    /// The tool that made it.
     pub(crate) tool: String,
-    /// How many records are as before again.
+    /// The number of restored records.
     pub(crate) records: usize,
 }
 
 /// Undoes a change of the history: this one, or the newest that is neither undone nor an undoing.
 pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Result<Undone, ToolError> {
     if journal.keep == 0 {
-        return Err(ToolError::new("No history is kept").hint("The operator can turn it on with --history."));
+        return Err(ToolError::new("The history is disabled").hint("The operator can enable it with --history."));
     }
     let entries = journal.read()?;
     let undone = journal::undone(&entries);
     let entry = match id {
         Some(id) => entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
-            ToolError::missing(format!("There is no change {id} in the history")).hint("memory_history lists them.")
+            ToolError::missing(format!("Change {id} is not in the history")).hint("memory_history lists them.")
         })?,
         None => entries
             .iter()
@@ -306,16 +306,16 @@ pub(crate) fn undo(edit: &mut Edit, journal: &Journal, id: Option<u64>) -> Resul
             .ok_or_else(|| ToolError::new("There is nothing to undo"))?,
     };
     if undone.contains(&entry.id) {
-        return Err(ToolError::new(format!("Change {} is undone already", entry.id))
-            .hint("To do it again, undo the change that undid it; memory_history lists them."));
+        return Err(ToolError::new(format!("Change {} is already undone", entry.id))
+            .hint("To redo it, undo the change that undid it; memory_history lists them."));
     }
     let changes = entry.changes.as_ref().ok_or_else(|| {
-        ToolError::new(format!("Change {} was too large to be kept", entry.id))
-            .hint("Ask the user to look into the backups beside the memory file.")
+        ToolError::new(format!("Change {} was too large for the history and cannot be undone", entry.id))
+            .hint("Ask the user to check the backups beside the memory file.")
     })?;
     if !edit.undo(changes) {
         return Err(ToolError::new(format!(
-            "Change {} cannot be undone: what it changed was changed again since",
+            "Change {} cannot be undone: its records were changed again since",
             entry.id
         ))
         .hint("Nothing was saved. Undo the later changes first; memory_history lists them."));
@@ -347,8 +347,8 @@ pub(crate) struct Budget {
     pub(crate) beside: usize,
 }
 
-/// Cuts a graph: from `cursor` on, as much as there is room for. There is always at least one record; an entity that alone is
-/// too large is shown in several answers, each with some of its observations.
+/// Cuts a graph: from `cursor` on, as much as there is room for. There is always at least one record; an entity that
+/// alone is too large is shown in several answers, each with some of its observations.
 pub(crate) fn part<E, R>(entities: &[E], relations: &[R], cursor: Option<&str>, room: Budget) -> Result<Part, ToolError>
 where
     E: Borrow<Item<Entity>>,
@@ -392,8 +392,8 @@ where
             let (shorter, whole) = shorten(&entity, bytes_max.saturating_sub(beside));
             let next = skipped + whole.max(1);
             let text = format!(
-                "An entity is too large for one answer: of its {all} observations these are {} from number {} on, a long one \
-                 in part.",
+                "An entity is too large for one result: of its {all} observations these are {} from number {} on, long ones \
+                 truncated.",
                 shorter.observations.len(),
                 skipped + 1
             );
@@ -411,7 +411,7 @@ where
             return Ok(part);
         }
         if skipped > 0 {
-            let text = format!("Of the first entity these are the observations from number {} on.", skipped + 1);
+            let text = format!("The observations of the first entity start at number {}.", skipped + 1);
             cut(&mut part, text);
         }
         part.entities.push(entity.into_owned());
@@ -423,7 +423,7 @@ where
             return Ok(part);
         }
         if size > bytes_max {
-            cut(&mut part, "A relation is too large for one answer: its names are cut.".to_owned());
+            cut(&mut part, "A relation is too large for one result: its names are truncated.".to_owned());
             part.paging.truncated = true;
             part.relations.push(item.value().shortened(bytes_max));
         } else {
@@ -460,8 +460,8 @@ impl Piece for AddedObservations {
     }
 }
 
-/// What a change answers with, cut to about `bytes_max` bytes (0 is no bound), and how many it was when it was cut. There is
-/// always at least one; if it alone is too large, in part.
+/// What a change answers with, cut to about `bytes_max` bytes (0 is no bound), and how many it was when it was cut.
+/// There is always at least one; if it alone is too large, in part.
 pub(crate) fn fit<T: Piece>(mut values: Vec<T>, bytes_max: usize) -> (Vec<T>, Option<usize>) {
     let mut bytes = 0_usize;
     let fits = |value: &T| {
@@ -490,38 +490,38 @@ fn shorten(entity: &Entity, bytes_max: usize) -> (Entity, usize) {
     (Entity { name: name.to_owned(), entity_type: entity_type.to_owned(), observations }, whole)
 }
 
-/// An entity that a search found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Found {
-    /// Its name; open_nodes shows all of it.
+    /// Its name; open_nodes returns the whole entity.
     pub(crate) name: String,
-    /// What kind of thing it is.
+    /// Its type.
     pub(crate) entity_type: String,
-    /// The observations that answer best, cut where they are long.
+    /// The best matching observations, truncated if long.
     pub(crate) observations: Vec<String>,
-    /// How many it has in all.
+    /// The number of all its observations.
     pub(crate) observation_count: usize,
-    /// How well it answers; only good for comparing within one answer.
+    /// The relevance; comparable only within one result.
     pub(crate) score: f32,
     /// When it was created and changed.
     #[serde(flatten)]
     pub(crate) when: When,
 }
 
-/// A page of what a search found.
+/// A page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct FoundPage {
-    /// How many entities have one of the words.
+    /// The number of entities with at least one of the words.
     pub(crate) total: usize,
-    /// The best first; without words those that were changed last.
+    /// Best first; without words, last changed first.
     pub(crate) results: Vec<Found>,
-    /// With changedSince: how many were left out because it is not known when they were changed.
+    /// With changedSince: the number of entities omitted because the time of their last change is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) undated: Option<usize>,
-    /// Where it was cut.
+    /// Pagination.
     #[serde(flatten)]
     pub(crate) paging: Paging,
 }
@@ -538,8 +538,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
-/// Ranked search; without words but with a time, what was changed since, the newest first. With it what is to be said when a
-/// change has moved what was found since the page before.
+/// Ranked search; without words but with a time, what was changed since, the newest first. With it what is to be said
+/// when a change has moved what was found since the page before.
 pub(crate) fn search(
     graph: &Graph,
     times: Option<&Times>,
@@ -554,8 +554,8 @@ pub(crate) fn search(
         (Some(query), _) => query.rank(entities),
         (None, Some(_)) => entities.map(|(at, _)| Hit { at, score: 0.0 }).collect(),
         (None, None) => {
-            return Err(ToolError::new("There is no word to search for")
-                .hint("Give letters or digits, or changedSince; memory_read_page lists everything."));
+            return Err(ToolError::new("The query contains no words")
+                .hint("Pass letters or digits, or changedSince; memory_read_page lists everything."));
         }
     };
     let undated = since.map(|since| only_since(graph, times, since, query.is_none(), &mut hits));
@@ -599,12 +599,13 @@ pub(crate) fn search(
 
 fn since(text: &str) -> Result<u64, ToolError> {
     journal::seconds(text).ok_or_else(|| {
-        ToolError::new(format!("Not a time: {}", clip(text, 40).text))
-            .hint("Write changedSince as 2026-11-21 or 2026-11-21T09:14:06Z, in UTC.")
+        ToolError::new(format!("Invalid time: {}", clip(text, 40).text))
+            .hint("Use 2026-11-21 or 2026-11-21T09:14:06Z, in UTC, for changedSince.")
     })
 }
 
-/// Leaves those that were certainly changed at `since` or later, in their order or the newest first; how many may have been.
+/// Leaves those that were certainly changed at `since` or later, in their order or the newest first; how many may have
+/// been.
 fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bool, hits: &mut Vec<Hit>) -> usize {
     let mut undated = 0;
     let last = |hit: &Hit| times.map_or(Last::Unknown, |times| times.last(graph, &graph.entities()[hit.at]));
@@ -623,22 +624,22 @@ fn only_since(graph: &Graph, times: Option<&Times>, since: u64, newest_first: bo
     undated
 }
 
-/// One record of a change, as the history shows it.
+/// A record of a change in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShownChange {
     /// `added`, `changed` or `removed`.
     pub(crate) change: &'static str,
-    /// The entity's name, when it is one.
+    /// The name, for an entity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entity: Option<String>,
-    /// The relation, when it is one.
+    /// The relation, for a relation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) relation: Option<Relation>,
 }
 
-/// One change, as the history shows it.
+/// A change in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct ShownEntry {
@@ -648,14 +649,14 @@ pub(crate) struct ShownEntry {
     pub(crate) time: String,
     /// The tool that made it.
     pub(crate) tool: String,
-    /// How many records it changed.
+    /// The number of changed records.
     pub(crate) records: usize,
-    /// The first of them.
+    /// The first of these records.
     pub(crate) changes: Vec<ShownChange>,
-    /// The change that this one undid.
+    /// The change that this one undoes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) undoes: Option<u64>,
-    /// Whether it was undone since.
+    /// Whether it has been undone.
     pub(crate) undone: bool,
 }
 
@@ -663,9 +664,9 @@ pub(crate) struct ShownEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct HistoryPage {
-    /// The newest first.
+    /// Newest first.
     pub(crate) changes: Vec<ShownEntry>,
-    /// Where it was cut.
+    /// Pagination.
     #[serde(flatten)]
     pub(crate) paging: Paging,
 }
@@ -712,7 +713,7 @@ pub(crate) fn history(
             let few = shown.changes.len();
             paging.truncated = true;
             cut = Some(format!(
-                "Change {} is too large for one answer: of its {} records {few} are shown.",
+                "Change {} is too large for one result: of its {} records {few} are shown.",
                 entry.id, entry.records
             ));
         }

@@ -1,4 +1,5 @@
-//! Ranked search: words of a question against the words of names, types and observations; and the places where pages go on.
+//! Ranked search: words of a question against the words of names, types and observations; and the places where pages go
+//! on.
 //!
 //! It reads the whole graph for each question instead of keeping an index of words. Five megabytes take some tens of
 //! milliseconds, nothing has to be rebuilt after a change, and memory does not depend on how many different words there
@@ -26,8 +27,9 @@ const PREFIX: f32 = 0.5;
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.4;
 
-/// The place in a list at which a page begins: its number, and what stood before and at it when the page before was shown, so
-/// that it is found again when something before it came or went. Written `373-0a1b2c3d-4e5f6a7b`, or only `373`.
+/// The place in a list at which a page begins: its number, and what stood before and at it when the page before was
+/// shown, so that it is found again when something before it came or went. Written `373-0a1b2c3d-4e5f6a7b`, or only
+/// `373`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     at: usize,
@@ -66,8 +68,8 @@ impl Place {
         Some(Self { at, marks })
     }
 
-    /// Where to go on in a list of `count`: behind what was shown last, else at what was to come next. `false` when neither is
-    /// there any more, and the number is all there is.
+    /// Where to go on in a list of `count`: behind what was shown last, else at what was to come next. `false` when
+    /// neither is there any more, and the number is all there is.
     pub(crate) fn find(&self, count: usize, key: impl Fn(usize) -> Option<u32>) -> (usize, bool) {
         let Some((last, next)) = self.marks.filter(|_| self.at > 0) else { return (self.at, true) };
         let found = nearest(self.at - 1, count, &key, last).map(|at| at + 1);
@@ -100,7 +102,7 @@ impl fmt::Display for Place {
 }
 
 /// What is said where the place that a cursor names is not there any more.
-pub(crate) const UNSURE: &str = "The memory was changed since the answer before: something may be left out or shown twice. To be sure, read \
+pub(crate) const UNSURE: &str = "The memory was changed since the previous result: records may be missing or repeated. To be sure, read \
                       again without cursor.";
 
 /// Where a cursor points: at an entity, its observations from one on, and all relations behind, or at a relation.
@@ -149,7 +151,7 @@ pub(crate) fn start<E: Borrow<Item<Entity>>>(
 
 pub(crate) fn unknown_cursor(cursor: &str) -> ToolError {
     ToolError::new(format!("Unknown cursor: {}", clip(cursor, 40).text))
-        .hint("Pass next_cursor of the answer before, or leave cursor out.")
+        .hint("Pass next_cursor of the previous result, or omit cursor.")
 }
 
 pub(crate) fn relation_mark(relation: &Relation) -> u32 {
@@ -157,8 +159,8 @@ pub(crate) fn relation_mark(relation: &Relation) -> u32 {
     [from, to, relation_type].into_iter().fold(0, |marks, text| marks.rotate_left(7) ^ mark(text))
 }
 
-/// Where the hits go on behind `cursor`, and whether those before it are others than were shown. A cursor is the place and
-/// what was shown up to it, because a change can also give hits another rank.
+/// Where the hits go on behind `cursor`, and whether those before it are others than were shown. A cursor is the place
+/// and what was shown up to it, because a change can also give hits another rank.
 pub(crate) fn after_hits(cursor: &str, count: usize, key: &dyn Fn(usize) -> Option<u32>) -> Option<(usize, bool)> {
     let (place, shown) = match cursor.split_once('.') {
         Some((place, shown)) => (place, Some(u32::from_str_radix(shown, 16).ok()?)),
@@ -283,8 +285,8 @@ impl Query {
     }
 }
 
-/// Calls `see` with each word in lower case: runs of letters and digits. A word in `CamelCase` is also seen in its parts.
-/// Of scripts that are written without blanks each character is a word.
+/// Calls `see` with each word in lower case: runs of letters and digits. A word in `CamelCase` is also seen in its
+/// parts. Of scripts that are written without blanks each character is a word.
 fn each_word(text: &str, mut see: impl FnMut(&str)) {
     let mut word = String::new();
     for run in text.split(|c: char| !c.is_alphanumeric()) {

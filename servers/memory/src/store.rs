@@ -1,11 +1,11 @@
 //! The file and the graph that was read from it: reading only when it changed, changing it all or nothing.
 //!
-//! A change takes the lock beside the file, reads the file again if somebody else changed it, makes the next graph, writes
-//! it to a temporary file, flushes that, renames it over the old one and flushes the directory. Only then it is
+//! A change takes the lock beside the file, reads the file again if somebody else changed it, makes the next graph,
+//! writes it to a temporary file, flushes that, renames it over the old one and flushes the directory. Only then it is
 //! acknowledged. A process that is killed at any moment leaves the old file or the new one, and no lock.
 //!
-//! The published format has entities before relations and no line feed at the end, so that every change rewrites the whole
-//! file; appending could leave half a line behind, which the published server cannot read at all.
+//! The published format has entities before relations and no line feed at the end, so that every change rewrites the
+//! whole file; appending could leave half a line behind, which the published server cannot read at all.
 
 use crate::config::{Config, may_become_memory};
 use crate::files::{self, Patience, Stamp, io_fault};
@@ -72,7 +72,7 @@ impl Store {
         let mut warnings = Vec::new();
         if config.file_of_published && config.file.as_ref().is_some_and(|file| file.is_relative()) {
             warnings.push(format!(
-                "MEMORY_FILE_PATH is relative: the file is {}. The published server would look for it in its own package \
+                "MEMORY_FILE_PATH is relative: the file is {}. The published server resolves it in its own package \
                  directory, which is lost when the package is updated; copy it from there if you need it, or pass it to \
                  --import.",
                 path.display()
@@ -96,14 +96,14 @@ impl Store {
         let entities = graph.entities().len();
         if entities > store.max_entities {
             warnings.push(format!(
-                "The memory file holds {entities} entities, more than the {} of --max-entities: none can be added.",
+                "The memory file contains {entities} entities, more than the {} of --max-entities: no more can be added.",
                 store.max_entities
             ));
         }
         if let Some(mut times) = store.times_to_change() {
             match times.refresh() {
                 Ok(()) => warnings.extend(times.warning()),
-                Err(fault) => warnings.push(format!("No times are known, and none are kept: {}", fault.message())),
+                Err(fault) => warnings.push(format!("Timestamps are disabled: {}", fault.message())),
             }
         }
         if !config.tools.read_only {
@@ -133,8 +133,8 @@ impl Store {
         self.times.as_ref().map(|times| times.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The times as the file has them now. Take them before the graph: what they say must not be newer than the graph that
-    /// they are asked about. Where they cannot be read none is known.
+    /// The times as the file has them now. Take them before the graph: what they say must not be newer than the graph
+    /// that they are asked about. Where they cannot be read none is known.
     pub(crate) fn times(&self) -> Option<RwLockReadGuard<'_, Times>> {
         let read = || self.times.as_ref().map(|times| times.read().unwrap_or_else(PoisonError::into_inner));
         if !read()?.is_fresh() {
@@ -177,11 +177,12 @@ impl Store {
     fn must_be_a_file(&self, meta: &fs::Metadata) -> Result<(), ToolError> {
         let shown = self.path.display();
         if meta.is_symlink() {
-            return Err(ToolError::new(format!("The memory file is a symbolic link: {shown}"))
-                .hint("Links are refused, because they can lead a change into any other file. Name the real file."));
+            return Err(ToolError::new(format!("The memory file is a symlink: {shown}")).hint(
+                "Symlinks are refused, because a change could modify any other file. Use the path of the target.",
+            ));
         }
         if !meta.is_file() {
-            return Err(ToolError::new(format!("The memory file is not a file: {shown}")));
+            return Err(ToolError::new(format!("The memory file is not a regular file: {shown}")));
         }
         Ok(())
     }
@@ -195,7 +196,7 @@ impl Store {
         (&mut file).take(self.max_file_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
         if bytes.len() as u64 > self.max_file_bytes {
             return Err(ToolError::new(format!("The memory file is larger than {} bytes", self.max_file_bytes))
-                .hint("The operator can raise --max-file-bytes."));
+                .hint("The operator can raise the limit with --max-file-bytes."));
         }
         let graph = Graph::read(&bytes);
         self.must_be_a_memory(&graph, &bytes)?;
@@ -212,14 +213,14 @@ impl Store {
         if nothing || records || files::lock_note(&self.path).is_some_and(left) {
             return Ok(());
         }
-        Err(ToolError::new(format!("This is not a memory file: {}", self.path.display())).hint(
-            "It exists already and holds something else, so it is left alone. A memory file has one JSON object for each \
-             line, with \"type\" \"entity\" or \"relation\". Name another file, or move this one away.",
+        Err(ToolError::new(format!("Not a memory file: {}", self.path.display())).hint(
+            "It exists with other content and is not changed. A memory file has one JSON object per line, with \"type\" \
+             \"entity\" or \"relation\". Use another file, or move this one away.",
         ))
     }
 
-    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing, nor
-    /// when nobody waits any more before the file is replaced; from then on the change is made to its end.
+    /// Changes the graph and the file, in the name of `tool`. Nothing is written when `work` fails or changes nothing,
+    /// nor when nobody waits any more before the file is replaced; from then on the change is made to its end.
     pub(crate) fn change<T>(
         &self,
         tool: &str,
@@ -247,7 +248,7 @@ impl Store {
             && old.as_ref().is_some_and(|meta| meta.len() > 0)
             && let Err(error) = files::back_up(&self.path, self.backup, BACKUP_AGE)
         {
-            warnings.push(format!("The change is made, but no backup could be: {error}"));
+            warnings.push(format!("The change was saved, but the backup failed: {error}"));
         }
         if graph.census().records == 0 && !bytes.is_empty() {
             files::note_in_lock(&mut locked, &left_over(&bytes)).map_err(|e| io_fault("write", &self.path, &e))?;
@@ -258,7 +259,7 @@ impl Store {
         let (file, flushed) = files::replace(&self.path, &bytes, old.as_ref())?;
         if !flushed {
             warnings.push(
-                "The change is made, but it may not survive a power failure: the directory cannot be flushed.".into(),
+                "The change was saved, but may not survive a power failure: the directory cannot be synced.".into(),
             );
         }
         let (graph, meta) = (Arc::new(graph), file.metadata().ok());
@@ -273,13 +274,13 @@ impl Store {
         if let Some(times) = &mut times
             && let Err(fault) = times.record(&graph, &mut changes, undoes.is_some())
         {
-            warnings.push(format!("The change is made, but when is not kept: {}", fault.message()));
+            warnings.push(format!("The change was saved, but its time was not: {}", fault.message()));
         }
         drop(times);
         if self.journal.keep > 0
             && let Err(fault) = self.journal.append(&mut tail, tool, undoes, changes)
         {
-            warnings.push(format!("The change is made, but the history is not: {}", fault.message()));
+            warnings.push(format!("The change was saved, but not added to the history: {}", fault.message()));
         }
         self.state().tail = tail;
         Ok(Done { value, graph, changed: true, warnings })
@@ -289,31 +290,31 @@ impl Store {
         let (had, has) = (before.entities().len(), after.entities().len());
         if has > self.max_entities && has > had {
             return Err(ToolError::new(format!(
-                "Too many entities: there are {had}, this would make {has}, and {} is the limit",
+                "Too many entities: there are {had}, this would make {has}, the limit is {}",
                 self.max_entities
             ))
-            .hint("Nothing was saved. Delete or merge entities that are not needed, or ask the user to raise --max-entities."));
+            .hint("Nothing was saved. Delete or merge unneeded entities, or ask the user to raise --max-entities."));
         }
         // What makes the file smaller is always allowed; it cannot be larger than the limit by much.
         if bytes as u64 > self.max_file_bytes && bytes > before.write().len() {
             return Err(ToolError::new(format!(
-                "Too much to remember: the memory file would have {bytes} bytes, and {} is the limit",
+                "The memory file would be too large: {bytes} bytes, the limit is {}",
                 self.max_file_bytes
             ))
-            .hint("Nothing was saved. Store shorter observations, delete what is not needed, or ask the user to raise --max-file-bytes."));
+            .hint("Nothing was saved. Store shorter observations, delete unneeded ones, or ask the user to raise --max-file-bytes."));
         }
         Ok(())
     }
 }
 
-/// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any more, and
-/// is still the one that this server left.
+/// What the lock file notes of a file in which nothing is left but foreign lines: it looks like no memory file any
+/// more, and is still the one that this server left.
 fn left_over(bytes: &[u8]) -> String {
     format!("left {} fnv1a {:016x}", bytes.len(), fingerprint(bytes))
 }
 
-/// The same as earlier builds noted it, by the hash of Rust's standard library, which may change with Rust: it still opens
-/// their files where it did not.
+/// The same as earlier builds noted it, by the hash of Rust's standard library, which may change with Rust: it still
+/// opens their files where it did not.
 fn left_over_before(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -339,7 +340,7 @@ pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, ToolErr
     let fail = |error: std::io::Error| io_fault("read the file to import,", path, &error);
     let meta = fs::metadata(path).map_err(fail)?;
     if !meta.is_file() {
-        return Err(ToolError::new(format!("The file to import is not a file: {}", path.display())));
+        return Err(ToolError::new(format!("The file to import is not a regular file: {}", path.display())));
     }
     let mut bytes = Vec::new();
     File::open(path).map_err(fail)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
@@ -349,8 +350,8 @@ pub(crate) fn read_foreign(path: &Path, bytes_max: u64) -> Result<Graph, ToolErr
     let graph = Graph::read(&bytes);
     let census = graph.census();
     if census.records == 0 && census.others + census.unreadable > 0 {
-        return Err(ToolError::new(format!("This is not a memory file: {}", path.display()))
-            .hint("The file to import has one JSON object for each line, with \"type\" \"entity\" or \"relation\"."));
+        return Err(ToolError::new(format!("Not a memory file: {}", path.display()))
+            .hint("The file to import must have one JSON object per line, with \"type\" \"entity\" or \"relation\"."));
     }
     Ok(graph)
 }

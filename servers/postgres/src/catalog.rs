@@ -30,22 +30,22 @@ const LISTS: [&str; 5] = ["columns", "constraints", "indexes", "referenced_by", 
 /// Arguments of `pg_list_schemas`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListSchemas {
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
 /// Arguments of `pg_list_objects`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListObjects {
-    /// Only of this schema.
+    /// Only objects of this schema.
     pub schema: Option<String>,
-    /// table, view, sequence or function; all but functions if left out.
+    /// table, view, sequence or function (default: all but functions).
     pub kind: Option<String>,
     /// Only names that contain this.
     pub search: Option<String>,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous result.
     pub cursor: Option<String>,
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
@@ -54,21 +54,21 @@ pub struct ListObjects {
 pub struct Describe {
     /// `table` or `schema.table`, without quotes.
     pub table: String,
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
 /// Arguments of `pg_top_queries`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct TopQueries {
-    /// By what: total, mean (time), calls or rows.
+    /// Sort order: total, mean (time), calls or rows.
     #[serde(default)]
     #[schemars(schema_with = "top_by_schema")]
     pub sort: TopBy,
-    /// How many; 10 if left out, at most 100.
+    /// Maximum number of statements (default 10, at most 100).
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
@@ -94,7 +94,7 @@ fn top_by_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// Arguments of `pg_health`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct Health {
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct Listed {
     /// The objects.
     #[schemars(schema_with = "objects_schema")]
     pub items: Vec<Cell>,
-    /// What continues, when there is more.
+    /// The cursor to continue, if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -134,7 +134,7 @@ fn listed(rows: &[Row], next_cursor: Option<String>) -> ToolOutput<Listed> {
     let mut text = String::new();
     pretty(&array, 0, &mut text);
     let notice = next_cursor.as_ref().map(|cursor| {
-        format!("[Cut: there is more. Continue with the same arguments and cursor={cursor:?}, or narrow with schema or search.]")
+        format!("[Truncated. Continue with the same arguments and cursor={cursor:?}, or narrow with schema or search.]")
     });
     ToolOutput::outside(text, Listed { items, next_cursor }).notice(notice)
 }
@@ -173,8 +173,8 @@ fn clipped(json: &str, chars_max: usize) -> (String, bool) {
     (out, cut)
 }
 
-/// What [`DESCRIPTION`] answered. A table can have 1,600 columns and any number of other things: what is too much is left out, and
-/// it is said what.
+/// What [`DESCRIPTION`] answered. A table can have 1,600 columns and any number of other things: what is too much is
+/// left out, and it is said what.
 fn described(row: &Row) -> ToolOutput<Report> {
     let (head, mut cut) = clipped(&row.text(0), TEXT_CHARS_MAX.0);
     let mut json = head.strip_suffix('}').unwrap_or(&head).to_owned();
@@ -211,10 +211,12 @@ fn described(row: &Row) -> ToolOutput<Report> {
     }
     let mut notice = String::new();
     if !fewer.is_empty() {
-        notice =
-            format!("[Cut: these are {}. Query pg_catalog or information_schema for the others.]", fewer.join(", "));
+        notice = format!(
+            "[Truncated: these are {}. Query pg_catalog or information_schema for the others.]",
+            fewer.join(", ")
+        );
     } else if cut {
-        notice = "[Cut: texts that end with … are longer. Query pg_catalog for the whole.]".to_owned();
+        notice = "[Truncated: texts that end with … are shortened. Query pg_catalog for the full texts.]".to_owned();
     }
     if !notice.is_empty() {
         json.push_str(",\"truncated\":true");
@@ -254,7 +256,7 @@ impl Postgres {
             None => 0_usize,
             Some(text) => text.parse().map_err(|_| {
                 ToolError::new(format!("Unknown cursor: {text}"))
-                    .hint("Pass next_cursor of the answer before, or leave it out.")
+                    .hint("Pass next_cursor of the previous result, or omit it.")
             })?,
         };
         let parameters = [
@@ -286,8 +288,8 @@ impl Postgres {
                 return Ok(described(row));
             }
         }
-        Err(ToolError::missing(format!("There is no table or view {}.", args.table))
-            .hint("See pg_list_objects; outside of the search path it is schema.table."))
+        Err(ToolError::missing(format!("The table or view {} does not exist.", args.table))
+            .hint("pg_list_objects lists all; outside of the search path use schema.table."))
     }
 
     /// `pg_top_queries`
@@ -295,13 +297,13 @@ impl Postgres {
         let database = self.database(args.database.as_deref())?;
         if !database.target.schemas.is_empty() {
             return Err(ToolError::new(
-                "Statements of other schemas cannot be told apart, and this server is limited to some.",
+                "Statements of other schemas cannot be filtered out, and this server is limited to some schemas.",
             )
             .hint("The operator can start it without --schemas."));
         }
         let schema = extension(database, "pg_stat_statements").await?.ok_or_else(|| {
             ToolError::new("The extension pg_stat_statements is not installed in this database.").hint(
-                "An administrator adds it to shared_preload_libraries, restarts, and runs CREATE EXTENSION pg_stat_statements.",
+                "An administrator must add it to shared_preload_libraries, restart, and run CREATE EXTENSION pg_stat_statements.",
             )
         })?;
         let order = match args.sort {
@@ -329,8 +331,10 @@ impl Postgres {
     /// The statement that imagines an index.
     pub(crate) async fn hypopg(&self, database: &Arc<Database>) -> Result<String, ToolError> {
         let schema = extension(database, "hypopg").await?.ok_or_else(|| {
-            ToolError::new("Imagined indexes need the extension hypopg, which is not installed in this database.")
-                .hint("Leave indexes out, or ask an administrator for CREATE EXTENSION hypopg.")
+            ToolError::new(
+                "Hypothetical indexes require the extension hypopg, which is not installed in this database.",
+            )
+            .hint("Omit indexes, or ask an administrator to run CREATE EXTENSION hypopg.")
         })?;
         Ok(format!("SELECT {}.hypopg_create_index($1::pg_catalog.text)", quote_name(&schema)))
     }
@@ -401,8 +405,8 @@ WHERE e.extname = $1::name",
     )
 });
 
-/// $1: the schemas that may be read; empty means all but the system's. PostgreSQL's functions for comments are written in SQL, and find
-/// operators on the search path before version 14.
+/// $1: the schemas that may be read; empty means all but the system's. PostgreSQL's functions for comments are written
+/// in SQL, and find operators on the search path before version 14.
 static SCHEMAS: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
@@ -459,7 +463,8 @@ ORDER BY n.nspname, p.proname, p.oid LIMIT $4::int8 OFFSET $5::int8"#,
     )
 });
 
-/// $1 as above, $2 a schema or nothing for the search path, $3 the name. An object, [`LISTS`], and the definition of a view.
+/// $1 as above, $2 a schema or nothing for the search path, $3 the name. An object, [`LISTS`], and the definition of a
+/// view.
 static DESCRIPTION: LazyLock<String> = LazyLock::new(|| {
     ours(
         r#"
@@ -549,8 +554,8 @@ FROM figures",
     )
 });
 
-/// Without an order and a limit, for which parameter 1 is; `extension` stands for the extension's schema. Its columns have had
-/// other names before version 13.
+/// Without an order and a limit, for which parameter 1 is; `extension` stands for the extension's schema. Its columns
+/// have had other names before version 13.
 static TOP_QUERIES: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
@@ -565,8 +570,9 @@ FROM (SELECT s.query, s.calls, s.rows, s.shared_blks_hit AS hit, s.shared_blks_r
     )
 });
 
-/// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read protected
-/// settings; the server's version, encoding and process. The role of the login counts too: it can be returned to.
+/// What the role is: superuser, which of the dangerous roles it belongs to, whether it owns data, whether it may read
+/// protected settings; the server's version, encoding and process. The role of the login counts too: it can be returned
+/// to.
 pub(crate) static WHO: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
@@ -587,9 +593,9 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = ANY (ARRAY[session_user, current_us
     )
 });
 
-/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything. Compiling our
-/// own questions would take longer than answering them; what callers ask is compiled as the server is set. $4 is the search path,
-/// or nothing for the role's, and $5 a schema before it, or nothing.
+/// Pins what the rest relies on, for this transaction. A pooler between us and the server need not keep anything.
+/// Compiling our own questions would take longer than answering them; what callers ask is compiled as the server is
+/// set. $4 is the search path, or nothing for the role's, and $5 a schema before it, or nothing.
 pub(crate) static SETTINGS: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"

@@ -91,7 +91,7 @@ pub(crate) struct Taken {
     bytes: usize,
     pub(crate) bytes_max: usize,
     drained: usize,
-    /// Whether there were more.
+    /// Whether the result is truncated.
     pub(crate) full: bool,
 }
 
@@ -297,8 +297,8 @@ pub(crate) fn compact(json: &str) -> String {
     out
 }
 
-/// Writes compact JSON indented by two spaces, beginning at this depth, as `JSON.stringify(value, null, 2)` does, with its
-/// numbers and the order of its members as they are.
+/// Writes compact JSON indented by two spaces, beginning at this depth, as `JSON.stringify(value, null, 2)` does, with
+/// its numbers and the order of its members as they are.
 pub(crate) fn pretty(json: &str, mut depth: usize, out: &mut String) {
     let (mut inside, mut escaped) = (false, false);
     let mut letters = json.chars().peekable();

@@ -1,5 +1,5 @@
-//! Which databases, and how they are reached: connection strings, `PG*` variables, service and password files, as libpq has
-//! them.
+//! Which databases, and how they are reached: connection strings, `PG*` variables, service and password files, as libpq
+//! has them.
 
 use crate::Access;
 use crate::resources::{percent_decode, percent_encode};
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Bytes of a password, service or configuration file that are read.
+/// Maximum bytes of a password, service or configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Whether and how a connection is encrypted, as libpq's `sslmode`.
+/// Encryption of a connection, as in libpq's `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
     /// Never.
     Disable,
-    /// Only if the server refuses a connection without.
+    /// Only if the server refuses an unencrypted connection.
     Allow,
-    /// If the server can. A handshake that fails is an error; it is not tried again without.
+    /// If the server supports it. A failed handshake is an error, without an unencrypted retry.
     Prefer,
-    /// Always; the certificate is checked, as with `VerifyCa`, only where there is a root certificate: `sslrootcert` or the
-    /// usual file.
+    /// Always; the certificate is checked, as with `VerifyCa`, only if there is a root certificate: `sslrootcert` or the
+    /// default file.
     Require,
     /// Always; the certificate must be signed by `sslrootcert`.
     VerifyCa,
-    /// Always; the certificate must also be for the host.
+    /// Always; the certificate must also match the host.
     VerifyFull,
 }
 
@@ -51,34 +51,34 @@ impl FromStr for SslMode {
     }
 }
 
-/// How the server behaves. The default is a drop-in for the published server, without a database.
+/// The configuration. The default is a drop-in for the published server, without a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where the database is: `postgres://user@host:port/database?sslmode=…` or `host=… dbname=…`.
+    /// The connection string: `postgres://user@host:port/database?sslmode=…` or `host=… dbname=…`.
     pub url: Option<Secret>,
     /// A TOML file with several databases; see the README.
     pub file: Option<PathBuf>,
-    /// Whether statements may change anything. Default: read-only.
+    /// Whether statements may change data. Default: read-only.
     pub access: Access,
-    /// Only relations of these schemas may be read; they are also the `search_path`. Empty means all.
+    /// The schemas whose relations may be read; also the `search_path`. Empty means all.
     pub schemas: Vec<String>,
-    /// Rows of an answer. Default 1,000.
+    /// Maximum rows of a result. Default 1,000.
     pub max_rows: usize,
-    /// Bytes of rows in an answer. Default 1 MiB.
+    /// Maximum bytes of rows in a result. Default 1 MiB.
     pub max_bytes: usize,
-    /// How long a statement may run. Default 30 s.
+    /// Timeout of a statement. Default 30 s.
     pub statement_timeout: Duration,
-    /// How long a statement may wait for a lock. Default 2 s.
+    /// Timeout of waiting for a lock. Default 2 s.
     pub lock_timeout: Duration,
-    /// Connect although the role could do more than read; see [`crate::Postgres`]. Default `false`.
+    /// Accepts a role with more than read privileges; see [`crate::Postgres`]. Default `false`.
     pub allow_privileged_role: bool,
-    /// Functions that may be called in read-only mode although they would be refused: `schema.name`, all of that name.
+    /// Additional functions allowed in read-only mode: `schema.name`, all overloads.
     pub allow_functions: Vec<String>,
-    /// Connections to each database. Default 4.
+    /// Maximum connections to each database. Default 4.
     pub connections: usize,
     /// The `PG*` variables and the home directory.
     pub environment: Environment,
-    /// Which tools are offered. `read_only` there beats `access`.
+    /// The enabled tools. `read_only` takes precedence over `access`.
     pub tools: ToolChoice,
 }
 
@@ -102,25 +102,25 @@ impl Default for Config {
     }
 }
 
-/// What libpq would read from the environment.
+/// The environment that libpq would use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Environment {
     /// Connection parameters by their libpq names (`host`, `port`, `user`, `dbname`, `sslmode`, …).
     pub parameters: BTreeMap<String, String>,
-    /// `PGPASSWORD`, or what `PGPASSWORD_FILE` or `PGPASSWORD_KEYRING` lead to.
+    /// `PGPASSWORD`, or the content of `PGPASSWORD_FILE` or `PGPASSWORD_KEYRING`.
     pub password: Option<Secret>,
     /// `PGPASSFILE`, or `~/.pgpass`.
     pub pass_file: Option<PathBuf>,
     /// `PGSERVICEFILE`, or `~/.pg_service.conf`.
     pub service_file: Option<PathBuf>,
-    /// `~/.postgresql/root.crt`, used where it exists and nothing else is said.
+    /// `~/.postgresql/root.crt`, used if it exists and nothing else is set.
     pub root_certificate: Option<PathBuf>,
     /// The name of the operating system's user.
     pub user: Option<String>,
 }
 
-/// Variables that are connection parameters, also those that are not supported: asking for more safety than there is must not go
-/// unheard.
+/// Variables that are connection parameters, including unsupported ones: requests for more security must not be ignored
+/// silently.
 const PARAMETERS: [(&str, &str); 27] = [
     ("PGHOST", "host"),
     ("PGPORT", "port"),
@@ -152,12 +152,13 @@ const PARAMETERS: [(&str, &str); 27] = [
 ];
 
 impl Config {
-    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`, `…_KEYRING`), the `PG*` variables, and `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`,
-    /// `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and `_LOCK_TIMEOUT` (milliseconds),
-    /// `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every server.
+    /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`, `…_KEYRING`), the `PG*` variables, and
+    /// `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`, `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and
+    /// `_LOCK_TIMEOUT` (milliseconds), `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every
+    /// server.
     ///
     /// # Errors
-    /// When a variable cannot be understood.
+    /// When a variable is invalid.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_POSTGRES")?, ..Self::default() };
         config.url = vars.secret_of(&["DATABASE_URL", "DATABASE_URI"])?;
@@ -193,7 +194,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether statements may change anything.
+    /// Whether statements may change data.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.access == Access::Write && !self.tools.read_only
@@ -226,13 +227,17 @@ impl Config {
         let text = read_file(path)?;
         let file: File = toml::from_str(&text).map_err(|e| {
             // The parser's message shows the line, which may hold a password.
-            ToolError::new(format!("{} cannot be understood: {}", path.display(), e.message()))
-                .hint("It has [databases.NAME] tables with url, password_file and schemas, and default = \"NAME\".")
+            ToolError::new(format!("{} is invalid: {}", path.display(), e.message())).hint(
+                "The file needs [databases.NAME] tables with url, password_file and schemas, and default = \"NAME\".",
+            )
         })?;
         let mut names: Vec<&String> = file.databases.keys().collect();
         if let Some(default) = &file.default {
             if !file.databases.contains_key(default) {
-                return Err(ToolError::new(format!("{} has no database {default}, its default", path.display())));
+                return Err(ToolError::new(format!(
+                    "{} does not define its default database {default}",
+                    path.display()
+                )));
             }
             names.sort_by_key(|name| *name != default);
         }
@@ -406,23 +411,22 @@ impl Target {
                 let variable = PARAMETERS.iter().find(|(_, key)| key == other).map(|(name, _)| format!(" ({name})"));
                 let variable = variable.unwrap_or_default();
                 return Err(ToolError::new(format!("The connection parameter {other}{variable} is not supported"))
-                    .hint("Take it out if the connection is as you want it without."));
+                    .hint("Remove it if the connection does not require it."));
             }
             warnings.push(format!("Warning: the connection parameter {other} is unknown and ignored"));
         }
         let get = |key: &str| given.get(key).filter(|value| !value.is_empty());
         if get("channel_binding").is_some_and(|value| value == "require") {
             return Err(ToolError::new("channel_binding=require is not supported")
-                .hint("Use sslmode=verify-full, which keeps others out of the connection too."));
+                .hint("Use sslmode=verify-full, which also protects against interception."));
         }
         if get("target_session_attrs").is_some_and(|value| value != "any") {
             return Err(
-                ToolError::new("target_session_attrs is not supported").hint("Name the one host to connect to.")
+                ToolError::new("target_session_attrs is not supported").hint("Specify the single host to connect to.")
             );
         }
         let user = get("user").or(environment.user.as_ref()).cloned().ok_or_else(|| {
-            ToolError::new("No user to connect as")
-                .hint("Put it into the URL (postgres://user@host/database), or set PGUSER.")
+            ToolError::new("No user name").hint("Add it to the URL (postgres://user@host/database), or set PGUSER.")
         })?;
         let database = get("dbname").unwrap_or(&user).clone();
         let hosts = hosts(get("host").map_or("", String::as_str), get("port").map_or("", String::as_str))?;
@@ -432,22 +436,23 @@ impl Target {
         if root_certificate.as_deref() == Some("system") {
             if get("sslmode").is_some() && ssl != SslMode::VerifyFull {
                 return Err(
-                    ToolError::new("sslrootcert=system needs sslmode=verify-full").hint("Change one of the two.")
+                    ToolError::new("sslrootcert=system requires sslmode=verify-full").hint("Change one of the two.")
                 );
             }
             ssl = SslMode::VerifyFull;
         }
         let root_certificate = root_certificate.or_else(|| home_root.map(|path| path.display().to_string()));
         if ssl == SslMode::VerifyCa && root_certificate.is_none() {
-            return Err(ToolError::new("sslmode=verify-ca needs sslrootcert")
-                .hint("Name the file with the authority's certificate, or use verify-full with the system's."));
+            return Err(ToolError::new("sslmode=verify-ca requires sslrootcert").hint(
+                "Set it to the file with the CA certificate, or use verify-full with the system's certificates.",
+            ));
         }
         // As libpq has it, also for a file that is in the usual place and not named.
         if ssl == SslMode::Require && root_certificate.is_some() {
             ssl = SslMode::VerifyCa;
         }
         let seconds = get("connect_timeout").map_or(Ok(10), |text| text.parse::<u64>()).map_err(|_| {
-            ToolError::new("connect_timeout is not a number of seconds").hint("Use a whole number, for example 10.")
+            ToolError::new("connect_timeout is not a number of seconds").hint("Use an integer, for example 10.")
         })?;
         let mut target = Self {
             name: name.to_owned(),
@@ -538,7 +543,7 @@ fn colon_fields(line: &str) -> Vec<(String, bool)> {
 fn too_open(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path).ok()?.permissions().mode();
-    (mode & 0o077 != 0).then(|| "others may read it; run chmod 600 on it".to_owned())
+    (mode & 0o077 != 0).then(|| "it is readable by others; run chmod 600 on it".to_owned())
 }
 
 #[cfg(not(unix))]
@@ -561,13 +566,13 @@ fn read_file(path: &Path) -> Result<String, ToolError> {
 fn first_line(path: &Path) -> Result<String, ToolError> {
     match read_file(path)?.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err(ToolError::new(format!("{}: the first line there is empty", path.display()))
+        _ => Err(ToolError::new(format!("{}: the first line is empty", path.display()))
             .hint("The first line is the password.")),
     }
 }
 
 fn service_parameters(service: &str, file: Option<&Path>) -> Result<Vec<(String, String)>, ToolError> {
-    let file = file.ok_or_else(|| ToolError::new("There is no service file").hint("Set PGSERVICEFILE."))?;
+    let file = file.ok_or_else(|| ToolError::new("No service file found").hint("Set PGSERVICEFILE."))?;
     let text = read_file(file)?;
     let mut found = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -587,17 +592,16 @@ fn hosts(host: &str, port: &str) -> Result<Vec<Host>, ToolError> {
     let names: Vec<&str> = host.split(',').collect();
     let ports: Vec<&str> = port.split(',').collect();
     if ports.len() > 1 && ports.len() != names.len() {
-        return Err(
-            ToolError::new("There are not as many ports as hosts").hint("Give one port for all, or one for each.")
-        );
+        return Err(ToolError::new("The number of ports does not match the number of hosts")
+            .hint("Pass one port for all, or one for each."));
     }
     let host = |(at, name): (usize, &&str)| {
         let port = match ports.get(at).or(ports.first()).copied().unwrap_or_default() {
             "" => 5432,
             text => text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(|| {
                 // It may be the beginning of a password that has a slash in it.
-                ToolError::new("The port is not a number")
-                    .hint("Use a number from 1 to 65535; special characters of a password are written as %XX.")
+                ToolError::new("Invalid port")
+                    .hint("Use a number from 1 to 65535; percent-encode special characters of a password as %XX.")
             })?,
         };
         Ok(match *name {
@@ -627,9 +631,9 @@ fn own_authority(user: &str, host: &Host) -> String {
     }
 }
 
-/// Where the database is, as it was written, with the passwords hidden: for people to read. It is taken apart as it is for
-/// connecting, and nothing is shown of parameters that are unknown: they may be the rest of a password. `None` where it cannot be
-/// understood, or where something may be meant in another way.
+/// Where the database is, as it was written, with the passwords hidden: for people to read. It is taken apart as it is
+/// for connecting, and nothing is shown of parameters that are unknown: they may be the rest of a password. `None`
+/// where it cannot be understood, or where something may be meant in another way.
 #[must_use]
 pub fn shown_url(url: &str) -> Option<String> {
     let Parameters { values, shown, .. } = parameters(url).ok()?;
@@ -651,18 +655,18 @@ fn parameters(text: &str) -> Result<Parameters, ToolError> {
     match text.split_once("://") {
         Some((scheme @ ("postgres" | "postgresql"), rest)) => from_url(scheme, rest),
         Some((scheme, _)) if !scheme.contains('=') => {
-            Err(ToolError::new("The database URL has another scheme than postgres://")
+            Err(ToolError::new("The scheme of the database URL is not postgres://")
                 .hint("Use postgres://user@host:port/database."))
         }
         _ => from_pairs(text),
     }
 }
 
-/// `user:password@host:port,host:port/database?key=value`. Nothing of it is shown in errors: any part may be a secret that
-/// was written in the wrong place.
+/// `user:password@host:port,host:port/database?key=value`. Nothing of it is shown in errors: any part may be a secret
+/// that was written in the wrong place.
 fn from_url(scheme: &str, rest: &str) -> Result<Parameters, ToolError> {
     let broken = |what: &str| {
-        ToolError::new(format!("The database URL is not well-formed: {what}"))
+        ToolError::new(format!("Invalid database URL: {what}"))
             .hint("Use postgres://user:password@host:port/database?sslmode=…, with special characters as %XX.")
     };
     let decode = |text: &str, what: &str| percent_decode(text).ok_or_else(|| broken(what));
@@ -730,10 +734,8 @@ fn from_url(scheme: &str, rest: &str) -> Result<Parameters, ToolError> {
 
 /// `host=localhost dbname='my db'`
 fn from_pairs(text: &str) -> Result<Parameters, ToolError> {
-    let broken = || {
-        ToolError::new("The connection string is not well-formed")
-            .hint("Use postgres://user@host/database, or key=value pairs.")
-    };
+    let broken =
+        || ToolError::new("Invalid connection string").hint("Use postgres://user@host/database, or key=value pairs.");
     let (mut values, mut shown) = (BTreeMap::new(), Vec::new());
     let mut rest = text.trim_start();
     while !rest.is_empty() {

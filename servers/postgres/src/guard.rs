@@ -1,14 +1,14 @@
 //! What a statement may be in read-only mode.
 //!
 //! A READ ONLY transaction is not a boundary: a superuser's `COPY … TO PROGRAM`, `pg_read_file`, `lo_import`, `dblink`,
-//! advisory locks, replication slots and much more run in one. So statements are vetted before the server sees them, and the
-//! vetting must not depend on a grammar that could disagree with the server's:
+//! advisory locks, replication slots and much more run in one. So statements are vetted before the server sees them,
+//! and the vetting must not depend on a grammar that could disagree with the server's:
 //!
 //! 1. [`crate::lex`] cuts the text into the server's own tokens; what versions read differently is refused.
-//! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it begins
-//!    with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind of statement
-//!    behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and INTO and locking
-//!    clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
+//! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it
+//!   begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind
+//!   of statement behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and
+//!   INTO and locking clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
 //! 3. It collects every token that could make the server call a function. There are few ways to call one in SQL:
 //!    - a name before `(`: functions, aggregates, window functions, casts in functional form, TABLESAMPLE methods;
 //!    - a name after `.`: `row.f` means `f(row)` where `f` takes one argument;
@@ -17,18 +17,19 @@
 //!    - `TREAT(x AS f)`, which calls `f`, and is refused;
 //!    - what the relations named do on their own: views, row security policies.
 //!
-//!    The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog` that the grammar
-//!    names; they are harmless.
-//! 4. [`CHECK`] asks the server, in the statement's own transaction and with its `search_path`, which functions all of these
-//!    can mean; views, policies, domains and defaults of arguments are followed through the trees that the catalogue stores, which
-//!    name by number, aggregates to the functions they consist of, and functions to the types they take and give. [`judge`] allows a function by what it is, not by what it is
-//!    not: one of PostgreSQL's own that is immutable or stable, or on the list of harmless volatile ones; one of an extension
-//!    known to be harmless; one in a trusted language that its author declared immutable or stable and that does not run with
-//!    its owner's rights. Everything else is refused with a message that names it and `--allow-functions`.
+//! The functions behind keywords (`EXTRACT`, `POSITION`, `AT TIME ZONE`, …) are always those of `pg_catalog` that the
+//! grammar names; they are harmless.
+//! 4. [`CHECK`] asks the server, in the statement's own transaction and with its `search_path`, which functions all of
+//!   these can mean; views, policies, domains and defaults of arguments are followed through the trees that the
+//!   catalogue stores, which name by number, aggregates to the functions they consist of, and functions to the types
+//!   they take and give. [`judge`] allows a function by what it is, not by what it is not: one of PostgreSQL's own that
+//!   is immutable or stable, or on the list of harmless volatile ones; one of an extension known to be harmless; one in
+//!   a trusted language that its author declared immutable or stable and that does not run with its owner's rights.
+//!   Everything else is refused with a message that names it and `--allow-functions`.
 //!
-//! Where in doubt, more is refused than must be. What this cannot see is what the database's owner vouches for: a function
-//! declared STABLE that is not, a foreign table. The other layers (READ ONLY transaction, unprivileged role, timeouts,
-//! row and byte limits, reset of the session) hold regardless.
+//! Where in doubt, more is refused than must be. What this cannot see is what the database's owner vouches for: a
+//! function declared STABLE that is not, a foreign table. The other layers (READ ONLY transaction, unprivileged role,
+//! timeouts, row and byte limits, reset of the session) hold regardless.
 
 use crate::cell::{Row, texts};
 use crate::lex::{Kind, Token, implied, ours, tokens};
@@ -97,9 +98,9 @@ const DENIED_WITH_SCHEMAS: [&str; 8] = [
     "pg_cursors",
 ];
 
-/// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes as text
-/// or by the name of a relation, consume transaction numbers, call the input function of a type named in a text, or read the
-/// body of a function, and with it the values of types that stand there.
+/// PostgreSQL's own functions that are declared stable or immutable and refused all the same: they run SQL that comes
+/// as text or by the name of a relation, consume transaction numbers, call the input function of a type named in a
+/// text, or read the body of a function, and with it the values of types that stand there.
 const DENIED_FUNCTIONS: &str = "current_setting cursor_to_xml cursor_to_xmlschema database_to_xml database_to_xml_and_xmlschema database_to_xmlschema \
     fmgr_c_validator fmgr_internal_validator fmgr_sql_validator pg_current_xact_id pg_input_error_info pg_input_is_valid pg_show_all_settings query_to_xml query_to_xml_and_xmlschema \
     query_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema schema_to_xmlschema table_to_xml \
@@ -108,9 +109,9 @@ const DENIED_FUNCTIONS: &str = "current_setting cursor_to_xml cursor_to_xmlschem
 /// Of these, the two that are refused only to roles that may read protected settings.
 const PROTECTED_SETTINGS: [&str; 2] = ["current_setting", "pg_show_all_settings"];
 
-/// With `--schemas`: PostgreSQL's own functions, of any of its versions, that show what other sessions do or did, or values of
-/// other schemas, also where a view calls them. What the catalogue says of other schemas is not hidden, so that functions that
-/// only say that in other words are not here.
+/// With `--schemas`: PostgreSQL's own functions, of any of its versions, that show what other sessions do or did, or
+/// values of other schemas, also where a view calls them. What the catalogue says of other schemas is not hidden, so
+/// that functions that only say that in other words are not here.
 const OTHERS_FUNCTIONS: &str = "pg_blocking_pids pg_cursor pg_get_sequence_data pg_listening_channels pg_lock_status pg_mcv_list_items \
     pg_prepared_statement pg_prepared_xact pg_safe_snapshot_blocking_pids pg_sequence_last_value pg_stat_get_activity \
     pg_stat_get_backend_activity pg_stat_get_backend_activity_start pg_stat_get_backend_client_addr \
@@ -119,8 +120,8 @@ const OTHERS_FUNCTIONS: &str = "pg_blocking_pids pg_cursor pg_get_sequence_data 
     pg_stat_get_backend_wait_event_type pg_stat_get_backend_xact_start pg_stat_get_progress_info pg_stat_get_subscription \
     pg_stat_get_wal_receiver pg_stat_get_wal_senders";
 
-/// Functions of harmless extensions that are not: they run a statement put together from texts. With `--schemas` also those that
-/// show statements, or values of relations that are named in a text.
+/// Functions of harmless extensions that are not: they run a statement put together from texts. With `--schemas` also
+/// those that show statements, or values of relations that are named in a text.
 const DENIED_OF_EXTENSIONS: &str = "find_extent st_find_extent st_findextent";
 const OTHERS_OF_EXTENSIONS: &str = "_postgis_index_extent pg_stat_statements st_estimated_extent st_estimatedextent";
 
@@ -203,7 +204,8 @@ pub(crate) fn read(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError> 
     allowed(collect(tokens, statement, length), schemas_limited)
 }
 
-/// The rules about the text of an index to imagine: the server parses it like any other, and computes what is constant in it.
+/// The rules about the text of an index to imagine: the server parses it like any other, and computes what is constant
+/// in it.
 ///
 /// # Errors
 /// When it is not CREATE INDEX, or something that [`read`] would not allow either.
@@ -212,7 +214,7 @@ pub(crate) fn index(sql: &str, schemas_limited: bool) -> Result<Seen, ToolError>
     let (tokens, length) = single(&tokens, sql.len())?;
     let unique = usize::from(tokens.get(1).is_some_and(|t| t.is_word("unique")));
     if !tokens[0].is_word("create") || !tokens.get(1 + unique).is_some_and(|t| t.is_word("index")) {
-        return Err(ToolError::new("An index to imagine is not CREATE INDEX.")
+        return Err(ToolError::new("A hypothetical index is not a CREATE INDEX statement.")
             .hint("For example CREATE INDEX ON orders (customer)."));
     }
     clauses(tokens)?;
@@ -238,10 +240,8 @@ fn allowed(seen: Seen, schemas_limited: bool) -> Result<Seen, ToolError> {
     let denied = DENIED_RELATIONS.iter().chain(DENIED_WITH_SCHEMAS.iter().filter(|_| schemas_limited));
     for relation in denied {
         if seen.names.iter().any(|name| name == relation) {
-            return Err(ToolError::new(format!(
-                "{relation} is not allowed: it shows secrets or what belongs to others."
-            ))
-            .hint("Leave it out; a name of your own that is the same must be another."));
+            return Err(ToolError::new(format!("{relation} is not allowed: it exposes secrets or data of others."))
+                .hint("Omit it; rename your own object if it has the same name."));
         }
     }
     if let Some((schema, name)) = seen.called.iter().find(|(schema, _)| schema.starts_with("pg_temp")) {
@@ -260,11 +260,11 @@ pub(crate) fn single(tokens: &[Token], bytes: usize) -> Result<(&[Token], usize)
     let length = tokens.get(count).map_or(bytes, |semicolon| semicolon.at);
     let tokens = &tokens[..count];
     if tokens.is_empty() {
-        return Err(ToolError::new("There is no statement in sql.").hint("Pass one SELECT statement."));
+        return Err(ToolError::new("sql contains no statement.").hint("Pass one SELECT statement."));
     }
     if tokens.iter().any(|t| t.is_mark(";")) {
         return Err(ToolError::new("Only one statement is allowed in a call.")
-            .hint("Call the tool once for each statement; a semicolon is fine only at the end."));
+            .hint("Call the tool once per statement; a semicolon is allowed only at the end."));
     }
     Ok((tokens, length))
 }
@@ -298,17 +298,17 @@ pub(crate) fn leading(tokens: &[Token]) -> &str {
 
 fn refused_statement(word: &str) -> ToolError {
     let hint = match word {
-        "copy" => "Select the rows instead; COPY reaches files and programs.",
-        "set" | "reset" => "Settings are the operator's; use SHOW to read one.",
-        "lock" => "Locks keep others waiting; a SELECT sees a consistent snapshot without one.",
-        "call" | "do" => "Code is not run in read-only mode; use SELECT.",
+        "copy" => "Select the rows instead; COPY accesses files and programs.",
+        "set" | "reset" => "Only the operator can change settings; use SHOW to read one.",
+        "lock" => "Locks block others; a SELECT sees a consistent snapshot without one.",
+        "call" | "do" => "Read-only mode does not run code; use SELECT.",
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            "Every call is a transaction of its own."
+            "Every call is its own transaction."
         }
         "declare" | "fetch" | "prepare" | "execute" => "Pass the SELECT itself; use params and max_rows.",
-        "listen" | "notify" | "unlisten" => "Nobody would hear it here.",
-        "" => "Begin with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.",
-        _ => "This server only reads. Its operator can allow writing with --access-mode write.",
+        "listen" | "notify" | "unlisten" => "Notifications are not supported.",
+        "" => "Start with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.",
+        _ => "This server is read-only. The operator can allow writing with --access-mode write.",
     };
     let what = if word.is_empty() { "This".to_owned() } else { word.to_uppercase() };
     ToolError::new(format!("{what} is not allowed in read-only mode.")).hint(hint)
@@ -318,7 +318,7 @@ fn refused_statement(word: &str) -> ToolError {
 fn explain_options(mut tokens: &[Token]) -> Result<&[Token], ToolError> {
     let refuse = |option: &str| {
         Err(ToolError::new(format!("EXPLAIN with {} is not allowed in read-only mode.", option.to_uppercase()))
-            .hint("EXPLAIN without ANALYZE shows the plan without running the statement."))
+            .hint("EXPLAIN without ANALYZE returns the plan without running the statement."))
     };
     if tokens.first().is_some_and(|t| t.is_mark("("))
         && !matches!(leading(tokens), "select" | "with" | "values" | "table")
@@ -381,13 +381,13 @@ fn clauses(tokens: &[Token]) -> Result<(), ToolError> {
                     return Err(ToolError::new(format!(
                         "{upper} is not allowed in read-only mode, also not inside WITH."
                     ))
-                    .hint(format!("If it is the name of a column or table, write it quoted: \"{word}\".")));
+                    .hint(format!("If it is the name of a column or table, quote it: \"{word}\".")));
                 }
                 return Err(locking());
             }
             "into" => {
                 return Err(ToolError::new("SELECT … INTO is not allowed in read-only mode: it creates a table.")
-                    .hint("Leave INTO out; the rows are in the answer."));
+                    .hint("Omit INTO; the result contains the rows."));
             }
             "for" if next_is(&["update", "no", "share", "key"]) => return Err(locking()),
             "treat" if next.is_some_and(|t| t.is_mark("(")) => {
@@ -402,7 +402,7 @@ fn clauses(tokens: &[Token]) -> Result<(), ToolError> {
 
 fn locking() -> ToolError {
     ToolError::new("FOR UPDATE and FOR SHARE are not allowed in read-only mode: they lock rows.")
-        .hint("Leave the locking clause out.")
+        .hint("Omit the locking clause.")
 }
 
 fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
@@ -457,15 +457,15 @@ fn collect(tokens: &[Token], statement: Statement, length: usize) -> Seen {
     seen
 }
 
-/// Whether [`CHECK`] could answer anything, or a schema is named that is not allowed: cheap, and yes for every statement it has
-/// an answer for. Parameters: names called or after a dot, operators, all names, [`denied_functions`], names before a dot where
-/// schemas are limited, and the schemas that are allowed.
+/// Whether [`CHECK`] could answer anything, or a schema is named that is not allowed: cheap, and yes for every
+/// statement it has an answer for. Parameters: names called or after a dot, operators, all names, [`denied_functions`],
+/// names before a dot where schemas are limited, and the schemas that are allowed.
 ///
-/// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile, denied or raw, and comes to them in these ways only:
-/// by a name or an operator, whatever its schema; by the rule or the policy of a relation that is named and visible; by the
-/// check of a domain, of which PostgreSQL's own only compare; by a cast that somebody made. Without any of these a statement
-/// calls only PostgreSQL's own functions that are immutable or stable, and cannot leave anything in the session. `OFFSET 0`
-/// has each row looked up by an index: catalogues are large, statements are short.
+/// [`CHECK`] answers functions that are not PostgreSQL's own, are volatile, denied or raw, and comes to them in these
+/// ways only: by a name or an operator, whatever its schema; by the rule or the policy of a relation that is named and
+/// visible; by the check of a domain, of which PostgreSQL's own only compare; by a cast that somebody made. Without any
+/// of these a statement calls only PostgreSQL's own functions that are immutable or stable, and cannot leave anything
+/// in the session. `OFFSET 0` has each row looked up by an index: catalogues are large, statements are short.
 macro_rules! suspect {
     () => {
         r"(EXISTS (SELECT FROM pg_catalog.unnest($1::name[]) AS named(name) CROSS JOIN LATERAL (
@@ -488,10 +488,10 @@ macro_rules! suspect {
     };
 }
 
-/// A text that is the same as before only if no transaction has ended since, and the names of the catalogue are found on the same
-/// path: then `suspect!` has the same answer. Everything in the catalogue that it looks at is changed by transactions that have
-/// a number, and a snapshot says which of these have ended. NULL, which is like nothing, on a standby: there a snapshot does
-/// not say it.
+/// A text that is the same as before only if no transaction has ended since, and the names of the catalogue are found
+/// on the same path: then `suspect!` has the same answer. Everything in the catalogue that it looks at is changed by
+/// transactions that have a number, and a snapshot says which of these have ended. NULL, which is like nothing, on a
+/// standby: there a snapshot does not say it.
 macro_rules! mark {
     () => {
         r"(CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
@@ -502,8 +502,8 @@ macro_rules! mark {
 /// Asks both, with the parameters of `suspect!`.
 pub(crate) static SUSPECT: LazyLock<String> = LazyLock::new(|| ours(concat!("SELECT ", suspect!(), ", ", mark!())));
 
-/// Fails where the statement is suspect, so that the server skips what was sent behind it; the mark else. Parameters: those of
-/// `suspect!`, and the mark under which the statement was not suspect.
+/// Fails where the statement is suspect, so that the server skips what was sent behind it; the mark else. Parameters:
+/// those of `suspect!`, and the mark under which the statement was not suspect.
 pub(crate) static GATE: LazyLock<String> = LazyLock::new(|| {
     ours(concat!("SELECT ", mark!(), ", 1 / (CASE WHEN ", mark!(), " = $7 OR NOT ", suspect!(), " THEN 1 ELSE 0 END)"))
 });
@@ -517,19 +517,20 @@ WHERE n.nspname = ANY ($1::name[]) AND NOT n.nspname = ANY ($2::name[] || '{pg_c
     )
 });
 
-/// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names after a
-/// dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`denied_functions`], [`Seen::renders`]. PostgreSQL's own
-/// immutable and stable functions are left out, unless denied. Those that the server makes for each type of ranges are its own too,
-/// and so is the cast that it makes (12 is the language of what is built in). Before version 14 ranges have no types of several.
-/// What takes `cstring` (2275) or `internal` (2281) is raw: `array_in` and its kin make a value of any type whose number they
-/// are given. Parts of aggregates (class `part`) may be: the server calls them.
+/// Asks the catalogue which functions a statement can mean. Parameters: schemas and names of what is called, names
+/// after a dot, operators, whether `OPERATOR(…)` occurs, all names, whether casts occur, [`denied_functions`],
+/// [`Seen::renders`]. PostgreSQL's own immutable and stable functions are left out, unless denied. Those that the
+/// server makes for each type of ranges are its own too, and so is the cast that it makes (12 is the language of what
+/// is built in). Before version 14 ranges have no types of several. What takes `cstring` (2275) or `internal` (2281) is
+/// raw: `array_in` and its kin make a value of any type whose number they are given. Parts of aggregates (class `part`)
+/// may be: the server calls them.
 ///
-/// What is found leads on: relations, types and functions to the trees that are stored of them (views, policies, the checks of
-/// domains, what arguments default to), and these to what they name by number; relations and types to the types of their
-/// columns; types to casts where the statement names them, and to those to text, json and jsonb where it has what looks for
-/// these on its own, as `||` and `to_json` do, or a tree could have it; functions to what aggregates consist of, and to the types that they take and give, of
-/// which a domain is checked on the way. In a tree, an operator counts by its own number: that of its function, beside it, is
-/// not what the server goes by.
+/// What is found leads on: relations, types and functions to the trees that are stored of them (views, policies, the
+/// checks of domains, what arguments default to), and these to what they name by number; relations and types to the
+/// types of their columns; types to casts where the statement names them, and to those to text, json and jsonb where it
+/// has what looks for these on its own, as `||` and `to_json` do, or a tree could have it; functions to what aggregates
+/// consist of, and to the types that they take and give, of which a domain is checked on the way. In a tree, an
+/// operator counts by its own number: that of its function, beside it, is not what the server goes by.
 pub(crate) static CHECK: LazyLock<String> = LazyLock::new(|| {
     ours(
         r"
@@ -630,22 +631,23 @@ impl Seen {
         lists.into_iter().chain([texts(qualifiers), texts(allowed)]).map(Some).collect()
     }
 
-    /// Whether the statement may run, whatever the catalogue says: in a database of UTF-8, by a role that may read protected
-    /// settings.
+    /// Whether the statement may run, whatever the catalogue says: in a database of UTF-8, by a role that may read
+    /// protected settings.
     ///
     /// # Errors
     /// When not, in words that say what to do instead.
     pub(crate) fn vet(&self, utf8: bool, protected_settings: bool) -> Result<(), ToolError> {
         if self.folded && !utf8 {
             return Err(
-                ToolError::new("An unquoted name has letters beyond ASCII.").hint("Write the name in double quotes.")
+                ToolError::new("An unquoted name contains non-ASCII letters.").hint("Put the name in double quotes.")
             );
         }
         match &self.statement {
             Statement::Show(name) if protected_settings && !is_in(PLAIN_SETTINGS, name) => {
                 let why = format!("SHOW {name} is not allowed: this role could read protected settings with it.");
-                Err(ToolError::new(why)
-                    .hint("SHOW of harmless settings (server_version, search_path, timezone, work_mem, …) works."))
+                Err(ToolError::new(why).hint(
+                    "SHOW of unprotected settings (server_version, search_path, timezone, work_mem, …) is allowed.",
+                ))
             }
             _ => Ok(()),
         }
@@ -686,7 +688,7 @@ pub(crate) struct Function {
     pub(crate) volatile: bool,
     /// Whether its language keeps it inside the database.
     pub(crate) trusted: bool,
-    /// Whether it runs with its owner's rights.
+    /// Whether it runs with its owner's privileges (SECURITY DEFINER).
     pub(crate) definer: bool,
     /// Whether it came with the server.
     pub(crate) builtin: bool,
@@ -727,10 +729,9 @@ pub(crate) struct Rules<'a> {
 /// # Errors
 /// When not, in words that name it and the way out.
 pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolError> {
-    const VOLATILE: &str = "it is volatile, so it may change something";
-    const RAW: &str = "it is for the server to call, and could run what a type that it is given runs";
-    const OTHERS: &str =
-        "it shows what other sessions do or what is in other schemas, and this server reads only some schemas";
+    const VOLATILE: &str = "it is volatile and may have side effects";
+    const RAW: &str = "it is internal to the server, and could run functions of the types passed to it";
+    const OTHERS: &str = "it exposes other sessions or schemas, and this server is limited to some schemas";
     let Function { schema, name, volatile, .. } = function;
     let full = format!("{schema}.{name}");
     if rules.allowed.contains(&full) {
@@ -747,7 +748,7 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolErr
         if settings {
             "this role could read protected settings with it"
         } else if is_in(DENIED_FUNCTIONS, name) {
-            "it can run other statements or leaves something behind"
+            "it can run other statements or has lasting effects"
         } else if rules.schemas_limited && is_in(OTHERS_FUNCTIONS, name) {
             OTHERS
         } else if harmless(is_in(HARMLESS_VOLATILE, name)) {
@@ -757,7 +758,7 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolErr
         }
     } else if let Some((_, known)) = of {
         if is_in(DENIED_OF_EXTENSIONS, name) {
-            "it runs a statement put together from texts"
+            "it runs a statement built from strings"
         } else if rules.schemas_limited && is_in(OTHERS_OF_EXTENSIONS, name) {
             OTHERS
         } else if harmless(known.contains(&name.as_str())) {
@@ -768,20 +769,20 @@ pub(crate) fn judge(function: &Function, rules: Rules<'_>) -> Result<(), ToolErr
     } else if *volatile {
         VOLATILE
     } else if function.definer {
-        "it runs with its owner's rights"
+        "it runs with its owner's privileges (SECURITY DEFINER)"
     } else if !function.trusted {
-        "it is written in a language that can reach outside of the database"
+        "it is written in an untrusted language"
     } else {
         return Ok(());
     };
     let via = if function.why.is_empty() { String::new() } else { format!(" (through {})", function.why) };
     let hint = match (function.builtin, *volatile) {
-        (true, _) if name == "current_setting" => "Use SHOW for harmless settings.".to_owned(),
+        (true, _) if name == "current_setting" => "Use SHOW for unprotected settings.".to_owned(),
         (false, true) => format!(
-            "Leave it out. If it only reads, its owner can declare it STABLE or IMMUTABLE, or the operator of this server can \
+            "Omit it. If it only reads, its owner can declare it STABLE or IMMUTABLE, or the operator of this server can \
              start it with --allow-functions {full}."
         ),
-        _ => format!("Leave it out. The operator of this server can allow it with --allow-functions {full}."),
+        _ => format!("Omit it. The operator of this server can allow it with --allow-functions {full}."),
     };
     Err(ToolError::new(format!("Function {full}{via} is not allowed in read-only mode: {reason}.")).hint(hint))
 }

@@ -1,4 +1,5 @@
-//! Tables as resources: `postgres://user@host:port/<table>/schema` for schema `public`, `…/<schema>.<table>/schema` for others.
+//! Tables as resources: `postgres://user@host:port/<table>/schema` for schema `public`, `…/<schema>.<table>/schema` for
+//! others.
 
 use crate::Postgres;
 use crate::cell::{Cell, Shape, Type, objects};
@@ -91,8 +92,8 @@ fn for_models(resource: Resource) -> Resource {
     resource.annotations(Annotations::new().with_audience([Role::Assistant]))
 }
 
-/// Where a table is, or `{table}`, in the database of this number. A server that was given a name has it in there: another one
-/// of its kind may be on the same host.
+/// Where a table is, or `{table}`, in the database of this number. A server that was given a name has it in there:
+/// another one of its kind may be on the same host.
 fn uri(postgres: &Postgres, at: usize, table: &str) -> String {
     let this = &postgres.databases[at].target;
     let mut uri = format!("postgres://{}/{table}/schema", this.authority);
@@ -105,8 +106,8 @@ fn uri(postgres: &Postgres, at: usize, table: &str) -> String {
 }
 
 impl Postgres {
-    /// Has the list of tables renewed if it is old, without waiting for it. Where nobody has asked for it yet, nobody will miss
-    /// what changed.
+    /// Has the list of tables renewed if it is old, without waiting for it. Where nobody has asked for it yet, nobody
+    /// will miss what changed.
     pub(crate) fn touch_list(&self) {
         if self.listing.age().is_some_and(|age| age >= LIST_TIME) {
             self.listing.is_new_now();
@@ -131,7 +132,7 @@ impl Postgres {
         });
         let failed = match tokio::time::timeout(LIST_WAIT, renewal).await {
             Ok(renewed) => renewed.ok().flatten(),
-            Err(_) => Some(ToolError::new("No database has answered yet.").hint("Ask again in a moment.")),
+            Err(_) => Some(ToolError::new("No database has responded yet.").hint("Try again in a moment.")),
         };
         match failed {
             Some(fault) if !self.listing.known.load(Ordering::Relaxed) => Err(fault.for_resource()),
@@ -139,8 +140,8 @@ impl Postgres {
         }
     }
 
-    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others. Why one did
-    /// not, if none did.
+    /// Asks all databases at once, so that one that does not answer keeps nobody from the tables of the others. Why one
+    /// did not, if none did.
     async fn renew_list(&self) -> Option<ToolError> {
         let mut asked = tokio::task::JoinSet::new();
         for (at, database) in self.databases.iter().enumerate() {

@@ -1,16 +1,17 @@
 //! Connections to a database: how many, when anew, what a role may be, and the one way statements run.
 //!
-//! A statement runs in a transaction of its own, READ ONLY unless the operator said otherwise, with its settings pinned; then the
-//! transaction ends and `DISCARD ALL` takes away what the session could have kept (advisory locks, settings, temporary
-//! tables). Where only PostgreSQL's own reading functions can have run, its parts do, all but those that make the server forget
-//! the plans of our own questions. Nobody waits for the end of a reading transaction; the next call on the connection reads how
-//! it went, and takes another connection where it failed. A call that is dropped, or takes too long, asks the server to cancel
-//! the statement, and its connection is closed.
+//! A statement runs in a transaction of its own, READ ONLY unless the operator said otherwise, with its settings
+//! pinned; then the transaction ends and `DISCARD ALL` takes away what the session could have kept (advisory locks,
+//! settings, temporary tables). Where only PostgreSQL's own reading functions can have run, its parts do, all but those
+//! that make the server forget the plans of our own questions. Nobody waits for the end of a reading transaction; the
+//! next call on the connection reads how it went, and takes another connection where it failed. A call that is dropped,
+//! or takes too long, asks the server to cancel the statement, and its connection is closed.
 //!
-//! A statement is vetted by what the catalogue answers, in its own transaction and before the server sees it. That costs an
-//! exchange of messages. Of statements whose names have been harmless before, it is saved: they go out together with
-//! [`GATE`], a question that fails where it would not be answered as before, and behind a failure the server does nothing.
-//! No answer is believed because it was given once: the gate asks again, unless it can tell that nothing has changed.
+//! A statement is vetted by what the catalogue answers, in its own transaction and before the server sees it. That
+//! costs an exchange of messages. Of statements whose names have been harmless before, it is saved: they go out
+//! together with [`GATE`], a question that fails where it would not be answered as before, and behind a failure the
+//! server does nothing. No answer is believed because it was given once: the gate asks again, unless it can tell that
+//! nothing has changed.
 
 use crate::catalog::{DISCARD_ALL, RESET, ROLLBACK, ROLLBACK_ONCE, SETTINGS, WHO};
 use crate::cell::{Answer, Request, Row, Taken, Type};
@@ -33,8 +34,8 @@ const REST_TIME: Duration = Duration::from_secs(1);
 /// How long an unused connection is kept.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
-/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls are
-/// answered with that failure.
+/// How long after a failure to connect the next attempt is made: doubled each time, up to the second. Until then calls
+/// are answered with that failure.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
 /// Connections that may be given up at a time with somebody waiting for that.
@@ -268,7 +269,7 @@ impl Database {
         let waiting = tokio::time::timeout(self.config.statement_timeout, self.places.clone().acquire_owned());
         let Ok(Ok(place)) = waiting.await else {
             return Err(ToolError::new("All connections to the database are in use.")
-                .hint("Wait for other calls to end, then try again."));
+                .hint("Try again when other calls have finished."));
         };
         while let Some(idle) = { lock(&self.idle).pop() } {
             if reuse && idle.since.elapsed() < IDLE_TIME {
@@ -280,8 +281,8 @@ impl Database {
         let failed = lock(&self.back_off).clone().filter(|failed| failed.until > Instant::now());
         if let Some(failed) = failed {
             let wait = failed.until.saturating_duration_since(Instant::now()).as_millis().max(1);
-            let hint = failed.fault.advice().unwrap_or("This was a moment ago.").to_owned();
-            return Err(failed.fault.hint(format!("{hint} The next attempt is made in {wait} ms.")));
+            let hint = failed.fault.advice().unwrap_or("It failed a moment ago.").to_owned();
+            return Err(failed.fault.hint(format!("{hint} The next attempt is in {wait} ms.")));
         }
         match self.connect().await {
             Ok((connection, role)) => {
@@ -301,9 +302,9 @@ impl Database {
         let mut connection = Connection::open(&self.target).await?;
         let asked = tokio::time::timeout(self.target.connect_timeout, connection.run(&[Step::once(&WHO, &[])])).await;
         let answer =
-            asked.map_err(|_| ToolError::new("The server did not answer in time."))?.map_err(|e| self.fault(e))?;
+            asked.map_err(|_| ToolError::new("The server did not respond in time."))?.map_err(|e| self.fault(e))?;
         let row = answer.first().and_then(|rows| rows.first());
-        let row = row.ok_or_else(|| ToolError::new("The server did not say what the role is."))?;
+        let row = row.ok_or_else(|| ToolError::new("The server did not report the role."))?;
         if connection.reported.get("client_encoding").is_none_or(|encoding| encoding != "UTF8") {
             return Err(ToolError::new("The server did not accept UTF-8 as the encoding of the connection."));
         }
@@ -320,7 +321,7 @@ impl Database {
         }
         if let (Some(power), false) = (powers.first(), self.config.allow_privileged_role) {
             connection.close().await;
-            return Err(ToolError::new(format!("The role {} can do more than read: {power}.", self.target.user)).hint(
+            return Err(ToolError::new(format!("The role {} has more than read privileges: {power}.", self.target.user)).hint(
                 "Connect as a role that can only read (CREATE ROLE reader LOGIN PASSWORD '…'; GRANT pg_read_all_data TO \
                  reader;). The operator can accept this role with --allow-privileged-role.",
             ));
@@ -343,14 +344,15 @@ impl Database {
         let time = self.config.statement_timeout + self.target.connect_timeout + GRACE;
         tokio::time::timeout(time, work).await.unwrap_or_else(|_| {
             if committing.load(Ordering::Relaxed) {
-                return Err(unknown("The server did not answer COMMIT in time."));
+                return Err(unknown("The server did not respond to COMMIT in time."));
             }
             Err(ToolError::new(format!("The statement was cancelled after {} s.", time.as_secs()))
                 .hint("Narrow it: fewer rows, an indexed condition, or LIMIT."))
         })
     }
 
-    /// Does something on a connection. One that was closed while nobody used it is replaced once; nothing has run by then.
+    /// Does something on a connection. One that was closed while nobody used it is replaced once; nothing has run by
+    /// then.
     async fn on_lease(self: &Arc<Self>, work: Work<'_>) -> Result<(Lease, Answer), ToolError> {
         let mut lease = self.lease(true).await?;
         let mut result = self.work(&mut lease, work).await;
@@ -444,8 +446,8 @@ impl Database {
         verdicts.insert(names, verdict);
     }
 
-    /// Runs a statement in a transaction that only reads: in one exchange where its names have been harmless before, in two
-    /// where not.
+    /// Runs a statement in a transaction that only reads: in one exchange where its names have been harmless before, in
+    /// two where not.
     async fn read(&self, lease: &mut Lease, seen: &Seen, request: Request<'_>) -> Result<Answer, Stop> {
         (lease.reading, lease.clean, lease.ended) = (true, false, true);
         seen.vet(lease.role.utf8, lease.role.protected_settings).map_err(Stop::Refused)?;
@@ -507,8 +509,8 @@ impl Database {
     /// Ends the transaction and takes away what the session may have kept.
     async fn end(&self, lease: &mut Lease, keep: bool) -> Result<(), ToolError> {
         if lease.busy && keep {
-            return Err(ToolError::new("The answer is too large, so nothing was changed.")
-                .hint("Return fewer columns, or leave RETURNING out."));
+            return Err(ToolError::new("The result is too large, so nothing was changed.")
+                .hint("Return fewer columns, or omit RETURNING."));
         }
         if lease.busy || lease.connection.is_none() {
             // Where rows are still on their way, the drop cancels and closes.
@@ -550,8 +552,8 @@ impl Database {
         ended
     }
 
-    /// The parameters of [`SETTINGS`]; for a question of our own, where PostgreSQL's own functions must find PostgreSQL's own too: some
-    /// look for what they need on the path.
+    /// The parameters of [`SETTINGS`]; for a question of our own, where PostgreSQL's own functions must find
+    /// PostgreSQL's own too: some look for what they need on the path.
     fn settings(&self, own: bool) -> Vec<Value> {
         let milliseconds = |time: Duration| Some(time.as_millis().max(1).to_string());
         let statement = self.config.statement_timeout;
@@ -569,12 +571,12 @@ impl Database {
 
     fn vet_schemas(&self, foreign: &[Row]) -> Result<(), Stop> {
         let Some(row) = foreign.first() else { return Ok(()) };
-        let why = format!("Schema {} is not one of those this server may read.", row.text(0));
+        let why = format!("Schema {} is not one of the allowed schemas.", row.text(0));
         Err(Stop::Refused(ToolError::new(why).hint(format!("Allowed: {}.", self.target.schemas.join(", ")))))
     }
 
-    /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that prepare
-    /// the session, which is not used again.
+    /// Runs a statement of a caller; in [`Mode::Read`] it must have been seen. `before` are statements of our own that
+    /// prepare the session, which is not used again.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         mode: Mode,
@@ -620,7 +622,7 @@ impl Database {
                     let answer = answer.map_err(|fault| {
                         let why = fault.message().trim_end_matches('.');
                         let message = format!("Statement {}: {why}. Nothing was changed", at + 1);
-                        let hint = fault.advice().unwrap_or("Correct it and send all of them again.");
+                        let hint = fault.advice().unwrap_or("Correct it and send all statements again.");
                         ToolError::new(message).hint(hint).as_outside()
                     })?;
                     answers.push(answer);
@@ -661,7 +663,7 @@ impl Database {
     fn stopped(&self, lease: &mut Lease, sql: &str, stop: Stop) -> ToolError {
         match stop {
             Stop::Refused(fault) => fault,
-            Stop::Gate => ToolError::new("The catalogue changes too fast to be asked.").hint("Try again."),
+            Stop::Gate => ToolError::new("The catalog changes too fast to be checked.").hint("Try again."),
             Stop::Features(error) => {
                 if matches!(error, WireError::Broken(_)) {
                     lease.connection = None;
@@ -671,8 +673,8 @@ impl Database {
         }
     }
 
-    /// The rows of a statement, and those of the questions that go out before it. A reading transaction whose rows are all
-    /// asked for at once is ended in the same exchange.
+    /// The rows of a statement, and those of the questions that go out before it. A reading transaction whose rows are
+    /// all asked for at once is ended in the same exchange.
     async fn fetch(
         &self,
         lease: &mut Lease,
@@ -766,18 +768,18 @@ impl Database {
         match error {
             WireError::Server(error) => failure(&error, self.config.writes().then_some(sql)),
             WireError::Broken(why) => ToolError::new(format!("The connection to the database was lost: {why}."))
-                .hint("Try again; the next call connects anew."),
+                .hint("Try again; the next call reconnects."),
             WireError::TooLarge => {
-                ToolError::new(format!("A row is larger than the {} bytes an answer may have.", self.config.max_bytes))
-                    .hint("Select fewer columns, or a part of a value with left(…) or substring(…).")
+                ToolError::new(format!("A row exceeds the maximum result size of {} bytes.", self.config.max_bytes))
+                    .hint("Select fewer columns, or part of a value with left(…) or substring(…).")
             }
         }
     }
 }
 
-/// Adds a question that is planned once for all its parameters, and not compiled; its place. What callers ask is planned and
-/// compiled as the server is set. Servers before version 12 choose for themselves between a plan for all parameters and one
-/// for each.
+/// Adds a question that is planned once for all its parameters, and not compiled; its place. What callers ask is
+/// planned and compiled as the server is set. Servers before version 12 choose for themselves between a plan for all
+/// parameters and one for each.
 fn planned<'a>(lease: &Lease, steps: &mut Vec<Step<'a>>, question: Step<'a>) -> usize {
     let generic = lease.role.direct && lease.role.version >= 120_000;
     if generic {

@@ -40,7 +40,7 @@ pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
             return tool;
         }
         // The same tool, but what it does is the caller's choice.
-        tool.description("Run one SQL statement, which may change data; for several, use pg_execute.")
+        tool.description("Runs one SQL statement, which may change data; for several, use pg_execute.")
             .annotations(hints(true))
     };
     let explain = |tool: Tool| {
@@ -48,7 +48,8 @@ pub(crate) fn add(toolbox: ToolSet<Postgres>, writes: bool) -> ToolSet<Postgres>
             return tool;
         }
         // Numbers taken from a sequence stay taken.
-        tool.description("The plan of a statement; analyze runs it, then undoes it.").annotations(hints(false))
+        tool.description("Returns the plan of a statement; analyze runs it and rolls it back.")
+            .annotations(hints(false))
     };
     let items = |tool: Tool| tool.output_schema(lean(&[("items", "array")]));
     toolbox
@@ -84,29 +85,29 @@ fn hints(destructive: bool) -> ToolAnnotations {
 pub struct Query {
     /// One statement.
     pub sql: String,
-    /// Values of $1, $2, …
+    /// Values for $1, $2, …
     #[serde(default)]
     #[schemars(schema_with = "values_schema")]
     pub params: Vec<serde_json::Value>,
-    /// Fewer rows than the server's limit.
+    /// Maximum number of rows, below the server's limit.
     #[schemars(range(min = 1))]
     pub max_rows: Option<usize>,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous result.
     pub cursor: Option<String>,
-    /// Which database, if several are configured.
+    /// The database, if several are configured.
     pub database: Option<String>,
 }
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Column {
-    /// Its name; not always the only one of that name.
+    /// Its name; not necessarily unique.
     pub name: String,
-    /// Its type as SQL writes it.
+    /// Its SQL type.
     pub r#type: String,
 }
 
-/// What `query` answers.
+/// The result of `query`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Rows {
@@ -115,14 +116,14 @@ pub struct Rows {
     pub columns: Vec<Column>,
     /// The rows, each a list of values in the order of the columns.
     pub rows: Vec<Vec<Cell>>,
-    /// How many rows there are here.
+    /// The number of rows in this result.
     pub row_count: usize,
-    /// Whether there were more.
+    /// Whether the result is truncated.
     pub truncated: bool,
-    /// What continues, when there were more.
+    /// The cursor to continue, if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// What the statement did, in write mode: for example `UPDATE 3`.
+    /// The command tag, in write mode: for example `UPDATE 3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -142,50 +143,50 @@ fn values_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 pub struct Explain {
     /// The statement, without EXPLAIN.
     pub sql: String,
-    /// Values of $1, $2, …
+    /// Values for $1, $2, …
     #[serde(default)]
     #[schemars(schema_with = "values_schema")]
     pub params: Vec<serde_json::Value>,
-    /// Run it and measure (write mode only); changes are undone.
+    /// Run it and measure (write mode only); changes are rolled back.
     #[serde(default)]
     pub analyze: bool,
-    /// CREATE INDEX statements of indexes to imagine (needs hypopg).
+    /// CREATE INDEX statements of hypothetical indexes (requires hypopg).
     #[serde(default)]
     pub indexes: Vec<String>,
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
-/// What `pg_explain` answers.
+/// The result of `pg_explain`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// The plan as text.
     pub plan: String,
-    /// Whether it had more lines.
+    /// Whether it is truncated.
     pub truncated: bool,
 }
 
 /// Arguments of `pg_execute`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct Execute {
-    /// In order; one statement each.
+    /// The statements in order; one per item.
     pub statements: Vec<String>,
-    /// Which database.
+    /// The database.
     pub database: Option<String>,
 }
 
-/// What a statement did.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ran {
     /// For example `UPDATE 3`.
     pub command: String,
 }
 
-/// What `pg_execute` answers.
+/// The result of `pg_execute`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Changed {
-    /// For each statement.
+    /// The results, by statement.
     #[schemars(schema_with = "objects_schema")]
     pub results: Vec<Ran>,
 }
@@ -218,9 +219,9 @@ impl Postgres {
                 .and_then(|(skip, _)| skip.parse().ok())
                 .filter(|skip| *skip <= SKIP_MAX && vetted.is_ok())
                 .ok_or_else(|| {
-                    ToolError::new("This cursor continues nothing.").hint(
-                    "Pass next_cursor of the answer before, with otherwise the same arguments, or leave cursor out.",
-                )
+                    ToolError::new("Invalid cursor.").hint(
+                        "Pass next_cursor of the previous result with otherwise the same arguments, or omit cursor.",
+                    )
                 })?,
         };
         let rows_max = args.max_rows.unwrap_or(usize::MAX).clamp(1, self.config.max_rows);
@@ -245,14 +246,14 @@ impl Postgres {
         let database = self.database(args.database.as_deref())?;
         if args.analyze && !self.config.writes() {
             return Err(ToolError::new("analyze runs the statement, which read-only mode does not allow.")
-                .hint("Leave it out; the operator can allow it with --access-mode write."));
+                .hint("Omit it; the operator can allow it with --access-mode write."));
         }
         if args.indexes.len() > INDEXES_MAX {
             return Err(ToolError::new(format!(
-                "indexes has {} items; {INDEXES_MAX} are allowed.",
+                "indexes has {} items; the maximum is {INDEXES_MAX}.",
                 args.indexes.len()
             ))
-            .hint("Imagine fewer at a time."));
+            .hint("Pass fewer at a time."));
         }
         let limited = !database.target.schemas.is_empty();
         let vetted = guard::read(&args.sql, limited);
@@ -273,8 +274,8 @@ impl Postgres {
         if args.analyze {
             sql = format!("EXPLAIN ({options}, ANALYZE, BUFFERS) {statement}");
         } else if args.params.is_empty() && wanted > 0 {
-            // The plan for any values. EXPLAIN has an option for it that servers before 16 do not know, and that looks at the
-            // values where it gets some, as it must here.
+            // The plan for any values. EXPLAIN has an option for it that servers before 16 do not know, and that looks
+            // at the values where it gets some, as it must here.
             prepare = format!("PREPARE linchpin_plan AS {statement}");
             sql = format!("EXPLAIN ({options}) EXECUTE linchpin_plan({})", vec!["NULL"; wanted].join(", "));
         }
@@ -297,7 +298,7 @@ impl Postgres {
         let answer = database.ask(mode, seen.as_ref(), &before, request).await?;
         let lines: Vec<String> = answer.rows.iter().map(|row| row.text(0)).collect();
         let plan = lines.join("\n");
-        let notice = format!("[Cut after {} lines: there is more. Explain a part of the statement.]", lines.len());
+        let notice = format!("[Truncated after {} lines. Explain a part of the statement.]", lines.len());
         let truncated = answer.truncated;
         Ok(ToolOutput::outside(plan.clone(), Plan { plan, truncated }).notice(truncated.then_some(notice)))
     }
@@ -307,7 +308,7 @@ impl Postgres {
         let database = self.database(args.database.as_deref())?;
         if args.statements.is_empty() || args.statements.len() > STATEMENTS_MAX {
             return Err(ToolError::new(format!("statements must have 1 to {STATEMENTS_MAX} items."))
-                .hint("Pass each statement as an item of its own."));
+                .hint("Pass each statement as a separate item."));
         }
         let requests: Result<Vec<Request<'_>>, ToolError> = args
             .statements
@@ -363,7 +364,7 @@ fn writable(sql: &str) -> Result<usize, ToolError> {
     let word = guard::leading(tokens);
     if NOT_WRITABLE.contains(&word) {
         return Err(ToolError::new(format!("{} is not allowed.", word.to_uppercase())).hint(
-            "Every call is a transaction of its own, and nothing of a session stays; pg_execute runs several statements as one.",
+            "Every call is its own transaction, without session state; pg_execute runs several statements in one transaction.",
         ));
     }
     Ok(length)
@@ -381,9 +382,8 @@ pub(crate) fn slip(word: &str) -> Option<ToolError> {
         return None;
     }
     let word: String = word.chars().take(40).collect();
-    let fault =
-        ToolError::new(format!("Syntax error: no statement of PostgreSQL begins with {}.", word.to_uppercase()));
-    Some(fault.hint("Correct it: what reads begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."))
+    let fault = ToolError::new(format!("Syntax error: no PostgreSQL statement starts with {}.", word.to_uppercase()));
+    Some(fault.hint("Read-only statements start with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."))
 }
 
 /// How many parameters a statement has: the highest number, as far as there can be so many.
@@ -407,9 +407,9 @@ fn shown(answer: &Answer, next_cursor: Option<String>, command: Option<String>) 
     let count = rows.len();
     let notice = answer.truncated.then(|| match &next_cursor {
         Some(cursor) => format!(
-            "[Cut after {count} rows: there is more. Continue with the same arguments and cursor={cursor:?} (add ORDER BY), or narrow the query.]"
+            "[Truncated after {count} rows. Continue with the same arguments and cursor={cursor:?} (add ORDER BY), or narrow the query.]"
         ),
-        None => format!("[Cut after {count} rows: there is more.]"),
+        None => format!("[Truncated after {count} rows.]"),
     });
     let value = Rows { columns, row_count: count, rows, truncated: answer.truncated, next_cursor, command };
     ToolOutput::outside(text, value).notice(notice)
@@ -426,8 +426,8 @@ pub(crate) struct ServerError {
     pub(crate) position: Option<usize>,
     /// Whether it was raised inside of a function.
     pub(crate) inside: bool,
-    /// What it is about: constraint, column, table, where these are plain names: others may be whole sentences. Nothing where
-    /// it was raised inside of a function, which can write there what it likes, also what rows hold.
+    /// What it is about: constraint, column, table, where these are plain names: others may be whole sentences. Nothing
+    /// where it was raised inside of a function, which can write there what it likes, also what rows hold.
     pub(crate) about: Vec<String>,
 }
 
@@ -471,44 +471,46 @@ pub(crate) fn wrong_count((wants, has): (usize, usize), failure: Option<ServerEr
 
 /// What is said when COMMIT was sent and nobody knows how it went.
 pub(crate) fn unknown(why: &str) -> ToolError {
-    ToolError::new(format!("{why} Whether the change was made is not known."))
-        .hint("Check with a SELECT before repeating it.")
+    ToolError::new(format!("{why} It is unknown whether the change was made."))
+        .hint("Check with a SELECT before you repeat it.")
 }
 
-/// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry what rows
-/// hold: the text that somebody stored would be read right after something was about to be changed.
+/// The words for an error of the database. `writing` is the statement, in write mode, where a failure must not carry
+/// what rows hold: the text that somebody stored would be read right after something was about to be changed.
 pub(crate) fn failure(error: &ServerError, writing: Option<&str>) -> ToolError {
     let code = &error.code;
     let place = error.position.map(|at| format!(", at character {at}")).unwrap_or_default();
     let own = match code.as_str() {
-        "57014" => "It ran out of time. Narrow it: fewer rows, an indexed condition, LIMIT; pg_explain shows the plan.",
-        "55P03" => "Somebody else holds a lock on it; try again in a moment.",
-        "42P01" => "See pg_list_objects for what there is; names with capitals need double quotes.",
-        "42703" => "See pg_describe for the columns; names with capitals need double quotes.",
-        "42883" => "There is no such function or operator for these types; a cast may be missing.",
-        "42501" => "The role of this server has no right to that.",
-        "25006" => "This server only reads here.",
+        "57014" => {
+            "The statement timed out. Narrow it: fewer rows, an indexed condition, LIMIT; pg_explain returns the plan."
+        }
+        "55P03" => "Another session holds a lock on it; try again in a moment.",
+        "42P01" => "pg_list_objects lists the objects; names with capitals need double quotes.",
+        "42703" => "pg_describe lists the columns; names with capitals need double quotes.",
+        "42883" => "The function or operator does not exist for these types; a cast may be missing.",
+        "42501" => "The role of this server lacks the privilege.",
+        "25006" => "This server is read-only.",
         "42601" => "Correct the syntax near the position.",
         "22P02" | "22007" | "22003" => "Correct the value; pass values as params instead of writing them into sql.",
         "55000" if error.message.contains("shared_preload_libraries") => {
-            "An administrator names the library in shared_preload_libraries, and restarts PostgreSQL."
+            "An administrator must add the library to shared_preload_libraries and restart PostgreSQL."
         }
-        "42P18" | "42804" => "Say the type of a parameter with a cast, for example $1::int.",
+        "42P18" | "42804" => "Specify the type of a parameter with a cast, for example $1::int.",
         _ => "Correct the statement and try again.",
     };
     if writing.is_some_and(|sql| may_quote_rows(error, sql)) {
         let about: String = error.about.iter().map(|name| format!(", {name}")).collect();
         let message = format!("The statement failed: {} (SQLSTATE {code}{about}{place})", condition(code));
         return ToolError::new(message)
-            .hint(format!("{own} The database's words are left out: they may hold data."))
+            .hint(format!("{own} The database's message is omitted: it may contain data."))
             .as_outside();
     }
     let message = format!("{} (SQLSTATE {code}{place})", error.message);
     ToolError::new(message).hint(error.hint.clone().unwrap_or_else(|| own.to_owned())).as_outside()
 }
 
-/// Whether the message may hold a value of a row. It does not where it is the parser's, which has seen the statement only, or
-/// where what it quotes stands in the statement.
+/// Whether the message may hold a value of a row. It does not where it is the parser's, which has seen the statement
+/// only, or where what it quotes stands in the statement.
 fn may_quote_rows(error: &ServerError, sql: &str) -> bool {
     if error.inside || ["22", "23", "44", "P0"].iter().any(|class| error.code.starts_with(class)) {
         return true;
@@ -527,21 +529,21 @@ fn may_quote_rows(error: &ServerError, sql: &str) -> bool {
 /// What an SQLSTATE means, for the most frequent ones.
 fn condition(code: &str) -> &'static str {
     match code {
-        "22001" => "a text is too long for its column",
+        "22001" => "a string is too long for its column",
         "22003" => "a number is out of range",
-        "22007" | "22008" => "a date or time is none, or out of range",
+        "22007" | "22008" => "a date or time is invalid or out of range",
         "22012" => "division by zero",
         "22P02" => "a string is not a valid value of its type",
         "23502" => "a column must not be NULL",
-        "23503" => "a foreign key refers to a row that must exist",
-        "23505" => "a value that must be unique is there already",
-        "23514" => "a check forbids the value",
+        "23503" => "a foreign key constraint is violated",
+        "23505" => "a unique value exists already",
+        "23514" => "a check constraint is violated",
         "2BP01" => "other objects depend on it",
         "3F000" | "42703" | "42704" | "42883" | "42P01" => "it does not exist",
-        "42701" | "42710" | "42723" | "42P06" | "42P07" => "it exists already",
+        "42701" | "42710" | "42723" | "42P06" | "42P07" => "it already exists",
         "P0001" => "a function or trigger of the database raised an error",
-        code if code.starts_with("22") => "a value is not what it has to be",
-        code if code.starts_with("23") => "a constraint forbids it",
-        _ => "the database refused it",
+        code if code.starts_with("22") => "a value is invalid",
+        code if code.starts_with("23") => "a constraint is violated",
+        _ => "the database rejected the statement",
     }
 }

@@ -1,7 +1,8 @@
-//! A connection: encryption, login, and statements in the extended protocol, which carries exactly one statement a message.
+//! A connection: encryption, login, and statements in the extended protocol, which carries exactly one statement a
+//! message.
 //!
-//! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server knows.
-//! The simple protocol, which runs several statements, is never used; there is no code for it here.
+//! All values travel as text, as psql shows them, so that every type comes out right, also those that only the server
+//! knows. The simple protocol, which runs several statements, is never used; there is no code for it here.
 
 use crate::cell::Row;
 use crate::config::{Host, SslMode, Target};
@@ -63,7 +64,7 @@ impl From<io::Error> for WireError {
 /// What a parameter or a cell holds: text, or NULL.
 pub(crate) type Value = Option<String>;
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -94,7 +95,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// What goes out together, in the order of its members. After the first failure the server skips the rest, up to `after`.
+/// What goes out together, in the order of its members. After the first failure the server skips the rest, up to
+/// `after`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Exchange<'a> {
     /// Statements of our own.
@@ -105,8 +107,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) bind: Option<&'a [Value]>,
     /// How many of its rows to fetch at most; 0 is all.
     pub(crate) rows: Option<i32>,
-    /// Statements of our own that run whatever became of the others; those of an inner list run together. Nobody waits for
-    /// them: the next exchange reads how they went, and fails where they did.
+    /// Statements of our own that run whatever became of the others; those of an inner list run together. Nobody waits
+    /// for them: the next exchange reads how they went, and fails where they did.
     pub(crate) after: &'a [&'a [Step<'a>]],
 }
 
@@ -174,16 +176,16 @@ impl Connection {
                 Err(_) => {
                     failure = Some(
                         ToolError::new(format!("{host} did not answer within {} s", target.connect_timeout.as_secs()))
-                            .hint("Check host, port and firewall; connect_timeout in the URL waits longer."),
+                            .hint("Check host, port and firewall; connect_timeout in the URL sets the timeout."),
                     );
                 }
             }
         }
-        Err(failure.unwrap_or_else(|| ToolError::new("There is no host to connect to")))
+        Err(failure.unwrap_or_else(|| ToolError::new("No host to connect to")))
     }
 
-    /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is lost, so
-    /// it is repeated until the server has answered everything. Best effort.
+    /// Has the server stop what runs here, and closes. A request to cancel that comes before the statement begins is
+    /// lost, so it is repeated until the server has answered everything. Best effort.
     pub(crate) async fn abandon(mut self, target: Arc<Target>) {
         for wait in CANCEL_WAITS_MS.map(Duration::from_millis) {
             let _ = tokio::time::timeout(CANCEL_TIME, self.cancel(&target)).await;
@@ -284,8 +286,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the server do all of this in one exchange of messages. Rows of the prepared statement, of at most `most` bytes each,
-    /// are given to `on` as they come.
+    /// Has the server do all of this in one exchange of messages. Rows of the prepared statement, of at most `most`
+    /// bytes each, are given to `on` as they come.
     pub(crate) async fn exchange(
         &mut self,
         out: Exchange<'_>,
@@ -348,7 +350,7 @@ impl Connection {
                 Message::ReadyForQuery(_) => break,
                 Message::ErrorResponse(body) => drop(found.failure.get_or_insert(server_error(body.fields()))),
                 Message::CopyInResponse(_) | Message::CopyOutResponse(_) => {
-                    return Err(WireError::Broken("COPY is not spoken here".to_owned()));
+                    return Err(WireError::Broken("COPY is not supported".to_owned()));
                 }
                 Message::ParseComplete if own && !parsed.is_empty() => drop(parsed.remove(0)),
                 Message::DataRow(body) if own => {
@@ -374,7 +376,7 @@ impl Connection {
         }
         self.awaited = self.awaited.saturating_sub(1);
         if found.failure.is_none() && found.answers.len() != out.first.len() {
-            return Err(WireError::Broken("the server left answers out".to_owned()));
+            return Err(WireError::Broken("the server omitted responses".to_owned()));
         }
         Ok(())
     }
@@ -439,7 +441,7 @@ impl Connection {
         frontend::bind("", name, None, parameters, write, None, &mut self.output).map_err(|_| {
             WireError::Server(ServerError {
                 code: "08P01".to_owned(),
-                message: "The parameters are too many or too large".to_owned(),
+                message: "Too many parameters, or too large ones".to_owned(),
                 hint: Some("Pass fewer of them.".to_owned()),
                 ..ServerError::default()
             })
@@ -474,7 +476,7 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
         let why = e.to_string();
         let why = why.split(" (os error").next().unwrap_or_default();
         ToolError::new(format!("Cannot connect to {host}: {why}"))
-            .hint("Check that the server runs there; a later call tries again.")
+            .hint("Check that the server is running; a later call tries again.")
     };
     let (name, port) = match host {
         #[cfg(unix)]
@@ -484,7 +486,7 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
             return Ok((Box::new(stream), false));
         }
         #[cfg(not(unix))]
-        Host::Unix(..) => return Err(ToolError::new("This system has no Unix sockets").hint("Name a host.")),
+        Host::Unix(..) => return Err(ToolError::new("This system has no Unix sockets").hint("Specify a host.")),
         Host::Tcp(name, port) => (name, *port),
     };
     let mut stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
@@ -500,15 +502,13 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
         b'S' => {}
         b'N' if target.ssl <= SslMode::Prefer => return Ok((Box::new(stream), false)),
         b'N' => {
-            return Err(ToolError::new(format!("{host} does not offer TLS, and sslmode asks for it"))
-                .hint("Turn on ssl in the server. sslmode=prefer or disable would send everything readable."));
+            return Err(ToolError::new(format!("{host} does not support TLS, but sslmode requires it"))
+                .hint("Enable ssl in the server. sslmode=prefer or disable would send everything unencrypted."));
         }
         // Words that come before TLS could be anybody's.
         _ => {
-            return Err(ToolError::new(format!(
-                "{host} did not say whether it offers TLS, but that something is wrong"
-            ))
-            .hint("It has no process left for this connection, or is not a PostgreSQL server. Its log may say more."));
+            return Err(ToolError::new(format!("{host} responded to the TLS request with an error"))
+                .hint("It has no free connection slots, or is not a PostgreSQL server. Check its log."));
         }
     }
     // Reads files.
@@ -516,10 +516,10 @@ async fn raw(target: &Target, host: &Host, encrypt: bool) -> Result<(Box<dyn Str
     let config = tokio::task::spawn_blocking(move || tls_config(&wanted)).await;
     let config = config.map_err(|_| ToolError::new("TLS cannot be set up"))??;
     let name = ServerName::try_from(name.clone())
-        .map_err(|_| ToolError::new(format!("{name} cannot be the name of a certificate")))?;
+        .map_err(|_| ToolError::new(format!("{name} is not a valid certificate name")))?;
     let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|e| {
         ToolError::new(format!("TLS with {host} failed: {e}"))
-            .hint("Check sslrootcert, and that the certificate names this host in its subject alternative names.")
+            .hint("Check sslrootcert, and that the certificate contains this host in its subject alternative names.")
     })?;
     Ok((Box::new(stream), true))
 }

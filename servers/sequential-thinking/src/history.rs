@@ -1,4 +1,4 @@
-//! One train of thought: what was written, which branches it has, and how much of it is still kept.
+//! One history: its thoughts and branches.
 
 use crate::Limits;
 use crate::input::Step;
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::mem::size_of;
 
-/// A thought as it was written.
+/// A thought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "camelCase")]
 pub struct Thought {
-    /// The number its writer gave it; several thoughts may have the same.
+    /// Its number, as given by the model; not unique.
     pub thought_number: u64,
-    /// How many thoughts its writer expected.
+    /// The estimated total of thoughts.
     pub total_thoughts: u64,
     /// The text.
     pub thought: String,
-    /// Whether its writer wanted to go on.
+    /// Whether another thought is needed.
     pub next_thought_needed: bool,
     /// Whether it revises an earlier one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -26,7 +26,7 @@ pub struct Thought {
     /// The number of the one it revises.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revises_thought: Option<u64>,
-    /// The number of the one it branches off from.
+    /// The number of the thought it branches from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_from_thought: Option<u64>,
     /// The branch it is on.
@@ -44,15 +44,15 @@ impl Thought {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     kept: VecDeque<Thought>,
-    /// Thoughts that were dropped to make room.
+    /// Dropped thoughts.
     dropped: u64,
     branches: VecDeque<String>,
     branches_dropped: bool,
-    /// About as many bytes of memory as all this takes.
+    /// Approximate memory use in bytes.
     bytes: usize,
 }
 
-/// Where a history stands after a step.
+/// The state of a history after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) branches: Vec<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Standing {
 }
 
 impl History {
-    /// Adds a step. Its text is kept only `with_text`.
+    /// Adds a step. Its text is stored only `with_text`.
     pub(crate) fn add(&mut self, step: &Step, limits: &Limits, with_text: bool) -> Standing {
         let warnings = self.warnings(step);
         if let (Some(_), Some(branch)) = (step.branch_from, &step.branch_id)
@@ -88,7 +88,7 @@ impl History {
         };
         self.bytes += thought.bytes();
         self.kept.push_back(thought);
-        // One history alone never takes more than all may take together.
+        // A single history never exceeds the limit of all together.
         while self.kept.len() > limits.thoughts_max || self.bytes > limits.bytes_max && self.kept.len() > 1 {
             let oldest = self.kept.pop_front();
             self.bytes -= oldest.as_ref().map_or(0, Thought::bytes);
@@ -102,7 +102,7 @@ impl History {
         }
     }
 
-    /// Thoughts that were ever written, dropped ones included.
+    /// The number of all thoughts, including dropped ones.
     pub(crate) fn len(&self) -> u64 {
         self.dropped + self.kept.len() as u64
     }
@@ -112,41 +112,41 @@ impl History {
         self.dropped > 0 || self.branches_dropped
     }
 
-    /// How many thoughts were dropped: the place of the first that is kept.
+    /// The number of dropped thoughts: the position of the first stored one.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The thoughts that are kept, from a place on that counts dropped ones too.
+    /// The stored thoughts, from a position that counts dropped ones too.
     pub(crate) fn from(&self, place: u64) -> impl Iterator<Item = &Thought> {
         let skip = usize::try_from(place.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
         self.kept.iter().skip(skip)
     }
 
-    /// About as many bytes of memory as it takes.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What the writer may have got wrong. None of it stops the thought.
+    /// Possible mistakes of the model. The thought is stored anyway.
     fn warnings(&self, step: &Step) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut known = |name: &str, number: Option<u64>| {
-            // Of a thought that was dropped nobody can say that it was never written.
+            // A missing thought may have been dropped.
             let Some(number) = number.filter(|_| self.dropped == 0) else { return };
             if !self.kept.iter().any(|thought| thought.thought_number == number) {
-                warnings.push(format!("{name}: there is no thought {number} in this history"));
+                warnings.push(format!("{name}: thought {number} does not exist in this history"));
             }
         };
         known("revisesThought", step.revises);
         known("branchFromThought", step.branch_from);
         if step.branch_from.is_some() != step.branch_id.is_some() && !self.is_on_branch(step) {
-            warnings.push("A branch is recorded only with both branchFromThought and branchId".to_owned());
+            warnings.push("A branch requires both branchFromThought and branchId".to_owned());
         }
         warnings
     }
 
-    /// Whether the step merely goes on with a branch that is known.
+    /// Whether the step continues a known branch.
     fn is_on_branch(&self, step: &Step) -> bool {
         step.branch_id.as_ref().is_some_and(|id| self.branches.contains(id))
     }

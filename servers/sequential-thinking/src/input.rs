@@ -1,4 +1,4 @@
-//! What the tool takes, with the types that models get wrong read leniently: `"3"` for 3, `"true"` for true.
+//! Tool arguments, with lenient parsing of types that models get wrong: `"3"` for 3, `"true"` for true.
 
 use linchpin_kit::ToolError;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The greatest number that every JSON reader keeps exactly.
+/// The largest integer that every JSON parser represents exactly.
 const NUMBER_MAX: u64 = 9_007_199_254_740_991;
-/// Bytes of a branch's name; it is repeated with every answer.
+/// Maximum bytes of a branch id; every result repeats it.
 const BRANCH_ID_BYTES_MAX: usize = 256;
 
-/// What `sequentialthinking` takes.
+/// Arguments of `sequentialthinking`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ThinkArgs {
@@ -19,9 +19,9 @@ pub(crate) struct ThinkArgs {
     thought: String,
     /// Whether another thought step is needed
     next_thought_needed: Switch,
-    /// Current thought number, from 1 on (numeric value, e.g., 1, 2, 3)
+    /// Current thought number, starting at 1 (numeric value, e.g., 1, 2, 3)
     thought_number: Number,
-    /// Estimated total thoughts needed, from 1 on (numeric value, e.g., 5, 10)
+    /// Estimated total thoughts needed, at least 1 (numeric value, e.g., 5, 10)
     total_thoughts: Number,
     /// Whether this revises previous thinking
     #[serde(default)]
@@ -38,12 +38,12 @@ pub(crate) struct ThinkArgs {
     /// If more thoughts are needed
     #[serde(default)]
     needs_more_thoughts: Option<Switch>,
-    /// The sessionId of the answer before, to go on with the same thoughts; leave it out to begin
+    /// The sessionId of the previous result, to continue the same thoughts; omit it to start
     #[serde(default)]
     pub(crate) session_id: Option<String>,
 }
 
-/// The same, understood.
+/// The parsed arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) thought: String,
@@ -57,10 +57,10 @@ pub(crate) struct Step {
 }
 
 impl ThinkArgs {
-    /// Reads the numbers and switches; a total below the number is raised to it.
+    /// Parses numbers and booleans; raises a total below the number to it.
     ///
     /// # Errors
-    /// When one of them is none, or something is too long. The first line names the argument.
+    /// When a value is invalid or too long. The first line names the argument.
     pub(crate) fn understood(self, thought_bytes_max: usize) -> Result<Step, ToolError> {
         let number = self.thought_number.read("thoughtNumber")?;
         let total = self.total_thoughts.read("totalThoughts")?.max(number);
@@ -71,18 +71,21 @@ impl ThinkArgs {
         switch("needsMoreThoughts", self.needs_more_thoughts)?;
         let revises = whole("revisesThought", self.revises_thought)?;
         let branch_from = whole("branchFromThought", self.branch_from_thought)?;
-        // As the published server reads it: a branch without a name is none.
+        // As in the published server: a branch without a name is ignored.
         let branch_id = self.branch_id.filter(|id| !id.is_empty());
         if self.thought.len() > thought_bytes_max {
             return Err(ToolError::new(format!(
-                "thought: {} bytes are more than the {thought_bytes_max} that one thought may have",
+                "thought: {} bytes exceed the limit of {thought_bytes_max}",
                 self.thought.len()
             ))
             .hint("Write less, or split it into several thoughts."));
         }
         if let Some(id) = branch_id.as_ref().filter(|id| id.len() > BRANCH_ID_BYTES_MAX) {
-            return Err(ToolError::new(format!("branchId: {} bytes are more than {BRANCH_ID_BYTES_MAX}", id.len()))
-                .hint("Use a short name for the branch."));
+            return Err(ToolError::new(format!(
+                "branchId: {} bytes exceed the limit of {BRANCH_ID_BYTES_MAX}",
+                id.len()
+            ))
+            .hint("Use a short name for the branch."));
         }
         let thought = self.thought;
         Ok(Step { thought, next_thought_needed, number, total, is_revision, revises, branch_from, branch_id })
@@ -95,11 +98,12 @@ const NUMBERS: [(&str, bool); 4] =
 /// The same of those that are true or false.
 const SWITCHES: [(&str, bool); 3] = [("nextThoughtNeeded", true), ("isRevision", false), ("needsMoreThoughts", false)];
 
-/// The arguments with every number as one: the schema says `integer` and its bounds, as the published does, and a text that is
-/// a number is taken all the same. `None` when there is nothing to change.
+/// The arguments with every number as one: the schema says `integer` and its bounds, as the published does, and a text
+/// that is a number is taken all the same. `None` when there is nothing to change.
 ///
 /// # Errors
-/// When one of them is no number, or another is neither true nor false: in words that are shorter than those of the schema.
+/// When one of them is no number, or another is neither true nor false: in words that are shorter than those of the
+/// schema.
 pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, ToolError> {
     // What is no object is explained by whoever reads it next.
     let Ok(mut arguments) = serde_json::from_str::<serde_json::Map<String, Value>>(arguments) else { return Ok(None) };
@@ -120,23 +124,23 @@ pub(crate) fn with_plain_numbers(arguments: &str) -> Result<Option<String>, Tool
     Ok(changed.then(|| Value::Object(arguments).to_string()))
 }
 
-/// What the tools of our own take.
+/// Arguments of the additional tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResetArgs {
-    /// The sessionId of an earlier answer
+    /// The sessionId of an earlier result
     #[serde(default)]
     pub(crate) session_id: Option<String>,
 }
 
-/// What `sequentialthinking_export` takes.
+/// Arguments of `sequentialthinking_export`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportArgs {
-    /// The sessionId of an earlier answer
+    /// The sessionId of an earlier result
     #[serde(default)]
     pub(crate) session_id: Option<String>,
-    /// next_cursor of the page before; leave it out for the first page
+    /// next_cursor of the previous page; omit it for the first page
     #[serde(default)]
     pub(crate) cursor: Option<String>,
 }
@@ -167,7 +171,7 @@ impl Number {
         };
         found.filter(|number| (1..=NUMBER_MAX).contains(number)).ok_or_else(|| {
             let got = shown(&self.0);
-            ToolError::new(format!("{name}: expected a whole number from 1 to {NUMBER_MAX}, got {got}"))
+            ToolError::new(format!("{name}: expected an integer from 1 to {NUMBER_MAX}, got {got}"))
         })
     }
 }
@@ -183,12 +187,12 @@ impl Switch {
     }
 }
 
-/// A value as an error repeats it: short ones whole, others by their kind.
+/// A value for errors: short ones whole, others by type.
 fn shown(value: &Value) -> String {
     match value {
-        Value::Array(_) => "a list".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.len() > 40 => "a text".to_owned(),
+        Value::String(text) if text.len() > 40 => "a string".to_owned(),
         other => other.to_string(),
     }
 }

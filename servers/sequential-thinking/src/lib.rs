@@ -1,11 +1,10 @@
-//! A place to think in steps as an MCP server.
+//! Step-by-step thinking as an MCP server.
 //!
-//! The tool of npm's `server-sequential-thinking` with the same arguments and texts: a model writes down one thought after the
-//! other, revises earlier ones and branches off from them, and is told where it stands. Beyond that: histories that do not mix
-//! where one process serves many clients, limits on all that a client can make grow, and two tools of our own that are offered
-//! on request, to read a history and to end it.
+//! The tool of npm's `server-sequential-thinking` with the same arguments and texts: a model writes one thought at a
+//! time, revises earlier ones and branches from them, and gets the current state back. In addition: a separate history
+//! per client, limits on everything that a client can make grow, and two optional tools to read and to reset a history.
 //!
-//! This crate must never know: files, the network, the command line.
+//! This crate must not use files, the network or the command line.
 
 mod history;
 mod input;
@@ -28,20 +27,20 @@ const SEQUENTIALTHINKING: ToolSpec = ToolSpec::writes(
     "sequentialthinking",
     "Sequential thinking",
     "thinking",
-    "Write down one step of your thinking and get back where you stand. Use it for problems with several steps, where the plan \
-     may change or the full extent is not clear yet; not for what you can answer at once.\n\
-     - Estimate totalThoughts at the start. Raise or lower it whenever you know better; you may go past it.\n\
-     - One call is one step: an analysis, a doubt, a hypothesis, a check of it.\n\
-     - To revise, set isRevision and revisesThought to the number of the earlier thought.\n\
-     - To try another way, set branchFromThought and a branchId; repeat the branchId while you are on that branch.\n\
-     - If the answer holds a sessionId, pass it with the next thought: it keeps your thoughts together.\n\
-     - Set nextThoughtNeeded to false only when you have an answer that you have checked. Then stop.",
+    "Records one step of your thinking and returns the current state. Use it for problems with several steps, where the plan \
+     may change or the full scope is not clear yet; not for questions you can answer at once.\n\
+     - Estimate totalThoughts at the start. Adjust it at any time; you may exceed it.\n\
+     - One call is one step: an analysis, a doubt, a hypothesis, its verification.\n\
+     - To revise a thought, set isRevision, and revisesThought to the number of the earlier thought.\n\
+     - To try an alternative, set branchFromThought and a branchId; repeat the branchId for each thought on that branch.\n\
+     - If the result contains a sessionId, pass it with the next thought: it keeps your thoughts together.\n\
+     - Set nextThoughtNeeded to false only when you have a verified answer. Then stop.",
 );
 const RESET: ToolSpec = ToolSpec::writes(
     "sequentialthinking_reset",
-    "Forget the thoughts",
+    "Reset the thoughts",
     "history",
-    "Forgets every thought of a history, to begin anew with the same sessionId.",
+    "Deletes all thoughts of a history, to start again with the same sessionId.",
 )
 .destructive()
 .idempotent()
@@ -50,27 +49,28 @@ const EXPORT: ToolSpec = ToolSpec::reads(
     "sequentialthinking_export",
     "Read the thoughts",
     "history",
-    "Returns the thoughts of a history in the order they were written, a page at a time.",
+    "Returns the thoughts of a history in order, page by page.",
 )
 .on_request();
 
-/// Everything this server has, the published tool first.
+/// All tools, the published one first.
 pub const SERVICE: Service = Service { name: "sequentialthinking", tools: &[SEQUENTIALTHINKING, RESET, EXPORT] };
 
-/// How much a client can make the server keep. A limit of 0 is refused when the server is opened.
+/// Limits on stored data. A limit of 0 is an error when the server is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Thoughts kept of one history; of more, the oldest are dropped, and still counted (`--max-thoughts`). Default 1,000.
+    /// Maximum thoughts of a history; beyond it the oldest are dropped, but still counted (`--max-thoughts`). Default
+    /// 1,000.
     pub thoughts_max: usize,
-    /// Bytes of one thought; a longer one is refused (`--max-thought-bytes`). Default 64 KiB.
+    /// Maximum bytes of a thought; a longer one is refused (`--max-thought-bytes`). Default 64 KiB.
     pub thought_bytes_max: usize,
-    /// Branches listed of one history; of more, the oldest are dropped (`--max-branches`). Default 100.
+    /// Maximum branches of a history; beyond it the oldest are dropped (`--max-branches`). Default 100.
     pub branches_max: usize,
-    /// How long a history is kept that belongs to no session and that nobody uses (`--ttl`). Default one hour.
+    /// How long an unused history without a session is kept (`--ttl`). Default one hour.
     pub ttl: Duration,
-    /// Histories kept at the same time; of more, the one that was not used for longest is dropped. Default 1,000.
+    /// Maximum histories; beyond it the least recently used is dropped. Default 1,000.
     pub histories_max: usize,
-    /// Bytes of all histories together; of more, those that were not used for longest are dropped. Default 64 MiB.
+    /// Maximum bytes of all histories together; beyond it the least recently used are dropped. Default 64 MiB.
     pub bytes_max: usize,
 }
 
@@ -88,7 +88,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses what cannot work: with a limit of 0 nothing could be kept, or asked.
+    /// Refuses limits of 0.
     fn check(&self) -> Result<(), ToolError> {
         let none = [
             ("--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS", self.thoughts_max == 0),
@@ -105,17 +105,17 @@ impl Limits {
     }
 }
 
-/// How the server behaves.
+/// The configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How much a client can make the server keep.
+    /// Limits on stored data.
     pub limits: Limits,
-    /// Where thoughts are shown to people as they come (`--log-thoughts` for standard error). Default nowhere.
+    /// Where thoughts are logged (`--log-thoughts` for standard error). Default nowhere.
     pub log: ThoughtLog,
-    /// Whether a call that belongs to no session and came over no HTTP is the process's own client, as on stdio. Then such
-    /// calls need no `sessionId`. Turn it off where a pipe has several clients, as a socket. Default on.
+    /// Whether calls without a session that did not come over HTTP share one history, as on stdio, and need no
+    /// `sessionId`. Disable it if a transport has several clients, such as a socket. Default on.
     pub one_client: bool,
-    /// Which tools are offered, and how they are named.
+    /// The enabled tools and their names.
     pub tools: ToolChoice,
 }
 
@@ -127,11 +127,12 @@ impl Default for Config {
 
 impl Config {
     /// Reads `MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS`, `_MAX_THOUGHT_BYTES`, `_MAX_BRANCHES`, `_TTL` (seconds),
-    /// `_LOG_THOUGHTS` and the choice of tools under the same prefix. `DISABLE_THOUGHT_LOGGING`, which the published server
-    /// reads, wins over `_LOG_THOUGHTS`: `true` is silent, `false` writes thoughts to standard error.
+    /// `_LOG_THOUGHTS` and the choice of tools under the same prefix. `DISABLE_THOUGHT_LOGGING`, which the published
+    /// server reads, takes precedence over `_LOG_THOUGHTS`: `true` is silent, `false` writes thoughts to standard
+    /// error.
     ///
     /// # Errors
-    /// When a variable cannot be understood.
+    /// When a variable is invalid.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self { tools: vars.tool_choice("MCP_SEQUENTIAL_THINKING")?, ..Self::default() };
         let limits = &mut config.limits;
@@ -144,7 +145,7 @@ impl Config {
         match vars.text("DISABLE_THOUGHT_LOGGING").map(|value| value.trim().to_ascii_lowercase()).as_deref() {
             Some("true") => shown = false,
             Some("false") => shown = true,
-            // The published server takes any other word for "not disabled"; nobody who wrote one meant to turn it on.
+            // The published server treats any other value as "not disabled", which is unlikely to be intended.
             _ => {}
         }
         if shown {
@@ -154,7 +155,7 @@ impl Config {
     }
 }
 
-/// The server: a cheap handle.
+/// The server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SequentialThinking {
     store: Arc<Store>,
@@ -165,19 +166,19 @@ impl SequentialThinking {
     /// Opens it. There are no warnings today.
     ///
     /// # Errors
-    /// When a limit is 0, or the choice of tools names one that does not exist.
+    /// When a limit is 0, or the configuration names an unknown tool.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         config.limits.check()?;
-        // What nobody can ask for is not kept: without the export, a thought is only counted.
+        // Without the export tool, thoughts are only counted, not stored.
         let keeps_text = config.tools.choose(&SERVICE)?.iter().any(|(spec, _)| spec.name == EXPORT.name);
         let store = Store::new(config.limits, keeps_text);
         Ok((Self { store: store.into(), config: config.into() }, Vec::new()))
     }
 
-    /// Puts the chosen tools on a server.
+    /// Registers the enabled tools on a server.
     ///
     /// # Errors
-    /// When the choice of tools names one that does not exist.
+    /// When the configuration names an unknown tool.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let config = self.config.clone();
         let server = ToolSet::open(server.state(self), &SERVICE, &config.tools)?
@@ -190,7 +191,7 @@ impl SequentialThinking {
     }
 }
 
-/// Before arguments are held against the schema: texts that are numbers become numbers.
+/// Converts numeric strings to numbers before the arguments are validated.
 async fn plain_numbers(mut call: Call, next: Next) -> Reply {
     match input::with_plain_numbers(&call.arguments()) {
         Ok(None) => {}
@@ -200,7 +201,7 @@ async fn plain_numbers(mut call: Call, next: Next) -> Reply {
     next.run(call).await
 }
 
-/// What models are told.
+/// The instructions of the server.
 const INSTRUCTIONS: &str = "\
-`sequentialthinking` is for thinking in steps that may be revised and branched. It computes nothing: the thoughts are yours. \
+`sequentialthinking` is for thinking in steps that can be revised and branched. It computes nothing: the thoughts are yours. \
 Thoughts are kept in memory for a limited time and are not sent anywhere.";

@@ -1,7 +1,7 @@
-//! Thoughts on standard error, for people who watch.
+//! Logs thoughts to standard error.
 //!
-//! A thought is a text that a model wrote, perhaps after reading a page that somebody else wrote. On a terminal, control
-//! characters would move the cursor, change titles or hide text, so none of them gets there: they are written out.
+//! A thought is text by a model, possibly influenced by third-party content. Control characters could move the cursor,
+//! change the title or hide text on a terminal, so they are escaped.
 
 use crate::input::Step;
 use std::fmt;
@@ -10,13 +10,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Thoughts that wait for a slow reader; more are left out.
+/// Maximum queued thoughts for a slow reader; more are dropped.
 const WAITING_MAX: usize = 64;
 
-/// How long the end of the last [`ThoughtLog`] waits for what is still to be written.
+/// How long dropping the last [`ThoughtLog`] waits for queued thoughts to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Where thoughts are shown as they come.
+/// Where thoughts are logged.
 #[derive(Clone)]
 pub struct ThoughtLog(Option<Arc<Writer>>);
 
@@ -27,7 +27,7 @@ struct Writer {
 }
 
 impl Drop for Writer {
-    /// The process may end right after: what was thought is written first, unless nobody reads.
+    /// The process may exit right after: queued thoughts are written first, unless the reader is blocked.
     fn drop(&mut self) {
         self.thoughts = None;
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -48,8 +48,8 @@ impl ThoughtLog {
         Self::to(std::io::stderr())
     }
 
-    /// In this place. A thread of its own writes, so that nobody who does not read can hold up a call; thoughts that come
-    /// faster than they are read are left out.
+    /// To this writer. A separate thread writes, so that a blocked reader does not delay calls; thoughts that come
+    /// faster than they are read are dropped.
     pub fn to(mut place: impl Write + Send + 'static) -> Self {
         let (sender, lines) = sync_channel::<String>(WAITING_MAX);
         let (on_shutdown, done) = sync_channel::<()>(0);
@@ -98,7 +98,7 @@ fn entry(step: &Step) -> String {
     text
 }
 
-/// A line without anything that a terminal obeys: control characters, and those that change the direction of what follows.
+/// Escapes control and bidirectional characters of a line.
 fn harmless(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {

@@ -1,4 +1,4 @@
-//! All histories of the process: whose they are, and which have to go.
+//! All histories of the process, their owners, and eviction.
 
 use crate::Limits;
 use crate::history::{History, Standing, Thought};
@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Whose history a call without a handle means.
+/// The owner of the history for calls without a handle.
 pub(crate) enum Owner {
-    /// That of the one client of this process.
+    /// The only client of this process.
     Process,
-    /// That of this session.
+    /// This session.
     Session(Peer),
-    /// Nobody's: each call begins a new one.
+    /// None: each call starts a new history.
     Nobody,
 }
 
-/// The histories, behind one lock that is held for microseconds.
+/// The histories, behind one briefly held lock.
 #[derive(Debug)]
 pub(crate) struct Store {
     limits: Limits,
@@ -30,13 +30,13 @@ pub(crate) struct Store {
 #[derive(Debug, Default)]
 struct All {
     histories: HashMap<String, Entry>,
-    /// Handles by when they were last used, the oldest first. Turns are never given twice.
+    /// Handles by last use, oldest first. Turns are unique.
     order: BTreeMap<u64, String>,
     next_turn: u64,
     bytes: usize,
-    /// The handle of the process's own client.
+    /// The handle of the only client.
     process: Option<String>,
-    /// The handles of sessions, by [`Peer::key`]. The peer is held so that its key is not given out again.
+    /// The handles of sessions, by [`Peer::key`]. The peer is held so that its key is not reused.
     sessions: HashMap<usize, (Peer, String)>,
 }
 
@@ -45,9 +45,9 @@ struct Entry {
     history: History,
     turn: u64,
     used: Instant,
-    /// Who began it, as the transport verified it. Nobody else may use the handle.
+    /// The principal that started it. Others cannot use the handle.
     principal: Option<String>,
-    /// Whether it lives as long as its session or the process, and not for a time.
+    /// Whether it lives as long as its session or the process, instead of until a timeout.
     owned: bool,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Page {
     pub(crate) thoughts: Vec<Thought>,
     pub(crate) dropped: u64,
     pub(crate) length: u64,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if any.
     pub(crate) next: Option<u64>,
 }
 
-/// Who calls, and which history they mean.
+/// The caller and its handle.
 pub(crate) struct Caller<'a> {
     pub(crate) owner: Owner,
     pub(crate) handle: Option<&'a str>,
@@ -75,7 +75,7 @@ impl Store {
         Self { limits, keeps_text, all: Mutex::default() }
     }
 
-    /// Adds a step to the history meant, which begins where there is none yet.
+    /// Adds a step to the caller's history, which is created if needed.
     ///
     /// # Errors
     /// When the handle is unknown.
@@ -94,10 +94,10 @@ impl Store {
         Ok((handle, standing))
     }
 
-    /// Empties the history meant; the handle stays. Answers how many thoughts it had.
+    /// Clears the caller's history; the handle stays valid. Returns the number of its thoughts.
     ///
     /// # Errors
-    /// When the handle is unknown, or none is given and none is the caller's.
+    /// When the handle is unknown, or none is given and the caller has no history.
     pub(crate) fn reset(&self, caller: Caller<'_>) -> Result<(String, u64), ToolError> {
         let mut all = self.lock(caller.now);
         let handle = all.meant(&caller)?.ok_or_else(nothing)?;
@@ -107,7 +107,7 @@ impl Store {
         Ok((handle, ended.len()))
     }
 
-    /// The thoughts of the history meant from `place` on, about `bytes_max` bytes of them and at least one.
+    /// The thoughts of the caller's history from `place` on, about `bytes_max` bytes, at least one.
     ///
     /// # Errors
     /// As [`Store::reset`].
@@ -118,7 +118,7 @@ impl Store {
         let start = place.max(history.dropped());
         let (mut thoughts, mut bytes) = (Vec::new(), 0);
         for thought in history.from(start) {
-            // The members around a text take about this much.
+            // The approximate size of the other members.
             bytes += thought.thought.len() + 200;
             if bytes > bytes_max && !thoughts.is_empty() {
                 break;
@@ -130,7 +130,7 @@ impl Store {
         Ok(Page { handle, thoughts, dropped, length, next: (end < length).then_some(end) })
     }
 
-    /// The histories without those whose time or session is over.
+    /// The histories, without expired ones.
     fn lock(&self, now: Instant) -> MutexGuard<'_, All> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.expire(now, &self.limits);
@@ -139,7 +139,7 @@ impl Store {
 }
 
 impl All {
-    /// The handle that a call means: the one it names, or its owner's.
+    /// The handle of a call: the given one, or that of its owner.
     fn meant(&self, caller: &Caller<'_>) -> Result<Option<String>, ToolError> {
         if let Some(handle) = caller.handle {
             let entry = self.histories.get(handle);
@@ -151,7 +151,7 @@ impl All {
             Owner::Session(peer) => self.sessions.get(&peer.key()).map(|(_, handle)| handle),
             Owner::Nobody => None,
         };
-        // It may have had to make room meanwhile.
+        // It may have been evicted meanwhile.
         Ok(own.filter(|handle| self.histories.contains_key(*handle)).cloned())
     }
 
@@ -182,7 +182,7 @@ impl All {
         self.next_turn
     }
 
-    /// The history of a handle, which counts as used now.
+    /// The history of a handle; marks it as used.
     fn touch(&mut self, handle: &str, now: Instant) -> Result<&mut Entry, ToolError> {
         let turn = self.turn();
         let entry = self.histories.get_mut(handle).ok_or_else(unknown)?;
@@ -200,7 +200,7 @@ impl All {
         }
     }
 
-    /// Drops the histories that nobody used for too long. That of a session that ended is nobody's from then on.
+    /// Drops expired histories. The history of an ended session has no owner from then on.
     fn expire(&mut self, now: Instant, limits: &Limits) {
         let ended: Vec<usize> =
             self.sessions.iter().filter(|(_, (peer, _))| !peer.is_open()).map(|(key, _)| *key).collect();
@@ -212,7 +212,7 @@ impl All {
             }
         }
         let late = |entry: &Entry| !entry.owned && now.saturating_duration_since(entry.used) >= limits.ttl;
-        // They stand in the order of their last use: behind the first that is not late, none is, but for owned ones.
+        // In order of last use: after the first that has not expired, only owned ones remain.
         let mut expired = Vec::new();
         for handle in self.order.values() {
             match self.histories.get(handle) {
@@ -226,8 +226,8 @@ impl All {
         }
     }
 
-    /// Drops the histories that were not used for longest until the limits hold again: those that are nobody's first, and
-    /// never the one in use.
+    /// Evicts the least recently used histories until the limits hold: those without an owner first, and never the one
+    /// in use.
     fn make_room(&mut self, limits: &Limits, in_use: &str) {
         while self.histories.len() > limits.histories_max || self.bytes > limits.bytes_max {
             let others = || self.order.values().filter(|handle| *handle != in_use);
@@ -240,25 +240,25 @@ impl All {
     }
 }
 
-/// About as many bytes as an entry takes beside its history.
+/// Approximate bytes of an entry without its history.
 fn size(handle: &str, entry: &Entry) -> usize {
     std::mem::size_of::<Entry>() + 4 * handle.len() + entry.principal.as_ref().map_or(0, String::len)
 }
 
-/// A handle that nobody can guess.
+/// An unguessable handle.
 fn fresh_handle() -> Result<String, ToolError> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|_| ToolError::new("No random numbers are to be had"))?;
+    getrandom::fill(&mut bytes).map_err(|_| ToolError::new("The system's random number generator failed"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The same words for a handle that never was, one that expired and one of somebody else.
+/// The same error for a handle that never existed, expired, or belongs to another client.
 fn unknown() -> ToolError {
-    ToolError::missing("Unknown sessionId").hint("Leave sessionId out to begin anew; the answer has a new one.")
+    ToolError::missing("Unknown sessionId").hint("Omit sessionId to start again; the result contains a new one.")
 }
 
 fn nothing() -> ToolError {
-    ToolError::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier answer.")
+    ToolError::missing("There are no thoughts yet").hint("Pass the sessionId of an earlier result.")
 }
 
 #[cfg(test)]

@@ -10,41 +10,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// What `sequentialthinking` answers.
+/// The result of `sequentialthinking`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Noted {
-    /// The thought's number.
+    /// The number of the thought.
     pub thought_number: u64,
-    /// How many thoughts are expected; at least the number.
+    /// The estimated total of thoughts; at least the number.
     pub total_thoughts: u64,
-    /// Whether another one is needed.
+    /// Whether another thought is needed.
     pub next_thought_needed: bool,
-    /// The branches so far, in the order they began.
+    /// The branches, in order of creation.
     pub branches: Vec<String>,
-    /// How many thoughts were written so far, dropped ones included.
+    /// The number of thoughts so far, including dropped ones.
     pub thought_history_length: u64,
-    /// The handle of these thoughts: pass it with the next one.
+    /// The handle of this history: pass it with the next thought.
     pub session_id: String,
-    /// Whether the oldest thoughts or branches had to make room.
+    /// Whether the oldest thoughts or branches were dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// What may be wrong with the thought; it was noted all the same.
+    /// Possible mistakes in the thought, which was recorded anyway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What `sequentialthinking_reset` answers.
+/// The result of `sequentialthinking_reset`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reset {
-    /// The handle; it can be used on.
+    /// The handle, which stays valid.
     pub session_id: String,
-    /// How many thoughts the history had.
+    /// The number of deleted thoughts.
     pub forgotten: u64,
 }
 
-/// What `sequentialthinking_export` answers.
+/// The result of `sequentialthinking_export`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exported {
@@ -52,11 +52,11 @@ pub struct Exported {
     pub session_id: String,
     /// The thoughts of this page.
     pub thoughts: Vec<Thought>,
-    /// How many thoughts were written so far, dropped ones included.
+    /// The number of thoughts so far, including dropped ones.
     pub thought_history_length: u64,
-    /// How many of the oldest were dropped to make room.
+    /// The number of dropped thoughts, the oldest.
     pub dropped: u64,
-    /// Where the page was cut.
+    /// Pagination.
     #[serde(flatten)]
     pub paging: Paging,
 }
@@ -87,7 +87,7 @@ impl SequentialThinking {
 
     pub(crate) async fn export(&self, cx: &Cx, args: ExportArgs) -> Result<ToolOutput<Exported>, ToolError> {
         let place = args.cursor.as_deref().map_or(Ok(0), str::parse::<u64>).map_err(|_| {
-            ToolError::new("Unknown cursor").hint("Pass next_cursor of the page before, or leave cursor out.")
+            ToolError::new("Unknown cursor").hint("Pass next_cursor of the previous page, or omit cursor.")
         })?;
         let page = self.store.page(self.caller(cx, args.session_id.as_deref()), place, TEXT_BYTES_MAX)?;
         let paging = page.next.map_or_else(Paging::whole, |next| Paging::more(next.to_string()));
@@ -99,13 +99,13 @@ impl SequentialThinking {
             dropped: page.dropped,
             paging,
         };
-        // Models wrote them, after reading who knows what.
+        // Thoughts may contain third-party content.
         Ok(ToolOutput::json(exported, Provenance::ThirdParty)?.notice(notice))
     }
 
-    /// Who calls. A session has its own history. A stateless request belongs to the process's one client on stdio; over
-    /// HTTP it may be anybody's, so without a handle it begins a history of its own. HTTP is where there are headers: every
-    /// request has some there, and none elsewhere.
+    /// The owner of a call's history. A session has its own. A stateless request on stdio belongs to the only client;
+    /// over HTTP the client is unknown, so without a handle the request starts a new history. HTTP is detected by
+    /// headers, which every HTTP request has and other transports do not.
     fn caller<'a>(&self, cx: &'a Cx, handle: Option<&'a str>) -> Caller<'a> {
         let owner = match cx.peer() {
             Some(peer) => Owner::Session(peer),

@@ -1,4 +1,4 @@
-//! What the operator may configure.
+//! Configuration.
 
 use linchpin_kit::{RootsPolicy, TEXT_BYTES_MAX, ToolChoice, ToolError, Vars};
 use std::path::{Path, PathBuf};
@@ -6,44 +6,44 @@ use std::time::Duration;
 
 use crate::guard::{self, Place};
 
-/// The flag that offers `sqlite_import_csv`.
+/// The flag that enables `sqlite_import_csv`.
 pub const IMPORT_DIR: &str = "--import-dir";
 
-/// What a client's roots may do here. With `Narrow` a client that has roots can use the database only if it lies in one of
-/// them, and nothing is opened or created before a call that may.
+/// The supported roots policies. With `Narrow` a client that declares roots can use the database only if it is in one of
+/// them, and nothing is opened or created before the first permitted call.
 pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow];
 
-/// The database of the published server where none is named.
+/// The default database of the published server.
 const DB_PATH: &str = "./sqlite_mcp_server.db";
 
-/// The configuration. The default is what the published server does without flags.
+/// The configuration. The default behaves like the published server without flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The database file, taken literally even where it looks like a `file:` URI; `~` is the home directory. `:memory:` is a
+    /// The database file, literal even if it looks like a `file:` URI; `~` is the home directory. `:memory:` is a
     /// database that ends with the process. Default `./sqlite_mcp_server.db`.
     pub db_path: PathBuf,
     /// Whether a missing file and its parents are created. Default true; never with `tools.read_only`.
     pub create: bool,
-    /// Rows in one answer. Default 1,000; 1 to 100,000.
+    /// Maximum rows of a result. Default 1,000; 1 to 100,000.
     pub max_rows: usize,
-    /// Bytes of text in one answer. Default 100,000; 1,000 to 10,000,000.
+    /// Maximum bytes of text of a result. Default 100,000; 1,000 to 10,000,000.
     pub max_bytes: usize,
-    /// How long a call may take, waiting included. Default 30 s; 10 ms to 1 h.
+    /// Timeout of a call, including waiting. Default 30 s; 10 ms to 1 h.
     pub timeout: Duration,
-    /// How long a call waits for a lock that another program holds. Default 5 s, and never longer than `timeout`.
+    /// How long a call waits for a lock of another program. Default 5 s, at most `timeout`.
     pub busy_timeout: Duration,
-    /// Whether foreign keys are enforced. Default false, as SQLite itself and the published server have it.
+    /// Whether foreign keys are enforced. Default false, as in SQLite itself and the published server.
     pub foreign_keys: bool,
-    /// Whether answers have the Python notation of the published server in place of JSON. Default false.
+    /// Whether results use the Python notation of the published server instead of JSON. Default false.
     pub compat_repr: bool,
-    /// The file that keeps the memo of insights, as lines of JSON. Default none: it ends with the process.
+    /// The file of the insights memo, as JSON Lines. Default none: the memo ends with the process.
     pub memo_file: Option<PathBuf>,
-    /// The directory that CSV files are imported from. Default none: importing is not offered.
+    /// The directory to import CSV files from. Default none: importing is disabled.
     pub import_dir: Option<PathBuf>,
-    /// What a client's roots do, one of [`ROOTS`]; `None` is `Narrow` for the default path, which nobody named, and `Ignore`
-    /// otherwise. (`--roots`)
+    /// The effect of a client's roots, one of [`ROOTS`]; `None` is `Narrow` for the default path, which was not
+    /// configured, and `Ignore` otherwise. (`--roots`)
     pub roots: Option<RootsPolicy>,
-    /// Which tools are offered. `read_only` here opens the file read-only.
+    /// The enabled tools. `read_only` opens the file read-only.
     pub tools: ToolChoice,
 }
 
@@ -67,12 +67,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The default changed by the `MCP_SQLITE_*` variables: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT` and
-    /// `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and
-    /// those of [`Vars::tool_choice`]. The published server reads no variables.
+    /// The default with the `MCP_SQLITE_*` variables applied: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT`
+    /// and `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and those of
+    /// [`Vars::tool_choice`]. The published server reads no variables.
     ///
     /// # Errors
-    /// When a variable has a value that cannot be understood; the message names it.
+    /// When the value of a variable is invalid; the message names it.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Config { tools: vars.tool_choice("MCP_SQLITE")?, ..Config::default() };
         if let Some(path) = vars.path("MCP_SQLITE_DB_PATH") {
@@ -91,7 +91,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses what cannot work.
+    /// Checks the ranges of numbers.
     pub(crate) fn check(&self) -> Result<(), ToolError> {
         let within = |what: &str, ok: bool, range: &str| {
             if ok {
@@ -107,7 +107,7 @@ impl Config {
         self.roots.map_or(Ok(()), |policy| policy.restrict_to(ROOTS).map(drop))
     }
 
-    /// What a client's roots do here. A database in memory lies nowhere.
+    /// The roots policy. A database in memory has no location.
     pub(crate) fn roots_policy(&self, place: &Place) -> RootsPolicy {
         let nobody_named_it = self.db_path == Path::new(DB_PATH);
         match place {
@@ -117,7 +117,7 @@ impl Config {
         }
     }
 
-    /// Where the database is. Nothing is created, and a file that is missing must be one that can be.
+    /// The location of the database. Creates nothing, but fails if the file is missing and must not be created.
     pub(crate) fn place(&self) -> Result<Place, ToolError> {
         if self.db_path == Path::new(":memory:") {
             return Ok(Place::Memory);
@@ -127,9 +127,10 @@ impl Config {
             return Ok(Place::File(path));
         }
         if self.tools.read_only || !self.create {
-            let why = if self.tools.read_only { "a read-only server creates none" } else { "none is to be created" };
+            let why =
+                if self.tools.read_only { "a read-only server does not create it" } else { "creating it is disabled" };
             return Err(ToolError::new(format!("{} does not exist, and {why}", path.display()))
-                .hint("Name an existing database file."));
+                .hint("Use an existing database file."));
         }
         Ok(Place::File(path))
     }
@@ -140,20 +141,22 @@ pub(crate) fn in_full(path: &Path) -> Result<PathBuf, ToolError> {
     let expanded = match path.strip_prefix("~") {
         Ok(rest) => {
             let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-            home.ok_or_else(|| ToolError::new("There is no home directory for ~").hint("Write the path out."))?
-                .join(rest)
+            home.ok_or_else(|| {
+                ToolError::new("Cannot determine the home directory for ~").hint("Use an absolute path.")
+            })?
+            .join(rest)
         }
         Err(_) if path.to_string_lossy().starts_with('~') && !path.exists() => {
-            return Err(ToolError::new(format!("{} names another user's home directory", path.display()))
-                .hint("Write the path out, or put ./ before a name that begins with ~."));
+            return Err(ToolError::new(format!("{} is in another user's home directory", path.display()))
+                .hint("Use an absolute path, or ./ before a name that starts with ~."));
         }
         Err(_) => path.to_owned(),
     };
     if expanded.as_os_str().is_empty() {
-        return Err(ToolError::new("The path of the database is empty").hint("Name a file, or :memory:."));
+        return Err(ToolError::new("The path of the database is empty").hint("Use a file, or :memory:."));
     }
     std::path::absolute(&expanded)
-        .map_err(|error| ToolError::new(format!("{} is not a usable path: {}", path.display(), error.kind())))
+        .map_err(|error| ToolError::new(format!("Invalid path {}: {}", path.display(), error.kind())))
 }
 
 #[cfg(test)]

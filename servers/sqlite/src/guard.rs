@@ -1,8 +1,9 @@
-//! What statements may do: SQLite's authorizer, its limits and its switches, on every connection.
+//! Restrictions of statements: SQLite's authorizer, limits and settings, on every connection.
 //!
 //! The authorizer is asked about every action of a statement while it is prepared, those of views and triggers too, so
-//! nothing here depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and modules: what
-//! is not named is refused. Only tables are not named, for they are the database's own; see [`MODULES_UNREADABLE`].
+//! nothing here depends on how a statement is written. It is an allow-list of actions, functions, PRAGMAs and modules:
+//! what is not named is refused. Only tables are not named, for they are the database's own; see
+//! [`MODULES_UNREADABLE`].
 //!
 //! What SQLite does by itself it asks nobody about: which files it touches is held by [`files`].
 
@@ -80,14 +81,14 @@ impl Refusal {
     /// What to do instead.
     pub(crate) fn advice(&self) -> String {
         match self {
-            Refusal::Change => "This tool changes nothing. Use write_query or create_table, if they are offered.".into(),
+            Refusal::Change => "This tool is read-only. Use write_query or create_table, if they are available.".into(),
             Refusal::Attach => {
-                "ATTACH, DETACH and VACUUM INTO reach other files and are not allowed. Only the configured database can be \
+                "ATTACH, DETACH and VACUUM INTO access other files and are not allowed. Only the configured database can be \
                  used."
                     .into()
             }
             Refusal::Transaction => {
-                "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not allowed: each call is a transaction of its own. Put what \
+                "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not allowed: each call is its own transaction. Put what \
                  belongs together into one statement."
                     .into()
             }
@@ -97,7 +98,7 @@ impl Refusal {
                     .into()
             }
             Refusal::Pragma(name) => format!(
-                "PRAGMA {name} is not allowed in this form. Allowed are those that show the schema or a setting, and for \
+                "PRAGMA {name} is not allowed in this form. Allowed are those that read the schema or a setting, and for \
                  writing user_version, application_id, journal_mode (delete or wal), wal_checkpoint, incremental_vacuum and \
                  optimize."
             ),
@@ -258,7 +259,8 @@ fn decide(policy: Policy, asked: &AuthContext<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether an action may be what a virtual table does when it is first used: it reads a table of its own, or this PRAGMA.
+/// Whether an action may be what a virtual table does when it is first used: it reads a table of its own, or this
+/// PRAGMA.
 fn works_for_virtual(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Read { table_name, .. } => is_of_rtree(table_name) || table_name.ends_with("_config"),
@@ -279,8 +281,8 @@ fn changes_temporary(action: &AuthAction<'_>) -> bool {
     }
 }
 
-/// An R*Tree prepares its changes when it is opened, also for reading. That a statement as a whole changes nothing is known
-/// after it was prepared, and the connection refuses changes too (`query_only`).
+/// An R*Tree prepares its changes when it is opened, also for reading. That a statement as a whole changes nothing is
+/// known after it was prepared, and the connection refuses changes too (`query_only`).
 fn is_of_rtree(table: &str) -> bool {
     ["_node", "_rowid", "_parent"].iter().any(|suffix| table.ends_with(suffix))
 }
@@ -340,8 +342,8 @@ pub(crate) fn is_of_sqlite(name: &str) -> bool {
 /// Virtual tables that may be created.
 const MODULES_ALLOWED: &[&str] = &["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
 
-/// Virtual tables that are there without being created, apart from `json_each`, `json_tree` and those of the allowed PRAGMAs.
-/// They are known by their names alone, so a table that has one of these cannot be read either.
+/// Virtual tables that are there without being created, apart from `json_each`, `json_tree` and those of the allowed
+/// PRAGMAs. They are known by their names alone, so a table that has one of these cannot be read either.
 const MODULES_UNREADABLE: &[&str] = &[
     "bytecode",
     "completion",
@@ -477,8 +479,8 @@ impl Place {
             listed(roots)
         ))
         .hint(
-            "Nothing was opened or created. Open the folder of the database in the client; or the operator \
-             can name a database in it, or start it with --roots ignore.",
+            "Nothing was opened or created. Open the folder of the database in the client; or the operator can configure a \
+             database inside a root, or start the server with --roots ignore.",
         ))
     }
 }
@@ -609,18 +611,19 @@ pub(crate) fn check_kind(path: &Path) -> Result<bool, ToolError> {
         Ok(meta) if meta.is_file() => Ok(true),
         Ok(meta) => {
             let what = if meta.is_dir() { "a directory" } else { "not a regular file" };
-            Err(ToolError::new(format!("{} is {what}", path.display())).hint("Name a database file."))
+            Err(ToolError::new(format!("{} is {what}", path.display())).hint("Use a database file."))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(ToolError::new(format!("{} cannot be looked at: {}", path.display(), error.kind()))),
+        Err(error) => Err(ToolError::new(format!("{} cannot be accessed: {}", path.display(), error.kind()))),
     }
 }
 
 /// Which files SQLite may touch: the database, and its `-journal`, `-wal` and `-shm`.
 ///
-/// No statement is needed for SQLite to reach others. A journal that a crash left behind may name a super-journal, which
-/// SQLite looks for, reads and then deletes; whoever can put a journal beside the database, at any time, chooses the file. This
-/// is a VFS over SQLite's own that hands on what is about these four and refuses the rest, each time SQLite asks.
+/// No statement is needed for SQLite to reach others. A journal that a crash left behind may name a super-journal,
+/// which SQLite looks for, reads and then deletes; whoever can put a journal beside the database, at any time, chooses
+/// the file. This is a VFS over SQLite's own that hands on what is about these four and refuses the rest, each time
+/// SQLite asks.
 #[allow(unsafe_code, reason = "SQLite takes a VFS as a table of C functions only")]
 pub(crate) mod files {
     use linchpin_kit::ToolError;
@@ -680,15 +683,15 @@ pub(crate) mod files {
     pub(crate) fn fault(code: c_int) -> Option<ToolError> {
         let (what, advice) = match code {
             OUTSIDE => (
-                "a change of the database was left unfinished together with another file",
-                "Its journal (the database's name and -journal) names that file, as a change of several databases at once does, or \
-                 as one made to do harm. Nothing was read, changed or deleted. The operator has to look: the program \
-                 that was making the change can finish it.",
+                "the database has a hot journal that refers to another file",
+                "Its journal (the database's name and -journal) names that file, as a transaction over several databases does, or a \
+                 malicious one. Nothing was read, changed or deleted. The operator must check it: the program \
+                 that started the transaction can finish it.",
             ),
             ODD => (
-                "what is beside the database is not a file of its own",
-                "One of its -journal, -wal and -shm is a link, a pipe or the like, so nothing was opened. The operator \
-                 has to look.",
+                "a file beside the database is not a regular file",
+                "One of its -journal, -wal and -shm files is a link, a pipe or similar, so nothing was opened. The operator \
+                 must check it.",
             ),
             _ => return None,
         };
@@ -722,8 +725,8 @@ pub(crate) mod files {
         if end == b"-wal" { is_plain(&[database, b"-shm"].concat()) } else { Ok(()) }
     }
 
-    /// Refuses what is there and is not a regular file with this name only. SQLite follows no symbolic links here, but would
-    /// wait for a pipe, and overwrite what a hard link leads to.
+    /// Refuses what is there and is not a regular file with this name only. SQLite follows no symbolic links here, but
+    /// would wait for a pipe, and overwrite what a hard link leads to.
     fn is_plain(name: &[u8]) -> Result<(), c_int> {
         #[cfg(unix)]
         let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);

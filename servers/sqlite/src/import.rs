@@ -1,7 +1,7 @@
-//! `sqlite_import_csv`: rows from a CSV file in the one directory the operator named, or from the call itself.
+//! `sqlite_import_csv`: rows from a CSV file in the configured directory, or from the call itself.
 //!
-//! A file is named by its bare name. It is opened from a handle of the directory without following links, so no name can
-//! lead elsewhere. All rows come in one transaction, or none.
+//! A file is identified by its bare name and opened from a handle of the directory without following symlinks, so no
+//! name can lead elsewhere. All rows are added in one transaction.
 
 use csv::StringRecord;
 use linchpin::{Cx, Error};
@@ -25,31 +25,31 @@ const FILE_BYTES_MAX: u64 = 100 << 20;
 /// Columns of a table.
 const COLUMNS_MAX: usize = 1_000;
 
-/// What `sqlite_import_csv` takes.
+/// Arguments of `sqlite_import_csv`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct ImportCsv {
-    /// The table to add the rows to. It is created if it does not exist, with types that fit the values.
+    /// The table to add the rows to. It is created if it does not exist, with types inferred from the values.
     pub table: String,
-    /// The bare name of a CSV file in the import directory. Give either this or csv.
+    /// The bare name of a CSV file in the import directory. Pass either this or csv.
     pub file: Option<String>,
-    /// The CSV text itself. Give either this or file.
+    /// The CSV text itself. Pass either this or file.
     pub csv: Option<String>,
-    /// What stands between fields: one ASCII character. Default is a comma.
+    /// The field delimiter: one ASCII character. Default is a comma.
     pub delimiter: Option<String>,
-    /// Whether the first line holds the names of the columns. Default true.
+    /// Whether the first line contains the names of the columns. Default true.
     pub header: Option<bool>,
-    /// Whether empty fields become NULL rather than empty texts. Default false.
+    /// Whether empty fields become NULL instead of empty strings. Default false.
     pub empty_as_null: Option<bool>,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Imported {
     /// The table.
     pub table: String,
-    /// How many rows were added.
+    /// The number of added rows.
     pub rows: u64,
-    /// Whether the table was created for them.
+    /// Whether the table was created.
     pub created: bool,
 }
 
@@ -68,7 +68,7 @@ impl ImportDir {
         let path = config::in_full(path)?;
         if !path.is_dir() {
             return Err(ToolError::new(format!("{} is not a directory", path.display()))
-                .hint("Name the directory that CSV files are imported from."));
+                .hint("Use an existing directory for CSV imports."));
         }
         Self::of(path)
     }
@@ -94,13 +94,13 @@ impl ImportDir {
                 .hint("Pass the bare name of a CSV file in the import directory.")
         };
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0', ':']) {
-            return Err(refused("is not the bare name of a file"));
+            return Err(refused("is not a bare file name"));
         }
         let file = self.entry(name).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => refused("does not exist in the import directory"),
-            _ => refused("cannot be opened; links are not followed"),
+            _ => refused("cannot be opened; symlinks are not followed"),
         })?;
-        let meta = file.metadata().map_err(|_| refused("cannot be looked at"))?;
+        let meta = file.metadata().map_err(|_| refused("cannot be accessed"))?;
         if !meta.is_file() {
             return Err(refused("is not a regular file"));
         }
@@ -136,13 +136,13 @@ fn shown(name: &str) -> String {
 pub(crate) async fn import_csv(db: &Sqlite, cx: &Cx, args: ImportCsv) -> Result<ToolOutput<Imported>, Error> {
     let dir = db.import_dir();
     if args.file.is_some() == args.csv.is_some() {
-        return Err(ToolError::new("Error: give either file or csv").into());
+        return Err(ToolError::new("Error: pass either file or csv").into());
     }
     let imported = db
         .write(cx, move |desk| {
             let source = match (&args.file, &args.csv) {
                 (Some(name), _) => {
-                    let dir = dir.ok_or_else(|| ToolError::new("Error: there is no import directory"))?;
+                    let dir = dir.ok_or_else(|| ToolError::new("Error: no import directory is configured"))?;
                     Source::File(dir.file(name)?)
                 }
                 (None, text) => Source::Text(text.clone().unwrap_or_default()),
@@ -292,8 +292,8 @@ fn unreadable(error: &csv::Error) -> ToolError {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("the record at line {line} has {len} fields instead of {expected_len}")
         }
-        csv::ErrorKind::Utf8 { .. } => format!("the record at line {line} is not UTF-8"),
-        _ => "the CSV text cannot be read".into(),
+        csv::ErrorKind::Utf8 { .. } => format!("the record at line {line} is not valid UTF-8"),
+        _ => "invalid CSV".into(),
     };
     ToolError::new(format!("Error: {why}")).hint("Nothing was imported.")
 }
@@ -362,7 +362,7 @@ fn check_names(names: &[String]) -> Result<(), ToolError> {
         if name.is_empty() || name.contains('\0') || !seen.insert(name.to_ascii_lowercase()) {
             // The words of a file are not repeated in errors of a tool that writes.
             return Err(ToolError::new(format!("Error: the header has an empty or repeated name in column {number}"))
-                .hint("Correct the first line, or pass header=false if it holds values."));
+                .hint("Correct the first line, or pass header=false if it contains values."));
         }
     }
     Ok(())
@@ -375,10 +375,10 @@ fn chosen(there: Vec<String>, found: &Found) -> Result<Vec<String>, ToolError> {
             let missing = names.iter().position(|name| !there.iter().any(|other| other.eq_ignore_ascii_case(name)));
             match missing {
                 Some(at) => Err(ToolError::new(format!(
-                    "Error: the table has no column of the name that column {} of the CSV text has in its header",
+                    "Error: the table has no column with the header name of CSV column {}",
                     at + 1
                 ))
-                .hint("describe_table shows the columns. Correct the first line of the CSV text.")),
+                .hint("describe_table lists the columns. Correct the first line of the CSV text.")),
                 None => Ok(names.clone()),
             }
         }

@@ -1,4 +1,4 @@
-//! The memo of insights, and the prompt that leads through a demonstration.
+//! The insights memo, and the prompt for a demonstration.
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Cx, NoArgs, Resource};
@@ -27,17 +27,17 @@ const WARNINGS_MAX: usize = 10;
 /// Bytes of a file that is read at the start.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What `append_insight` takes.
+/// Arguments of `append_insight`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct AppendInsight {
-    /// What was found out, in a sentence or two.
+    /// The insight, in a sentence or two.
     pub insight: String,
 }
 
-/// The memo after an insight was added.
+/// The state of the memo after an addition.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Appended {
-    /// How many insights it has.
+    /// The number of insights.
     pub insights: usize,
 }
 
@@ -75,7 +75,7 @@ impl Memo {
                     }
                     _ if unreadable < WARNINGS_MAX => {
                         unreadable += 1;
-                        warnings.push(format!("{}:{number} is not an insight; it is left alone", path.display()));
+                        warnings.push(format!("{}:{number} is not an insight and is ignored", path.display()));
                     }
                     _ => unreadable += 1,
                 }
@@ -97,10 +97,10 @@ impl Memo {
         let mut insights = self.insights.lock().unwrap_or_else(PoisonError::into_inner);
         if insight.len() > INSIGHT_BYTES_MAX {
             return Err(ToolError::new(format!("Error: an insight has at most {INSIGHT_BYTES_MAX} bytes"))
-                .hint("Say it in a sentence or two."));
+                .hint("Use a sentence or two."));
         }
         if insights.len() >= INSIGHTS_MAX {
-            return Err(ToolError::new(format!("Error: the memo has {INSIGHTS_MAX} insights already")));
+            return Err(ToolError::new(format!("Error: the memo is full: {INSIGHTS_MAX} insights")));
         }
         if let Some(path) = &self.file {
             write_line(path, &insight)
@@ -110,21 +110,21 @@ impl Memo {
         Ok(insights.len())
     }
 
-    /// The same, where the file must be a memo: a link could lead anywhere, and a file of something else would be added to.
+    /// The same, where the file must be a memo: a link could lead anywhere, and a file of something else would be added
+    /// to.
     pub(crate) fn of(file: Option<PathBuf>) -> Result<(Memo, Vec<String>), ToolError> {
         let path = file.clone().unwrap_or_default();
         if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
-            return Err(
-                ToolError::new(format!("The memo file {} is a link", path.display())).hint("Name the file itself.")
-            );
+            return Err(ToolError::new(format!("The memo file {} is a symlink", path.display()))
+                .hint("Use the path of the target."));
         }
         let (memo, warnings) = Memo::open(file)?;
         let has_insights = !memo.insights.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         if warnings.is_empty() || has_insights {
             return Ok((memo, warnings));
         }
-        Err(ToolError::new(format!("{} is not a memo: none of its lines is an insight", path.display()))
-            .hint("Name a file that is missing, empty, or was made by --memo-file. Nothing was added to this one."))
+        Err(ToolError::new(format!("{} is not a memo file: none of its lines is an insight", path.display()))
+            .hint("Use a file that is missing, empty, or was created by --memo-file. Nothing was added to this one."))
     }
 
     /// The memo as the published server writes it.
@@ -146,8 +146,8 @@ impl Memo {
     }
 }
 
-/// One write for one line, so that several processes do not mix theirs. A line that has no end, because somebody wrote it by
-/// hand or was stopped while writing, is ended first: two on one line would both be lost.
+/// One write for one line, so that several processes do not mix theirs. A line that has no end, because somebody wrote
+/// it by hand or was stopped while writing, is ended first: two on one line would both be lost.
 fn write_line(path: &Path, insight: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -199,10 +199,10 @@ pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
     toolbox.resource(memo, read_memo)
 }
 
-/// What the prompt `mcp-demo` takes.
+/// Arguments of the prompt `mcp-demo`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct Demo {
-    /// What the sample data is about, for example "a bicycle shop".
+    /// The topic of the sample data, for example "a bicycle shop".
     topic: String,
 }
 
@@ -264,7 +264,7 @@ mod tests {
         for n in 1..=INSIGHTS_MAX {
             assert_eq!(memo.append("x".into()), Ok(n));
         }
-        assert!(memo.append("one too many".into()).unwrap_err().message().contains("1000 insights already"));
+        assert!(memo.append("one too many".into()).unwrap_err().message().contains("is full: 1000 insights"));
         assert!(!memo.text().contains("one too many"));
     }
 

@@ -1,10 +1,10 @@
 //! Threads that open and own connections, and calls that wait for them.
 //!
-//! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a deadline,
-//! and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long (sorting all that
-//! memory holds) holds up its thread only: the call is answered in time, and another thread takes over. How long one step
-//! can take has a bound, see `functions` and [`GuardedConnection::fit`]. Whether a call may reach the database at all is decided where
-//! it is handed the connection, so that no tool can leave that out.
+//! A call is a closure that runs on a thread with a connection of its own. The queue is bounded, the wait has a
+//! deadline, and its end interrupts its statement, as does dropping the call. A step inside of SQLite that takes long
+//! (sorting all that memory holds) holds up its thread only: the call is answered in time, and another thread takes
+//! over. How long one step can take has a bound, see `functions` and [`GuardedConnection::fit`]. Whether a call may
+//! reach the database at all is decided where it is handed the connection, so that no tool can leave that out.
 
 use linchpin_kit::ToolError;
 use rusqlite::{Connection, InterruptHandle, OpenFlags};
@@ -86,7 +86,7 @@ pub(crate) fn unprepared() -> ToolError {
     let fault = interrupted();
     let seconds = fault.message().rsplit(" after ").next().unwrap_or_default();
     ToolError::new(format!("Database error: the statement could not be prepared within {seconds}")).hint(
-        "It has very many parts, or the schema of the database is so large that reading it takes longer. For that, the operator can start it with a larger --timeout.",
+        "It is very complex, or the schema of the database is very large. The operator can raise the limit with --timeout.",
     )
 }
 
@@ -176,7 +176,7 @@ impl Opener {
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
     if path.as_os_str().len() > files::PATH_BYTES_MAX {
         return Err(ToolError::new(format!("The path of the database is longer than {} bytes", files::PATH_BYTES_MAX))
-            .hint("Move it, or name it by a link."));
+            .hint("Move it, or use a symlink to it."));
     }
     let vfs = files::vfs().ok_or_else(unopened)?;
     // One thread uses it at a time, so it needs no lock of its own.
@@ -185,7 +185,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, ToolError> {
 
 fn unopened() -> ToolError {
     ToolError::new("Database error: unable to open database file")
-        .hint("The file is missing, or this program may not open it. The operator has to look.")
+        .hint("The file is missing, or the server lacks the permission to open it. The operator must check it.")
 }
 
 type Work = Box<dyn FnOnce(Result<&mut GuardedConnection, ToolError>) + Send>;
@@ -232,7 +232,8 @@ impl Lane {
         Ok(Lane { jobs, shared })
     }
 
-    /// Runs work on a thread of the lane and waits for it here, which is for the start: there is nothing to be cancelled yet.
+    /// Runs work on a thread of the lane and waits for it here, which is for the start: there is nothing to be
+    /// cancelled yet.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         patience: Patience,
@@ -303,7 +304,7 @@ impl Lane {
 /// A call whose thread panicked.
 fn unanswered() -> ToolError {
     ToolError::new("Database error: the database could not be read")
-        .hint("It may be damaged; PRAGMA integrity_check tells.")
+        .hint("It may be damaged; check it with PRAGMA integrity_check.")
 }
 
 /// A call that got no answer although its time was over.
@@ -312,10 +313,10 @@ fn stuck(ticket: &Ticket) -> ToolError {
     let fault = ToolError::new(format!("Database error: no answer within {seconds} s"));
     if ticket.started.load(Ordering::Acquire) {
         fault.hint(
-            "The statement is in a step that cannot be interrupted; a change will be undone at its end. Work on shorter texts.",
+            "The statement is in a step that cannot be interrupted; a change will be rolled back at its end. Use shorter values.",
         )
     } else {
-        fault.hint("Other calls keep the database busy. Nothing was done; try again later.")
+        fault.hint("The database is busy with other calls. Nothing was done; try again later.")
     }
 }
 
@@ -499,7 +500,7 @@ mod tests {
             held.push(stuck_call(&lane, "").await.1);
         }
         let refused = lane.run(PATIENCE, RootsScope::as_configured(), |_| Ok(())).await.unwrap_err();
-        assert!(refused.advice().unwrap().contains("Other calls keep the database busy"), "{refused}");
+        assert!(refused.advice().unwrap().contains("The database is busy with other calls"), "{refused}");
         drop(held);
         assert_eq!(call(&lane, COUNT).await.unwrap(), r#"[{"n":0}]"#, "when they are done, all is well again");
     }

@@ -12,32 +12,32 @@ use crate::rows::{self, Cell, End, Params, Table};
 use crate::schema::SCHEMA_URI;
 use crate::{Sqlite, View};
 
-/// What `read_query` takes.
+/// Arguments of `read_query`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct ReadQuery {
-    /// One statement that only reads: SELECT, WITH … SELECT, VALUES, EXPLAIN, or a PRAGMA that shows something.
+    /// One read-only statement: SELECT, WITH … SELECT, VALUES, EXPLAIN, or a PRAGMA that reads a setting.
     pub query: String,
-    /// Values for placeholders: an array for ?, or an object for :name. Use them for every value that comes from elsewhere.
+    /// Values for placeholders: an array for ?, or an object for :name. Use them for all values from other sources.
     pub params: Option<Params>,
 }
 
-/// What `write_query` takes.
+/// Arguments of `write_query`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct WriteQuery {
-    /// One statement: INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, …, with RETURNING if its rows are wanted.
+    /// One statement: INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, …, with RETURNING to get the affected rows.
     pub query: String,
-    /// Values for placeholders: an array for ?, or an object for :name. Use them for every value that comes from elsewhere.
+    /// Values for placeholders: an array for ?, or an object for :name. Use them for all values from other sources.
     pub params: Option<Params>,
 }
 
-/// What `create_table` takes.
+/// Arguments of `create_table`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CreateTable {
     /// One CREATE TABLE statement.
     pub query: String,
 }
 
-/// What `sqlite_explain` takes.
+/// Arguments of `sqlite_explain`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Explain {
     /// The statement to explain, without EXPLAIN. Placeholders need no values.
@@ -49,20 +49,21 @@ pub struct Explain {
 pub struct Rows {
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// The rows, each a value for each column.
+    /// The rows, each with one value per column.
     pub rows: Vec<Vec<Cell>>,
-    /// Whether there are more.
+    /// Whether the result is truncated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// What a statement changed.
+/// The result of a write.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Written {
-    /// Rows that were inserted, updated or deleted; -1 for CREATE, ALTER and DROP; nothing for statements that change no rows.
+    /// The number of inserted, updated or deleted rows; -1 for CREATE, ALTER and DROP; absent for statements that
+    /// change no rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affected_rows: Option<i64>,
-    /// Rows that the statement gave (RETURNING, PRAGMA), if any.
+    /// The rows of the statement (RETURNING, PRAGMA), if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned: Option<Rows>,
 }
@@ -74,12 +75,12 @@ pub struct Created {
     pub created: bool,
 }
 
-/// How SQLite would run a statement.
+/// A query plan.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Plan {
-    /// The steps; each belongs below its parent, 0 is the top.
+    /// The steps as a tree; parent 0 is the root.
     pub steps: Vec<PlanStep>,
-    /// Whether there are more.
+    /// Whether the result is truncated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -89,9 +90,9 @@ pub struct Plan {
 pub struct PlanStep {
     /// Its number.
     pub id: i64,
-    /// The step it belongs to.
+    /// The parent step.
     pub parent: i64,
-    /// What is done: SCAN goes through all rows, SEARCH uses an index.
+    /// The operation: SCAN reads all rows, SEARCH uses an index.
     pub detail: String,
 }
 
@@ -122,9 +123,8 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
     let view = db.view();
     db.write(cx, move |desk| {
         if !Look::at(&args.query).is_some_and(|look| look.begins(&["CREATE", "TABLE"])) {
-            return Err(ToolError::new("Error: Only CREATE TABLE statements are allowed").hint(
-                "Begin the query with CREATE TABLE. Everything else that changes something is for write_query.",
-            ));
+            return Err(ToolError::new("Error: Only CREATE TABLE statements are allowed")
+                .hint("Start the query with CREATE TABLE. For other changes use write_query."));
         }
         desk.write(&args.query, None, view)
     })
@@ -137,7 +137,7 @@ pub(crate) async fn create_table(db: &Sqlite, cx: &Cx, args: CreateTable) -> Res
 pub(crate) async fn explain(db: &Sqlite, cx: &Cx, args: Explain) -> Result<ToolOutput<Plan>, Error> {
     let view = db.view();
     let (text, plan) = db.read(cx, move |desk| desk.explain(&args.query, view)).await?;
-    let notice = plan.truncated.then(|| "[Cut: the plan has more steps. Explain parts of the query.]".into());
+    let notice = plan.truncated.then(|| "[Truncated: the plan has more steps. Explain parts of the query.]".into());
     Ok(ToolOutput::outside(text, plan).notice(notice))
 }
 
@@ -152,7 +152,7 @@ impl GuardedConnection {
     pub(crate) fn read(&self, sql: &str, params: Option<&Params>, view: View) -> Result<Table, ToolError> {
         let only_reads = || {
             ToolError::new("Error: Only SELECT queries are allowed for read_query")
-                .hint("Statements that change something are for write_query and create_table, if they are offered.")
+                .hint("For changes use write_query and create_table, if they are available.")
         };
         let look = look(sql)?;
         single(&look)?;
@@ -237,7 +237,7 @@ impl GuardedConnection {
         single(&look)?;
         if !matches!(look.verb(), "SELECT" | "WITH" | "VALUES" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE") {
             return Err(ToolError::new(format!("Error: {} cannot be explained", look.verb()))
-                .hint("Pass the query that you want explained, as you would pass it to read_query or write_query."));
+                .hint("Pass the query without EXPLAIN, as for read_query or write_query."));
         }
         let mut statement = self.prepare(Policy::Explain, &format!("EXPLAIN QUERY PLAN {}", &sql[look.start..]))?;
         if statement.is_explain() != 2 {
@@ -257,7 +257,8 @@ impl GuardedConnection {
         Ok((cut.text.to_owned(), Plan { steps, truncated }))
     }
 
-    /// Compiles one statement under a policy, which stays in force for the rest of the call: SQLite may compile it again.
+    /// Compiles one statement under a policy, which stays in force for the rest of the call: SQLite may compile it
+    /// again.
     pub(crate) fn prepare(&self, policy: Policy, sql: &str) -> Result<Statement<'_>, ToolError> {
         // Statements of a transaction are ours, with names that may be a file's.
         if policy != Policy::Transaction {
@@ -271,7 +272,8 @@ impl GuardedConnection {
         self.gate.set(policy);
         let prepared = match self.conn.prepare(sql) {
             Err(error) if message(&error).is_some_and(|text| text.starts_with("no such")) => {
-                // While another program holds the lock, SQLite goes by the schema it knew before. Ask for the present one.
+                // While another program holds the lock, SQLite goes by the schema it knew before. Ask for the present
+                // one.
                 let version = self.conn.query_row("PRAGMA main.schema_version", [], |row| row.get::<_, i64>(0));
                 version.map_err(|error| self.fault(error))?;
                 self.gate.set(policy);
@@ -289,14 +291,15 @@ impl GuardedConnection {
 
     /// An error of SQLite in words for the model.
     ///
-    /// Messages may hold words of the database, which anybody may have written: of triggers, constraints, views, and of rows
-    /// where a function complains about one. Those never come from a tool that writes, and are marked as data from others.
+    /// Messages may hold words of the database, which anybody may have written: of triggers, constraints, views, and of
+    /// rows where a function complains about one. Those never come from a tool that writes, and are marked as data from
+    /// others.
     pub(crate) fn fault(&self, error: rusqlite::Error) -> ToolError {
         let (code, extended, message) = match error {
             rusqlite::Error::SqliteFailure(error, message) => (error.code, error.extended_code, message),
             rusqlite::Error::SqlInputError { error, msg, .. } => (error.code, error.extended_code, Some(msg)),
             rusqlite::Error::MultipleStatement => return several(),
-            _ => return ToolError::new("Database error: a value or a name of the database cannot be read"),
+            _ => return ToolError::new("Database error: a value or name in the database cannot be decoded"),
         };
         if let Some(refused) = files::fault(extended) {
             return refused;
@@ -323,14 +326,14 @@ impl GuardedConnection {
                 ToolError::new("Database error: not authorized").hint(refusal.advice())
             }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-                fault.hint("Another program holds the lock. Nothing was changed; try again later.")
+                fault.hint("Another program has locked the database. Nothing was changed; try again later.")
             }
             ErrorCode::TooBig => fault.hint(
-                "A value, a row or the query is larger than this server allows; the longer a query, the shorter its values must \
-                 be. Work on parts: substr(column, 1, 1000).",
+                "A value, a row or the query exceeds the limits of this server; a longer query allows only shorter values. \
+                 Process parts: substr(column, 1, 1000).",
             ),
             ErrorCode::OutOfMemory => {
-                fault.hint("The statement needs more memory than it may have. Let it sort or group fewer rows.")
+                fault.hint("The statement exceeds the memory limit. Sort or group fewer rows.")
             }
             ErrorCode::ReadOnly => fault.hint("The database cannot be written to. Nothing was changed."),
             ErrorCode::NotADatabase => fault.hint("The file is not a SQLite database, or it is encrypted."),
@@ -349,22 +352,24 @@ impl GuardedConnection {
     fn constraint(&self, extended: i32, message: &str) -> ToolError {
         let nothing = "Nothing was changed.";
         let (kind, hint) = match extended {
-            ffi::SQLITE_CONSTRAINT_CHECK => ("CHECK constraint failed", "sqlite_schema shows what the table demands."),
+            ffi::SQLITE_CONSTRAINT_CHECK => {
+                ("CHECK constraint failed", "sqlite_schema shows the constraints of the table.")
+            }
             ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
                 ("UNIQUE constraint failed", "There is such a row already; sqlite_schema shows what must be unique.")
             }
-            ffi::SQLITE_CONSTRAINT_NOTNULL => ("NOT NULL constraint failed", "Give the column a value."),
+            ffi::SQLITE_CONSTRAINT_NOTNULL => ("NOT NULL constraint failed", "Provide a value for the column."),
             ffi::SQLITE_CONSTRAINT_FOREIGNKEY => {
-                ("FOREIGN KEY constraint failed", "The row it leads to is missing, or others lead to this one.")
+                ("FOREIGN KEY constraint failed", "The referenced row is missing, or other rows reference this one.")
             }
             ffi::SQLITE_CONSTRAINT_DATATYPE => {
-                ("a value is not of the type of its column", "The table is STRICT; describe_table shows the types.")
+                ("a value does not have the type of its column", "The table is STRICT; describe_table lists the types.")
             }
             ffi::SQLITE_CONSTRAINT_TRIGGER => (
-                "a trigger of the database refused it",
-                "Its words are left out here, for they may be anything; sqlite_schema shows the triggers.",
+                "a trigger of the database aborted the statement",
+                "Its message is third-party content and omitted here; sqlite_schema lists the triggers.",
             ),
-            _ => ("constraint failed", "sqlite_schema shows what the table demands."),
+            _ => ("constraint failed", "sqlite_schema shows the constraints of the table."),
         };
         if extended == ffi::SQLITE_CONSTRAINT_DATATYPE && self.is_about_type(message) {
             return ToolError::new(format!("Database error: {message}")).hint(format!("{nothing} {hint}"));
@@ -407,22 +412,24 @@ impl GuardedConnection {
 }
 
 /// Why a message is shorter than SQLite's.
-const LEFT_OUT: &str = "SQLite's message is left out: it may hold words from the database. sqlite_explain tells what is wrong with \
-     a statement itself; sqlite_schema shows triggers and views.";
+const LEFT_OUT: &str = "SQLite's message is omitted: it may contain text from the database. sqlite_explain checks the statement \
+     itself; sqlite_schema lists triggers and views.";
 
 /// What to do about something that does not exist.
 fn missing(message: &str) -> Option<&'static str> {
     let what = message.strip_prefix("no such ")?;
     Some(match what.split([' ', ':']).next()? {
-        "table" | "view" => "list_tables shows the names.",
-        "column" => "describe_table shows the columns. A text is written in single quotes; better pass it in params.",
+        "table" | "view" => "list_tables lists the names.",
+        "column" => {
+            "describe_table lists the columns. String literals need single quotes; preferably pass them in params."
+        }
         "function" => {
-            "PRAGMA function_list shows the functions of SQLite, most of which are allowed. None reaches files or programs, and \
+            "PRAGMA function_list lists the functions of SQLite, most of which are allowed. None can access files or programs, and \
              extensions cannot be loaded."
         }
-        "collation" => "PRAGMA collation_list shows the names.",
-        "module" => "Virtual tables can be made of fts3, fts4, fts5, rtree and rtree_i32.",
-        _ => "sqlite_schema shows what there is.",
+        "collation" => "PRAGMA collation_list lists the names.",
+        "module" => "The available virtual table modules are fts3, fts4, fts5, rtree and rtree_i32.",
+        _ => "sqlite_schema lists the schema objects.",
     })
 }
 
@@ -519,11 +526,9 @@ fn cleaned(message: &str) -> String {
 
 fn look(sql: &str) -> Result<Look, ToolError> {
     if sql.contains('\0') {
-        return Err(
-            ToolError::new("Error: the query contains a NUL character").hint("SQL text ends there; leave it out.")
-        );
+        return Err(ToolError::new("Error: the query contains a NUL character").hint("SQL text ends there; remove it."));
     }
-    Look::at(sql).ok_or_else(|| ToolError::new("Error: the query holds no statement"))
+    Look::at(sql).ok_or_else(|| ToolError::new("Error: the query contains no statement"))
 }
 
 fn single(look: &Look) -> Result<(), ToolError> {
@@ -531,8 +536,7 @@ fn single(look: &Look) -> Result<(), ToolError> {
 }
 
 fn several() -> ToolError {
-    ToolError::new("Database error: You can only execute one statement at a time.")
-        .hint("Make one call for each statement.")
+    ToolError::new("Database error: You can only execute one statement at a time.").hint("Use one call per statement.")
 }
 
 fn affected(rows: i64, view: View) -> String {
@@ -564,9 +568,9 @@ fn draw(steps: &[PlanStep], parent: i64, indent: &str, depth: usize, text: &mut 
     }
 }
 
-// A look at SQL text before SQLite sees it. Some PRAGMAs act while they are prepared, so text behind a first statement must
-// be refused before any of it is prepared. This is no parser, and nothing rests on it alone: the authorizer decides what a
-// statement may do, and rusqlite refuses a second statement that was not recognised here.
+// A look at SQL text before SQLite sees it. Some PRAGMAs act while they are prepared, so text behind a first statement
+// must be refused before any of it is prepared. This is no parser, and nothing rests on it alone: the authorizer
+// decides what a statement may do, and rusqlite refuses a second statement that was not recognised here.
 
 /// What a piece of SQL text begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -174,7 +174,7 @@ fn value(json: Json) -> Result<Cell, String> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => Ok(Cell::Integer(integer)),
             (None, Some(real)) if !number.is_u64() => Ok(Cell::Real(real)),
-            _ => Err(format!("is a number that does not fit into 64 bits ({number}); pass it as a string")),
+            _ => Err(format!("is a number that exceeds 64 bits ({number}); pass it as a string")),
         },
         Json::String(text) => Ok(Cell::Text(text)),
         Json::Object(map) => match (map.len(), map.get("base64").and_then(Json::as_str)) {
@@ -204,7 +204,7 @@ pub(crate) fn bind(statement: &mut Statement<'_>, params: Option<&Params>) -> Re
                     "Database error: Incorrect number of bindings supplied. The current statement uses {wanted}, and there \
                      are {given} supplied."
                 ))
-                .hint("Give one item of params for each placeholder of the query."));
+                .hint("Pass one item in params for each placeholder of the query."));
             }
             for (index, value) in (1..).zip(values) {
                 statement.raw_bind_parameter(index, value).map_err(failed)?;
@@ -257,10 +257,10 @@ pub(crate) enum Cut {
 impl Cut {
     fn notice(self) -> String {
         let (what, advice) = match self {
-            Cut::Rows(most) => (format!("after {most} rows"), "Use WHERE, or LIMIT with OFFSET, to see them"),
-            Cut::Bytes(most) => (format!("after {most} bytes"), "Select fewer columns or rows to see them"),
+            Cut::Rows(most) => (format!("after {most} rows"), "Use WHERE, or LIMIT with OFFSET, to get them"),
+            Cut::Bytes(most) => (format!("after {most} bytes"), "Select fewer columns or rows to get them"),
         };
-        format!("[Cut {what}: there are more rows. {advice}.]")
+        format!("[Truncated {what}: there are more rows. {advice}.]")
     }
 }
 
@@ -280,8 +280,8 @@ impl Table {
         self.cut.map(Cut::notice)
     }
 
-    /// Those of the rows that fit into one answer, from `cursor` on, and where the next one begins. `beside` are the bytes that
-    /// each row takes in the structured content beyond those of its text.
+    /// Those of the rows that fit into one answer, from `cursor` on, and where the next one begins. `beside` are the
+    /// bytes that each row takes in the structured content beyond those of its text.
     pub(crate) fn page(
         mut self,
         cursor: Option<&str>,
@@ -306,7 +306,7 @@ impl Table {
         let next = start + shown;
         if shown == 0 && next < self.rows.len() {
             return Err(ToolError::new(format!("Error: the next entry alone is longer than {} bytes", bounds.bytes))
-                .hint(format!("To go on behind it, pass cursor={:?}.", (next + 1).to_string())));
+                .hint(format!("To continue after it, pass cursor={:?}.", (next + 1).to_string())));
         }
         let paging = match next < self.rows.len() {
             true => Paging::more(next.to_string()),
@@ -493,8 +493,8 @@ fn python_text(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Whether Python shows a character as it is. Rust escapes the same categories in `{:?}`; the letter before keeps it from
-/// escaping marks that combine.
+/// Whether Python shows a character as it is. Rust escapes the same categories in `{:?}`; the letter before keeps it
+/// from escaping marks that combine.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,

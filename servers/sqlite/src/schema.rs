@@ -1,4 +1,4 @@
-//! Tools and resources about what is in the database: tables, columns, indexes, keys, triggers.
+//! Tools and resources for the schema: tables, columns, indexes, keys, triggers.
 
 use linchpin::types::content::{Annotations, Role};
 use linchpin::{Completion, Cx, Error, NoArgs, Resource};
@@ -36,39 +36,39 @@ const ALL_COLUMNS: Bounds = Bounds { rows: 32_767, bytes: TABLE_BYTES_MAX };
 /// Bytes of the type that the structured list of tables has and the text has not.
 const KIND_BYTES: usize = 16;
 
-/// What `list_tables` takes.
+/// Arguments of `list_tables`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ListTables {
-    /// List views too, with the type of each entry. Default false.
+    /// Also list views, with the type of each entry. Default false.
     pub include_views: Option<bool>,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue.
     pub cursor: Option<String>,
 }
 
-/// What `describe_table` takes.
+/// Arguments of `describe_table`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct DescribeTable {
-    /// The name of the table or view, exactly as list_tables shows it, without quotes.
+    /// The name of the table or view, exactly as in list_tables, without quotes.
     pub table_name: String,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue.
     pub cursor: Option<String>,
 }
 
-/// What `sqlite_schema` takes.
+/// Arguments of `sqlite_schema`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct SchemaOf {
-    /// Only this table or view. All of them if left out.
+    /// Only this table or view (default: all).
     pub table: Option<String>,
-    /// next_cursor of the answer before, to go on.
+    /// next_cursor of the previous result, to continue.
     pub cursor: Option<String>,
 }
 
 /// Tables by name.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Tables {
-    /// In the order they were created.
+    /// In creation order.
     pub tables: Vec<TableName>,
-    /// Whether there are more.
+    /// Whether the result is truncated.
     #[serde(flatten)]
     pub paging: Paging,
 }
@@ -86,17 +86,17 @@ pub struct TableName {
 /// The columns of a table.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Columns {
-    /// In order.
+    /// The columns in order.
     pub columns: Vec<Column>,
-    /// Whether there are more.
+    /// Whether the result is truncated.
     #[serde(flatten)]
     pub paging: Paging,
 }
 
-/// A column as PRAGMA table_info shows it.
+/// A column, as in PRAGMA table_info.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Column {
-    /// Its place, from 0.
+    /// Its position, from 0.
     pub cid: i64,
     /// Its name.
     pub name: String,
@@ -105,18 +105,18 @@ pub struct Column {
     pub kind: String,
     /// 1 if NULL is not allowed.
     pub notnull: i64,
-    /// The expression of its default.
+    /// Its default expression.
     pub dflt_value: Option<String>,
-    /// Its place in the primary key, from 1; 0 if it is not in it.
+    /// Its position in the primary key, from 1; 0 if it is not part of it.
     pub pk: i64,
 }
 
 /// The schema.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Schema {
-    /// Tables and views, in the order they were created.
+    /// Tables and views, in creation order.
     pub tables: Vec<TableSchema>,
-    /// Where to go on.
+    /// Pagination.
     #[serde(flatten)]
     pub paging: Paging,
 }
@@ -131,9 +131,9 @@ pub struct TableSchema {
     pub kind: String,
     /// The statement that created it.
     pub sql: String,
-    /// Its indexes, those of UNIQUE and PRIMARY KEY too.
+    /// Its indexes, including those of UNIQUE and PRIMARY KEY.
     pub indexes: Vec<Index>,
-    /// Where its foreign keys lead.
+    /// Its foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
     /// Its triggers.
     pub triggers: Vec<Trigger>,
@@ -144,13 +144,13 @@ pub struct TableSchema {
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// Whether its values occur once only.
+    /// Whether it is unique.
     pub unique: bool,
-    /// Whether it covers some rows only.
+    /// Whether it is partial.
     pub partial: bool,
     /// Its columns in order; null for an expression.
     pub columns: Vec<Option<String>>,
-    /// The statement that created it; missing where SQLite did it by itself.
+    /// The statement that created it; absent for automatic indexes.
     pub sql: Option<String>,
 }
 
@@ -159,13 +159,13 @@ pub struct Index {
 pub struct ForeignKey {
     /// Columns of this table.
     pub columns: Vec<String>,
-    /// The other table.
+    /// The referenced table.
     pub table: String,
-    /// Columns of the other table; null for its primary key.
+    /// Columns of the referenced table; null for its primary key.
     pub to: Vec<Option<String>>,
-    /// What happens on updates there.
+    /// The ON UPDATE action.
     pub on_update: String,
-    /// What happens on deletes there.
+    /// The ON DELETE action.
     pub on_delete: String,
 }
 
@@ -201,7 +201,7 @@ pub(crate) async fn list_tables(db: &Sqlite, cx: &Cx, args: ListTables) -> Resul
 }
 
 fn all_that_is_looked_at(truncated: bool) -> Option<String> {
-    truncated.then(|| format!("[Cut: there are more than the first {OBJECTS_MAX}. Query sqlite_master to see them.]"))
+    truncated.then(|| format!("[Truncated: there are more than {OBJECTS_MAX}. Query sqlite_master to list them.]"))
 }
 
 /// `describe_table`.
@@ -290,7 +290,7 @@ impl GuardedConnection {
                 // Even one is too long: its text is cut, and the structure holds its name only.
                 let (name, kind) = (table.name, table.kind);
                 text = format!(
-                    "{}\n-- Cut: the definition is longer than an answer.\n",
+                    "{}\n-- Truncated: the definition is too long for a result.\n",
                     clip(&part, view.bounds.bytes).text
                 );
                 let (indexes, foreign_keys, triggers) = Default::default();
@@ -305,7 +305,7 @@ impl GuardedConnection {
         }
         if !paging.truncated && !all && only.is_none() {
             paging.truncated = true;
-            text.push_str(&format!("-- Cut: of more than {OBJECTS_MAX} tables and views the first are looked at.\n"));
+            text.push_str(&format!("-- Truncated: only the first {OBJECTS_MAX} tables and views are included.\n"));
         }
         Ok((text, Schema { tables, paging }))
     }
@@ -382,7 +382,7 @@ pub(crate) fn about(pragma: &str, name: &str) -> Result<String, ToolError> {
 pub(crate) fn no_such(name: &str) -> ToolError {
     let shown: String = name.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
     ToolError::missing(format!("Database error: no such table: {shown}"))
-        .hint("list_tables shows the names; pass one exactly as it is shown.")
+        .hint("list_tables lists the names; pass one exactly as listed.")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -397,13 +397,13 @@ pub(crate) fn add(toolbox: ToolSet<Sqlite>, db: &Sqlite) -> ToolSet<Sqlite> {
     let whole = Resource::new(db.uri(SCHEMA_URI))
         .name("schema")
         .title("Database schema")
-        .description("The statements that created the tables, views, indexes and triggers of the database.")
+        .description("The CREATE statements of the tables, views, indexes and triggers of the database.")
         .mime_type("application/sql")
         .annotations(annotations.clone());
     let mut table = Resource::new(db.uri(TABLE_URI))
         .name("table-schema")
         .title("Table schema")
-        .description("The statements that created one table or view, with its indexes and triggers.")
+        .description("The CREATE statements of a table or view, with its indexes and triggers.")
         .mime_type("application/sql")
         .annotations(annotations);
     // A completion cannot ask the client for its roots.
@@ -442,5 +442,5 @@ async fn contents(db: &Sqlite, cx: &Cx, table: Option<String>) -> Result<String,
         return Ok(text);
     }
     let tool = as_listed("sqlite_schema");
-    Ok(format!("{text}-- Cut: there is more. The tool {tool} shows the rest.\n"))
+    Ok(format!("{text}-- Truncated. The tool {tool} returns the rest.\n"))
 }

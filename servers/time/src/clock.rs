@@ -1,20 +1,20 @@
-//! What time it is, as a value, so that tests can say it.
+//! The clock, replaceable in tests.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What time it is. The default is the system's clock.
+/// A clock. The default is the system clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// A clock that shows what this function says.
+    /// A clock that returns the result of this function.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time it shows.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.0)()

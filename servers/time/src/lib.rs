@@ -1,10 +1,10 @@
 //! Time and time zones as an MCP server.
 //!
-//! The tools of PyPI's `mcp-server-time` with the same texts, and two of our own for calculating with dates. Zones come from
-//! the system's time zone database, and from one that is built in where the system has none or lacks a zone. What a caller
-//! sends as a zone is looked up in the list of known names and never becomes a path.
+//! The tools of PyPI's `mcp-server-time` with the same texts, and two more for date arithmetic. Zones come from the
+//! system's time zone database, and from a built-in one if the system has none or lacks a zone. A zone argument is
+//! looked up in the list of known names and never becomes a path.
 //!
-//! This crate must never know: the network, the command line, and any file other than those of the time zone database.
+//! This crate must not use the network, the command line, or any file other than those of the time zone database.
 
 mod clock;
 mod reckon;
@@ -29,41 +29,41 @@ const GET_CURRENT_TIME: ToolSpec = ToolSpec::reads(
     "get_current_time",
     "Current time",
     "time",
-    "The date, time, weekday and UTC offset it is now in a time zone.",
+    "Returns the current date, time, weekday and UTC offset in a time zone.",
 );
 const CONVERT_TIME: ToolSpec = ToolSpec::reads(
     "convert_time",
     "Convert a time",
     "time",
-    "What a wall clock in one time zone shows when another one shows a given time, today or on a given date.",
+    "Converts a local time in one time zone to another, today or on a given date.",
 );
 const TIME_ADD: ToolSpec = ToolSpec::reads(
     "time_add",
     "Add to a time",
     "reckon",
-    "The date and time some years, months, weeks, days, hours, minutes or seconds after (or, with negative numbers, before) a \
-     time. Years to days keep the wall clock's time, hours to seconds pass as they do, daylight saving included.",
+    "Adds years, months, weeks, days, hours, minutes or seconds to a time (or subtracts them, with negative numbers). Years to \
+     days keep the local time of day; hours to seconds are elapsed time, across daylight-saving changes.",
 );
 const TIME_DIFF: ToolSpec = ToolSpec::reads(
     "time_diff",
     "Time between",
     "reckon",
-    "How long it is from one time to another, in seconds and as a calendar duration. Both times may be in different zones; \
-     one that is left out is now.",
+    "Returns the duration from one time to another, in seconds and as a calendar duration. The times may be in different zones; \
+     an omitted time is now.",
 );
 
-/// Everything this server has, the published tools first.
+/// All tools, the published ones first.
 pub const SERVICE: Service = Service { name: "time", tools: &[GET_CURRENT_TIME, CONVERT_TIME, TIME_ADD, TIME_DIFF] };
 
-/// Where the rules of time zones come from.
+/// The source of time zone rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tzdb {
-    /// The system's database where there is one; zones it lacks come from the built-in one. `dir` is looked at first.
+    /// The system's database if there is one; missing zones come from the built-in one. `dir` is searched first.
     System {
-        /// A directory of compiled zones (TZif), as `TZDIR` names it. Default: only the usual places.
+        /// A directory of compiled zones (TZif), as in `TZDIR`. Default: only the usual locations.
         dir: Option<PathBuf>,
     },
-    /// The built-in database alone, whatever the system has.
+    /// Only the built-in database.
     Embedded,
 }
 
@@ -73,17 +73,17 @@ impl Default for Tzdb {
     }
 }
 
-/// How the server behaves. The default is what the published server does.
+/// The configuration. The default behaves like the published server.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// The zone that models are told to use when the user names none (`--local-timezone`), an exact IANA name. Default: the
+    /// The local zone, which models use if the user names none (`--local-timezone`), an exact IANA name. Default: the
     /// system's zone, else `UTC`.
     pub local_timezone: Option<String>,
-    /// Where the rules of time zones come from (`--tzdb`).
+    /// The source of time zone rules (`--tzdb`).
     pub tzdb: Tzdb,
-    /// What time it is; tests bring their own.
+    /// The clock, replaceable in tests.
     pub clock: Clock,
-    /// Which tools are offered, and how they are named.
+    /// The enabled tools and their names.
     pub tools: ToolChoice,
 }
 
@@ -93,7 +93,7 @@ impl Config {
     /// system's own zone (`TZ` among others) is looked up when the server is opened.
     ///
     /// # Errors
-    /// When a variable cannot be understood.
+    /// When a variable is invalid.
     pub fn from_env(vars: Vars<'_>) -> Result<Self, ToolError> {
         let mut config = Self {
             local_timezone: vars.text("MCP_TIME_LOCAL_TIMEZONE").or_else(|| vars.text("LOCAL_TIMEZONE")),
@@ -109,10 +109,10 @@ impl Config {
 }
 
 impl Tzdb {
-    /// `system` or `embedded`, as `--tzdb` takes it.
+    /// Parses `system` or `embedded`, the values of `--tzdb`.
     ///
     /// # Errors
-    /// For any other word.
+    /// For any other text.
     pub fn named(word: &str) -> Result<Self, ToolError> {
         match word {
             "system" => Ok(Self::System { dir: None }),
@@ -124,7 +124,7 @@ impl Tzdb {
     }
 }
 
-/// The server: a cheap handle.
+/// The server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Time {
     zones: Arc<Zones>,
@@ -134,12 +134,12 @@ pub struct Time {
 }
 
 impl Time {
-    /// Finds the time zone database and the local zone. The second value is what to say on standard error.
+    /// Finds the time zone database and the local zone. Also returns warnings for standard error.
     ///
-    /// Reads the names in the database's directory; a few milliseconds.
+    /// Lists the database's directory, which takes a few milliseconds.
     ///
     /// # Errors
-    /// When the local zone that was configured is not one; the error is one line.
+    /// When the configured local zone is unknown; the error is one line.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), ToolError> {
         let mut warnings = Vec::new();
         let zones = Zones::open(&config.tzdb, &mut warnings);
@@ -155,29 +155,29 @@ impl Time {
             }
             None => zones.of_the_system().unwrap_or_else(|| {
                 warnings
-                    .push("The system's time zone is not known by name; UTC is used (see --local-timezone).".into());
+                    .push("The name of the system's time zone is unknown; using UTC (see --local-timezone).".into());
                 "UTC".to_owned()
             }),
         };
         Ok((Self { zones: zones.into(), clock: config.clock, local: local.into(), tools: config.tools }, warnings))
     }
 
-    /// The zone that models are told to use when the user names none.
+    /// The local zone, which models use if the user names none.
     #[must_use]
     pub fn local_timezone(&self) -> &str {
         &self.local
     }
 
-    /// Where the rules of time zones come from, and of which version: `2025b (system), 2026e (built in)`.
+    /// The time zone databases and their versions: `2025b (system), 2026e (built in)`.
     #[must_use]
     pub fn tzdb(&self) -> String {
         self.zones.versions()
     }
 
-    /// Puts the chosen tools on a server.
+    /// Registers the enabled tools on a server.
     ///
     /// # Errors
-    /// When the choice of tools names one that does not exist.
+    /// When the configuration names an unknown tool.
     pub fn add_to<S: Send + Sync + 'static>(self, server: Server<S>) -> Result<Server<Self>, ToolError> {
         let instructions = format!(
             "Time zones are IANA names such as `Europe/Paris`, case included. The local time zone is `{}`: use it when the \

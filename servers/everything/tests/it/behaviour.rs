@@ -117,7 +117,7 @@ async fn calls_answer_as_documented() {
         ("listRoots", json!({}), true, "roots"),
         ("startElicitation", json!({}), true, "elicitation"),
         ("sampleLLM", json!({"prompt": "hi"}), true, "sampling"),
-        ("trigger-url-elicitation", json!({"url": "javascript:alert(1)"}), true, "must begin with https:// or http://"),
+        ("trigger-url-elicitation", json!({"url": "javascript:alert(1)"}), true, "must start with https:// or http://"),
         ("zip", json!({"files": {"a.txt": "data:,hello"}}), true, "/data: expected a string"),
         ("zip", json!({"data": "data:,hello", "outputType": "resource"}), false, "application/gzip"),
         ("zip", json!({"data": "data:,hello", "name": "../x"}), true, "`name` must be"),

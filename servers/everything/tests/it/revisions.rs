@@ -270,7 +270,7 @@ async fn questions(seen: &mut Seen, client: &mut Peer) {
     seen.insert("questions", if asked == 0 { "-".into() } else { asked.to_string() });
     let sample =
         text(&client.call("trigger-sampling-request", json!({ "prompt": "hi", "maxTokens": 9 })).await.unwrap());
-    seen.insert("sample", if sample.ends_with("said: 9 tokens") { "said".into() } else { sample });
+    seen.insert("sample", if sample.ends_with("replied: 9 tokens") { "said".into() } else { sample });
     let roots = text(&client.call("get-roots-list", json!({})).await.unwrap());
     seen.insert("roots", if roots.contains("work: file:///work") { "listed".into() } else { roots });
 }

@@ -1,4 +1,4 @@
-//! The objects of a PDF file: found by scanning, unpacked within bounds.
+//! The objects of a PDF file: found by scanning, decompressed within limits.
 
 use crate::text::Work;
 use flate2::read::ZlibDecoder;
@@ -9,23 +9,23 @@ use std::rc::Rc;
 const DEPTH_MAX: usize = 40;
 const OBJECTS_MAX: usize = 300_000;
 const VALUES_MAX: usize = 4_000_000;
-/// Values inside of other values that are held at once: each takes far more memory than its text.
+/// Maximum nested values in memory: each takes far more memory than its text.
 const HELD_VALUES_MAX: usize = 250_000;
-/// Weight of a page that stands in its list itself, instead of a reference to it.
+/// The weight of an inline page in a page list, instead of a reference.
 const LIGHT_MAX: usize = 4_096;
 pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
-/// Codes that all fonts of a document may give a meaning or a width.
+/// Maximum mappings and widths of all fonts of a document.
 const CODES_MAX: usize = 300_000;
 pub(super) const STREAM_BYTES_MAX: usize = 16 << 20;
 const PAGES_MAX: usize = 5_000;
-/// What finding the objects may cost, and what drawing the pages may, beside eight times the length of the file: as much as may
-/// be unpacked. A unit is a byte that is read as a value; what costs less counts for a part of one.
+/// The budget for finding the objects, and for drawing the pages, in addition to eight times the length of the file: the
+/// decompression limit. A unit is one byte parsed as a value; cheaper operations count less.
 const WORK_MORE: usize = UNPACKED_BYTES_MAX;
-/// Bytes that are copied, searched and unpacked for a unit.
+/// Bytes copied, searched and decompressed per unit.
 const COPIED_EACH: usize = 64;
 const SEARCHED_EACH: usize = 16;
 const UNPACKED_EACH: usize = 8;
-/// What an object costs beside its bytes.
+/// The fixed cost of an object.
 const OBJECT_UNITS: usize = 16;
 
 pub(super) type Dict = BTreeMap<String, Value>;
@@ -52,12 +52,12 @@ impl Value {
         if let Value::Name(name) = self { Some(name) } else { None }
     }
 
-    /// Whether it may be kept while pages are looked for: a reference, or a dictionary with little in it.
+    /// Whether it may be kept while pages are searched: a reference, or a small dictionary.
     fn is_light(&self) -> bool {
         matches!(self, Value::Reference(_)) || matches!(self, Value::Dict(_)) && self.weight() <= LIGHT_MAX
     }
 
-    /// About how much memory it takes.
+    /// Its approximate memory use.
     fn weight(&self) -> usize {
         1 + match self {
             Value::Null | Value::Number(_) | Value::Reference(_) => 0,
@@ -69,7 +69,7 @@ impl Value {
     }
 }
 
-/// Reads values from bytes.
+/// Parses values.
 pub(super) struct Lexer<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
@@ -87,7 +87,7 @@ fn is_end(b: u8) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// Values that this thread read.
+    /// Values parsed by this thread.
     pub(super) static VALUES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -96,7 +96,7 @@ impl<'a> Lexer<'a> {
         Self { bytes, at, values: 0, held: 0 }
     }
 
-    /// Says that what was read so far is not held any more.
+    /// Releases the values parsed so far.
     pub(super) fn let_go(&mut self) {
         self.held = 0;
     }
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next value; `None` at the end, or where nothing can be read.
+    /// The next value; `None` at the end, or if it is invalid.
     pub(super) fn value(&mut self, depth: usize) -> Option<Value> {
         #[cfg(test)]
         VALUES.with(|values| values.set(values.get() + 1));
@@ -259,7 +259,7 @@ impl<'a> Lexer<'a> {
                     dict.insert(key, value);
                 }
                 Some(_) => {
-                    // Something that is no key: skipped, so that damaged files can be read.
+                    // Not a key: skipped, to tolerate damaged files.
                     if self.value(depth + 1).is_none() {
                         break;
                     }
@@ -299,34 +299,33 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Where an object is.
+/// The location of an object.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     At(usize),
-    /// In an object stream, from this byte of its content on.
+    /// At this offset in the content of an object stream.
     Within(u32, usize),
 }
 
 pub(super) struct File<'a> {
     bytes: &'a [u8],
     places: HashMap<u32, Place>,
-    /// Objects in the order of the file, with whether they are pages or catalogs.
+    /// Objects in file order, and whether they are pages or catalogs.
     pages: Vec<u32>,
     root: Option<u32>,
     info: Option<u32>,
     pub(super) encrypted: bool,
     packed: HashMap<u32, Rc<Vec<u8>>>,
     pub(super) unpacked: usize,
-    /// Whether finding the objects ended before the file did.
+    /// Whether the scan ended before the end of the file.
     pub(super) cut: bool,
-    /// Codes of fonts that may still be kept.
+    /// The remaining budget of font codes.
     pub(super) codes_left: usize,
-    /// What all of it may cost: objects are read again whenever something refers to them.
+    /// The work budget: objects are parsed again for each reference.
     pub(super) work: &'a Work,
 }
 
-/// A page, and the one above it whose resources it inherits. They are references and not read yet, so that thousands of them
-/// take little.
+/// A page, and its parent, whose resources it inherits. Unresolved references, so that thousands take little memory.
 pub(super) struct Leaf {
     page: Value,
     above: Option<Value>,
@@ -385,14 +384,14 @@ impl<'a> File<'a> {
             }
             work.spend(lexer.at - at);
         }
-        // What is drawn of a file that was not looked at to its end is a part.
+        // The text of an incompletely scanned file is incomplete.
         file.cut = work.is_over();
         work.begin(most);
         file
     }
 
-    /// Whether scanning should end. Objects that do not end, and those that are said to be at one place, overlap; reading them
-    /// all again and again has an end too.
+    /// Whether the scan should stop. Unterminated objects, and several at the same offset, overlap; parsing them
+    /// repeatedly is limited too.
     fn is_enough(&self) -> bool {
         self.work.is_over() || self.places.len() >= OBJECTS_MAX
     }
@@ -413,7 +412,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// How long the data of a stream is: as its dictionary says, if that is so, or to the word that ends it.
+    /// The length of a stream's data: from its dictionary if that is correct, otherwise up to `endstream`.
     fn stream_length(&self, dict: &Dict, data: usize) -> usize {
         let rest = &self.bytes[data.min(self.bytes.len())..];
         let said = match dict.get("Length") {
@@ -434,7 +433,7 @@ impl<'a> File<'a> {
         length
     }
 
-    /// Finds the objects in an object stream.
+    /// Finds the objects of an object stream.
     fn open_packed(&mut self, number: u32, dict: &Dict, data: usize) {
         let length = self.stream_length(dict, data);
         let content = Rc::new(self.unpack(dict, data, length));
@@ -460,7 +459,7 @@ impl<'a> File<'a> {
         self.packed.insert(number, content);
     }
 
-    /// The object of this number, with where its data begins if it is a stream; `None` when the work is over.
+    /// The object of this number, and the start of its data if it is a stream; `None` if the budget is used up.
     fn object(&self, number: u32) -> Option<(Value, Option<usize>)> {
         if self.work.is_over() {
             return None;
@@ -480,7 +479,7 @@ impl<'a> File<'a> {
         Some((value?, data))
     }
 
-    /// The value itself, or what it refers to.
+    /// The value, with references resolved.
     pub(super) fn resolved(&self, value: &Value) -> Value {
         let mut value = value.clone();
         for _ in 0..8 {
@@ -504,7 +503,7 @@ impl<'a> File<'a> {
         if let Value::Dict(dict) = self.resolved(value?) { Some(dict) } else { None }
     }
 
-    /// The unpacked data of the stream a value refers to.
+    /// The decompressed data of the stream that a value refers to.
     pub(super) fn stream(&mut self, value: &Value) -> Option<(Rc<Dict>, Vec<u8>)> {
         let Value::Reference(number) = value else { return None };
         let (Value::Dict(dict), Some(data)) = self.object(*number)? else { return None };
@@ -534,7 +533,7 @@ impl<'a> File<'a> {
             content = match self.resolved(filter).name() {
                 Some("FlateDecode" | "Fl") => {
                     let mut out = Vec::new();
-                    // What was unpacked before an error is worth having.
+                    // Keep the data decompressed before an error.
                     let _ = ZlibDecoder::new(&content[..]).take(most as u64).read_to_end(&mut out);
                     unpredicted(out, parameters.as_deref())
                 }
@@ -566,7 +565,7 @@ impl<'a> File<'a> {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The pages in reading order, with what they inherit.
+    /// The pages in order, with inherited attributes.
     pub(super) fn pages(&self) -> Vec<Leaf> {
         let mut found = Vec::new();
         let mut seen = HashSet::new();
@@ -602,7 +601,7 @@ impl<'a> File<'a> {
         found
     }
 
-    /// What a page consists of: its content or a list of its parts, and its resources.
+    /// The contents of a page (one stream or a list), and its resources.
     pub(super) fn open(&self, leaf: &Leaf) -> Option<(Value, Rc<Dict>)> {
         let page = self.dict(Some(&leaf.page))?;
         let own = self.dict(page.get("Resources"));
@@ -629,7 +628,7 @@ pub(super) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     None
 }
 
-/// The number of an object whose `obj` follows these bytes: `12 0 `.
+/// The object number before `obj`: `12 0 `.
 fn number_before(bytes: &[u8]) -> Option<u32> {
     let tail = &bytes[bytes.len().saturating_sub(24)..];
     let text: String = tail.iter().map(|b| if b.is_ascii() { char::from(*b) } else { '?' }).collect();
@@ -642,7 +641,7 @@ fn number_before(bytes: &[u8]) -> Option<u32> {
     (plain && !generation.is_empty()).then(|| number.parse().ok()).flatten()
 }
 
-/// Where the data of a stream begins, if one follows the dictionary that ends here.
+/// The start of the stream data after a dictionary, if a stream follows.
 fn stream_start(bytes: &[u8], at: usize) -> Option<usize> {
     let mut lexer = Lexer::new(bytes, at);
     lexer.skip_blanks();
@@ -652,7 +651,7 @@ fn stream_start(bytes: &[u8], at: usize) -> Option<usize> {
     Some(lexer.at + 6 + line)
 }
 
-/// Undoes the predictors of PNG.
+/// Reverses PNG predictors.
 pub(super) fn unpredicted(data: Vec<u8>, parameters: Option<&Dict>) -> Vec<u8> {
     let number = |key: &str, usual: usize| {
         parameters.and_then(|p| p.get(key)?.number()).map_or(usual, |n| n.clamp(1.0, 65_536.0) as usize)
@@ -662,7 +661,7 @@ pub(super) fn unpredicted(data: Vec<u8>, parameters: Option<&Dict>) -> Vec<u8> {
     }
     let pixel = (number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
     let width = (number("Columns", 1) * number("Colors", 1) * number("BitsPerComponent", 8)).div_ceil(8);
-    // What a file says about its rows may be larger than any memory.
+    // The declared row size may exceed memory.
     let width = width.min(data.len());
     let mut out: Vec<u8> = Vec::with_capacity(data.len());
     let mut above = vec![0_u8; width];
@@ -702,7 +701,7 @@ fn paeth(left: u8, above: u8, corner: u8) -> u8 {
 
 pub(super) fn lzw(data: &[u8], most: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    // Each entry is a piece of what was written already.
+    // Each entry refers to earlier output.
     let mut table: Vec<(usize, usize)> = Vec::new();
     let (mut bits, mut have, mut width) = (0_u32, 0, 9);
     let mut last: Option<(usize, usize)> = None;

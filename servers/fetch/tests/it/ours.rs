@@ -110,8 +110,8 @@ async fn forms_and_selectors_pick_what_is_wanted() {
         "raw wins"
     );
     for (arguments, want) in [
-        (get(json!({"selector": "p["})), "Not a CSS selector: p["),
-        (get(json!({"selector": "video"})), "Nothing on the page fits the selector video"),
+        (get(json!({"selector": "p["})), "Invalid CSS selector: p["),
+        (get(json!({"selector": "video"})), "No element of the page matches the selector video"),
         (get(json!({"selector": "a".repeat(2_000)})), "The selector is longer than 1000 bytes"),
         (json!({"url": site.url("/t"), "selector": "p"}), "is not an HTML page but text/plain"),
         (json!({"url": site.url("/t"), "format": "links"}), "is not an HTML page but text/plain"),
@@ -218,7 +218,10 @@ async fn no_wait_is_longer_than_the_time_that_is_left_allows() {
 fn more_than_three_retries_are_refused_at_the_start() {
     for retries_max in [4, 10, u32::MAX] {
         let fault = Fetch::open(Config { retries_max, ..open() }).map(|_| ()).unwrap_err().to_string();
-        assert!(fault.contains(&format!("at most 3 times, not {retries_max}")) && fault.contains("Hint: "), "{fault}");
+        assert!(
+            fault.contains(&format!("number of retries is 3, not {retries_max}")) && fault.contains("Hint: "),
+            "{fault}"
+        );
     }
     assert!(Fetch::open(Config { retries_max: 3, ..open() }).is_ok());
 }
@@ -265,7 +268,7 @@ async fn where_words_come_from_is_said_and_they_are_marked_as_data() {
     let content = serde_json::to_value(&prompt.messages[0].content).unwrap();
     assert_eq!(content["annotations"], json!({"audience": ["assistant"]}));
     let failed = caller.0.prompt("fetch", json!({ "url": site.url("/none") })).await.unwrap();
-    assert_eq!(failed.description.as_deref(), Some("No page was read"));
+    assert_eq!(failed.description.as_deref(), Some("No page was fetched"));
     let content = serde_json::to_value(&failed.messages[0].content).unwrap();
     assert!(content.get("annotations").is_none(), "our own words: {content}");
 }
@@ -287,8 +290,8 @@ async fn a_page_without_links_is_said_to_have_none() {
     for (path, selector, form, said) in [
         ("/none", None, "links", "<error>The page has no links</error>"),
         ("/empty", None, "links", "<error>The page has no links</error>"),
-        ("/none", Some("p"), "links", "<error>There are no links in what the selector fits</error>"),
-        ("/some", Some("p"), "links", "<error>There are no links in what the selector fits</error>"),
+        ("/none", Some("p"), "links", "<error>The elements that match the selector contain no links</error>"),
+        ("/some", Some("p"), "links", "<error>The elements that match the selector contain no links</error>"),
         ("/some", None, "links", "* [more]("),
         ("/some", Some("div"), "links", "* [more]("),
         ("/empty", None, "markdown", "<error>Page failed to be simplified from HTML</error>"),
@@ -362,9 +365,9 @@ async fn what_has_no_text_is_refused_in_words() {
     for (path, kind) in [("/png", "image/png"), ("/unnamed", "no content type")] {
         let url = site.url(path);
         let error = caller.error(&url).await;
-        assert_eq!(first(&error), format!("{url} is binary ({kind}, 16 bytes): it has no text to show"));
+        assert_eq!(first(&error), format!("{url} is binary ({kind}, 16 bytes) and has no text"));
     }
-    assert!(caller.error(&site.url("/bad.pdf")).await.contains("is a PDF document that has no pages"));
+    assert!(caller.error(&site.url("/bad.pdf")).await.contains("is a PDF document that has no readable pages"));
     assert!(caller.call(json!({"url": site.url("/bad.pdf"), "raw": true})).await.unwrap_err().contains("is binary"));
     let caller = Caller::of(Config { compat: true, ..open() }).await;
     assert!(caller.text(json!({"url": site.url("/png")})).await.contains("\u{fffd}PNG"), "the published form");

@@ -210,7 +210,7 @@ async fn the_prompt_answers_the_whole_text_or_why_not() {
     assert_eq!(caller.prompt(&site.url("/page")).await, "page");
     let url = site.url("/gone");
     assert_eq!(first(&caller.prompt(&url).await), format!("Failed to fetch {url} - status code 404"));
-    assert_eq!(first(&caller.prompt("nope").await), "Not an address: nope: relative URL without a base");
+    assert_eq!(first(&caller.prompt("nope").await), "Invalid URL: nope: relative URL without a base");
     let error = caller.0.prompt("fetch", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("url"), "{error}");
 }
@@ -256,7 +256,7 @@ async fn robots_txt_decides_by_its_status() {
         match status {
             200 => {
                 let begin = format!(
-                    "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, <useragent>{agent}</useragent>\n<url>{}</url>\nLine ",
+                    "The sites robots.txt ({place}), specifies that autonomous fetching of this page is not allowed, <useragent>{agent}</useragent>\n<url>{}</url>\nSee line ",
                     site.url("/private/x")
                 );
                 assert!(error.starts_with(&begin), "{error}");
@@ -280,7 +280,7 @@ async fn a_refusal_names_the_line_and_repeats_nothing() {
     const FILE: &str = "# secret plans\nUser-agent: a\nDisallow: /plans\n\nUser-agent: *\nDisallow: /private/ # why\nDisallow: /</robots>\n";
     let (got, _) = robots(200, FILE, open()).await;
     let error = got.unwrap_err();
-    assert!(error.contains("</url>\nLine 6 of it says so.\nHint: "), "{error}");
+    assert!(error.contains("</url>\nSee line 6 of it.\nHint: "), "{error}");
     assert!(!error.contains("plans") && !error.contains("why") && !error.contains("<robots>"), "{error}");
     let (got, _) = robots(200, FILE, Config { compat: true, ..open() }).await;
     assert!(got.unwrap_err().contains(&format!("</url><robots>\n{FILE}\n</robots>")), "the published form");
@@ -322,10 +322,10 @@ async fn bodies_that_are_encoded_more_than_once_are_decoded() {
         ("deflate, deflate, gzip", &["raw", "zlib", "gzip"], &page, Ok("words of the page")),
         ("identity, gzip", &["gzip"], &page, Ok("words of the page")),
         ("utf-8", &[], &page, Ok("words of the page")),
-        ("gzip, gzip, gzip, gzip", &["gzip"; 4], &page, Err("it is encoded more than 3 times")),
-        ("br, gzip", &["gzip"], &page, Err("it is encoded several times, with br or zstd among them")),
-        ("gzip, gzip", &["gzip"], &page, Err("it is not encoded as its headers say")),
-        ("gzip, gzip", &["gzip", "gzip"], &blanks, Err("decoded, it is longer than the limit")),
+        ("gzip, gzip, gzip, gzip", &["gzip"; 4], &page, Err("it has more than 3 content codings")),
+        ("br, gzip", &["gzip"], &page, Err("it has several content codings, including br or zstd")),
+        ("gzip, gzip", &["gzip"], &page, Err("its content does not match its Content-Encoding")),
+        ("gzip, gzip", &["gzip", "gzip"], &blanks, Err("it exceeds the size limit when decoded")),
     ] {
         let head = format!("{}content-encoding: {header}\r\n", typed("text/html"));
         let url_body = encoded(codings, body);

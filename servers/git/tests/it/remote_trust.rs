@@ -357,7 +357,7 @@ const REFUSED: &[(How, &str, &str)] = &[
     (
         How::Ssh("fatal: transport 'x' not allowed"),
         "The protocol of the remote is not allowed",
-        "https, http, ssh and git",
+        "https, http, ssh, git and directories",
     ),
     (How::Ssh("fatal: write error: No space left on device"), "No space left on the device", "Free disk space"),
     (

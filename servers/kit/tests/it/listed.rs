@@ -39,7 +39,7 @@ struct Found {
 
 async fn list(_: &(), which: Which) -> Result<ToolOutput<Found>, ToolError> {
     let shown = ToolOutput::outside("read_one", Found { name: "read_one".to_owned() });
-    Ok(shown.notice(Some(format!("[Cut. Continue with list_all and cursor={:?}.]", which.name))))
+    Ok(shown.notice(Some(format!("[Truncated. Continue with list_all and cursor={:?}.]", which.name))))
 }
 
 async fn read(_: &(), which: Which) -> Result<ToolOutput<Found>, linchpin::Error> {
@@ -122,7 +122,7 @@ async fn instructions_descriptions_hints_and_notices_name_tools_as_they_are_list
                     let result = said.result().unwrap();
                     assert_eq!(result.structured_content.as_ref().unwrap().get(), r#"{"name":"read_one"}"#);
                     let texts: Vec<&str> = result.content.iter().filter_map(|block| block.as_text()).collect();
-                    let notice = format!("[Cut. Continue with {before}list_all and cursor=\"read_one\".]");
+                    let notice = format!("[Truncated. Continue with {before}list_all and cursor=\"read_one\".]");
                     assert_eq!(texts, ["read_one", notice.as_str()]);
                 }
                 let tool = format!("{before}read_one");

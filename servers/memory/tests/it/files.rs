@@ -48,8 +48,8 @@ async fn unknown_keys_types_and_lines_survive_every_tool_in_place() {
     assert_eq!(
         graph["warnings"],
         json!([
-            "Line 1 of the memory file is not valid JSON. It is kept as it is and left out.",
-            "Line 6 of the memory file is not valid JSON. It is kept as it is and left out."
+            "Line 1 of the memory file is not valid JSON. It is kept in the file and ignored.",
+            "Line 6 of the memory file is not valid JSON. It is kept in the file and ignored."
         ])
     );
     w.create(&["c"]).await;
@@ -174,7 +174,7 @@ async fn a_lock_that_is_never_released_ends_in_a_clear_error_and_reads_go_on() {
     let error = w.error("create_entities", json!({ "entities": [entity("b", &[])] })).await;
     assert_eq!(
         error,
-        "The memory file is being changed by another program for too long\nHint: Nothing was changed. Try again in a moment."
+        "Timed out waiting for another program to finish changing the memory file\nHint: Nothing was changed. Try again in a moment."
     );
     assert_eq!(w.names().await, ["a"]);
     drop(lock);
@@ -258,7 +258,7 @@ async fn quotas_are_errors_and_nothing_is_saved() {
         (0..100_000).map(|n| json!({ "name": n.to_string(), "entityType": "", "observations": [] })).collect();
     let error = w.error("create_entities", json!({ "entities": many })).await;
     assert!(
-        error.starts_with("Too many entities: there are 2, this would make 100002, and 3 is the limit\nHint: "),
+        error.starts_with("Too many entities: there are 2, this would make 100002, the limit is 3\nHint: "),
         "{error}"
     );
     w.create(&["c"]).await;
@@ -270,7 +270,7 @@ async fn quotas_are_errors_and_nothing_is_saved() {
     let large = "x".repeat(2 << 20);
     let error =
         w.error("add_observations", json!({ "observations": [{ "entityName": "a", "contents": [large] }] })).await;
-    assert!(error.starts_with("Too much to remember: ") && error.len() < 400, "{error}");
+    assert!(error.starts_with("The memory file would be too large: ") && error.len() < 400, "{error}");
     assert_eq!(w.file(), e_line("a", &[]));
     assert_eq!(fs::read_dir(w.dir.path()).unwrap().count(), 4, "no temporary file is left");
 
@@ -332,7 +332,7 @@ async fn scopes_are_files_of_their_own_in_the_default_place() {
         common::call(&client, "create_entities", json!({ "entities": [entity(name, &[])] })).await;
         assert_eq!(fs::read_to_string(path).unwrap(), e_line(name, &[]));
     }
-    assert!(refused(config(Some("../x"))).contains("Not usable as a scope"));
+    assert!(refused(config(Some("../x"))).contains("Invalid scope"));
 }
 
 #[tokio::test]
@@ -368,10 +368,15 @@ fn a_home_directory_that_is_not_there_is_said_and_no_directory_of_that_name_is_m
     let home = dir.path().display().to_string();
     let file = dir.path().join("m.jsonl").display().to_string();
     for (home, file, import, said) in [
-        (None, "~/x.jsonl", None, "REFUSED There is no home directory for ~/x.jsonl".to_owned()),
-        (Some("relative"), "~/x.jsonl", None, "REFUSED There is no home directory for ~/x.jsonl".to_owned()),
-        (None, file.as_str(), Some("~/old.jsonl"), "REFUSED There is no home directory for ~/old.jsonl".to_owned()),
-        (Some(&*home), "~nobody/x.jsonl", None, "REFUSED ~nobody/x.jsonl names another user's home".to_owned()),
+        (None, "~/x.jsonl", None, "REFUSED Cannot determine the home directory for ~/x.jsonl".to_owned()),
+        (Some("relative"), "~/x.jsonl", None, "REFUSED Cannot determine the home directory for ~/x.jsonl".to_owned()),
+        (
+            None,
+            file.as_str(),
+            Some("~/old.jsonl"),
+            "REFUSED Cannot determine the home directory for ~/old.jsonl".to_owned(),
+        ),
+        (Some(&*home), "~nobody/x.jsonl", None, "REFUSED ~nobody/x.jsonl is in another user's home".to_owned()),
         (Some(&*home), "~/x.jsonl", None, format!("OPENED {home}/x.jsonl")),
         (Some(&*home), file.as_str(), Some("~/old.jsonl"), format!("OPENED {file}")),
     ] {
@@ -387,8 +392,8 @@ fn a_home_directory_that_is_not_there_is_said_and_no_directory_of_that_name_is_m
     assert_eq!(std::fs::read_to_string(file).unwrap(), e_line("a", &[]));
 }
 
-/// What is left of a memory whose last record was deleted looks like no memory: the lock file says that it is one, by a hash
-/// that is the same in every build. Earlier builds noted one that may not be.
+/// What is left of a memory whose last record was deleted looks like no memory: the lock file says that it is one, by a
+/// hash that is the same in every build. Earlier builds noted one that may not be.
 #[test]
 fn a_file_with_nothing_left_but_foreign_lines_is_known_by_a_lasting_note() {
     use std::hash::{DefaultHasher, Hash, Hasher};

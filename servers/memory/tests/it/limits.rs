@@ -51,7 +51,7 @@ async fn answer(w: &World, tool: &str, args: &Value) -> Value {
     let value: Value = result.json().unwrap();
     let cut = value["truncated"] == true;
     assert_eq!(
-        blocks.get(1).is_some_and(|notice| notice.contains("[Cut: ")),
+        blocks.get(1).is_some_and(|notice| notice.contains("[Truncated")),
         cut,
         "{tool} {args}: {:?}",
         blocks.get(1)

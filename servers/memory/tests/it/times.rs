@@ -249,7 +249,7 @@ async fn search_finds_what_was_changed_since() {
     assert!(w.value("memory_search", json!({ "query": "word" })).await.get("undated").is_none());
     for wrong in ["yesterday", "2020-13-01", "2020-02-03T04:05:06", ""] {
         let error = w.error("memory_search", json!({ "query": "word", "changedSince": wrong })).await;
-        assert!(error.starts_with("Not a time: ") && error.contains("2026-11-21T09:14:06Z"), "{error}");
+        assert!(error.starts_with("Invalid time: ") && error.contains("2026-11-21T09:14:06Z"), "{error}");
     }
     assert!(w.error("memory_search", json!({ "query": "" })).await.contains("changedSince"));
 }
@@ -328,10 +328,10 @@ async fn links_and_pipes_in_the_place_of_the_times_are_not_touched() {
     std::os::unix::fs::symlink(&victim, w.beside("times")).unwrap();
     let warned = async || {
         let opened = Memory::open(at(w.path())).unwrap().1;
-        assert!(opened.len() == 1 && opened[0].starts_with("No times are known, and none are kept: "), "{opened:?}");
+        assert!(opened.len() == 1 && opened[0].starts_with("Timestamps are disabled: "), "{opened:?}");
         let name = fs::read_dir(w.dir.path()).unwrap().count().to_string() + &w.file().len().to_string();
         let made = w.value("create_entities", json!({ "entities": [entity(&name, &[])] })).await;
-        assert!(made["warnings"][0].as_str().unwrap().contains("when is not kept"), "{made}");
+        assert!(made["warnings"][0].as_str().unwrap().contains("but its time was not"), "{made}");
         assert!(w.names().await.contains(&name) && when(&w).await[&name] == json!({}));
     };
     warned().await;

@@ -177,7 +177,7 @@ async fn relations_to_nobody_are_allowed_and_reported() {
     let w = World::with(e_line("a", &[]), |_| {}).await;
     let made = w.value("create_relations", json!({ "relations": [relation("a", "ghost"), relation("a", "a")] })).await;
     assert_eq!(made["relations"].as_array().unwrap().len(), 2);
-    let warning = json!(["The relation from \"a\" to \"ghost\": there is no entity \"ghost\"."]);
+    let warning = json!(["The relation from \"a\" to \"ghost\" refers to the unknown entity \"ghost\"."]);
     assert_eq!(made["warnings"], warning);
     assert_eq!(w.value("read_graph", json!({})).await["warnings"], warning);
     assert_eq!(w.value("memory_read_page", json!({})).await["warnings"], warning);
@@ -365,7 +365,7 @@ async fn pages_go_on_where_they_ended_when_records_before_went_or_came() {
     // Neither is there any more: that is said.
     delete(json!(["n3"])).await;
     let (_, warnings) = names_and_warnings(&page(first["next_cursor"].clone()).await);
-    assert!(warnings.contains("The memory was changed since the answer before"), "{warnings}");
+    assert!(warnings.contains("The memory was changed since the previous result"), "{warnings}");
     // Relations too.
     let relations: Vec<Value> = (0..6).map(|n| relation(&format!("m{n}"), "n6")).collect();
     w.call("create_relations", json!({ "relations": relations })).await;
@@ -389,7 +389,7 @@ async fn a_search_goes_on_behind_what_it_showed_and_says_when_the_memory_changed
     w.call("delete_entities", json!({ "entityNames": ["n0", "n1"] })).await;
     let (seen, warnings) = names_and_warnings(&search(first["next_cursor"].clone()).await);
     assert_eq!(seen, names[3..6]);
-    assert!(warnings.contains("The memory was changed since the answer before"), "{warnings}");
+    assert!(warnings.contains("The memory was changed since the previous result"), "{warnings}");
 }
 
 #[tokio::test]
@@ -488,12 +488,16 @@ async fn answers_of_changes_are_cut_too_while_everything_is_saved() {
         assert!(value["truncated"] == true && value["next_cursor"].is_null(), "{tool}");
         let first: Value = serde_json::from_str(&blocks[0]).expect("the first block is JSON");
         assert!(first == value[list] && !first.as_array().unwrap().is_empty(), "{tool}");
-        assert!(blocks[1].starts_with("[Cut: everything was saved, but this shows only "), "{tool}: {}", blocks[1]);
+        assert!(
+            blocks[1].starts_with("[Truncated: everything was saved, but this shows only "),
+            "{tool}: {}",
+            blocks[1]
+        );
     }
     let args = json!({ "names": ["b"], "into": "a" });
     let (text, structured, value, blocks) = sizes(&w, "memory_merge_entities", args).await;
     assert!(text < 250_000 && structured < 150_000, "{text} {structured}");
-    assert!(value["truncated"] == true && value["merged"] == 1 && blocks[1].starts_with("[Cut: "), "{blocks:?}");
+    assert!(value["truncated"] == true && value["merged"] == 1 && blocks[1].starts_with("[Truncated"), "{blocks:?}");
     let file = w.file();
     for kept in [huge("ä"), huge("b"), huge("o"), "fact 4999 ".into(), "\"last\"".into(), "m4999".into()] {
         assert!(file.contains(&kept), "{}", &kept[..4]);
@@ -546,7 +550,7 @@ async fn every_reading_tool_says_what_is_not_right_and_only_then() {
         let warnings = value["warnings"].to_string();
         assert!(warnings.contains("of the memory file is not valid JSON"), "{tool}: {warnings}");
         let shows_relations = value.get("relations").is_some();
-        assert_eq!(warnings.contains("there is no entity \\\"gone\\\""), shows_relations, "{tool}: {warnings}");
+        assert_eq!(warnings.contains("unknown entity \\\"gone\\\""), shows_relations, "{tool}: {warnings}");
     }
     // Of relations that are not shown nothing is said.
     let other = bad.value("open_nodes", json!({ "names": ["b"] })).await;
@@ -570,7 +574,7 @@ async fn an_entity_that_is_too_large_for_an_answer_is_shown_in_part() {
         let opened = w.value("open_nodes", json!({ "names": [name] })).await;
         let shown = opened["entities"][0]["observations"].as_array().unwrap();
         assert!(shown.len() >= least && opened.to_string().len() < 3_000, "{name}: {}", shown.len());
-        assert!(opened["warnings"][0].as_str().unwrap().contains("too large for one answer"), "{opened}");
+        assert!(opened["warnings"][0].as_str().unwrap().contains("too large for one result"), "{opened}");
     }
 }
 
@@ -608,8 +612,8 @@ async fn changes_are_listed_and_undone_and_done_again() {
     }
     assert_eq!(w.file(), "");
     assert!(w.error("memory_undo", json!({})).await.contains("nothing to undo"));
-    assert!(w.error("memory_undo", json!({ "id": 1 })).await.contains("undone already"));
-    assert!(w.error("memory_undo", json!({ "id": 77 })).await.contains("no change 77"));
+    assert!(w.error("memory_undo", json!({ "id": 1 })).await.contains("already undone"));
+    assert!(w.error("memory_undo", json!({ "id": 77 })).await.contains("Change 77 is not in the history"));
 }
 
 #[tokio::test]
@@ -618,7 +622,7 @@ async fn undoing_never_overwrites_what_came_later() {
     w.create(&["a"]).await;
     w.call("add_observations", json!({ "observations": [{ "entityName": "a", "contents": ["later"] }] })).await;
     let error = w.error("memory_undo", json!({ "id": 1 })).await;
-    assert!(error.starts_with("Change 1 cannot be undone: what it changed was changed again since\nHint: "), "{error}");
+    assert!(error.starts_with("Change 1 cannot be undone: its records were changed again since\nHint: "), "{error}");
     assert_eq!(w.file(), e_line("a", &["later"]));
     // Nor does it bring back what was created anew.
     w.call("delete_entities", json!({ "entityNames": ["a"] })).await;
@@ -664,7 +668,7 @@ async fn the_history_has_pages_a_filter_and_a_length_and_can_be_off() {
     off.create(&["a"]).await;
     assert!(!off.beside("history").exists());
     assert_eq!(off.value("memory_history", json!({})).await["changes"], json!([]));
-    assert!(off.error("memory_undo", json!({})).await.contains("No history is kept"));
+    assert!(off.error("memory_undo", json!({})).await.contains("The history is disabled"));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn a_server_that_hangs_up_is_not_called_again_for_every_call() {
         let text = error(&client, "query", json!({ "sql": "SELECT 1" })).await;
         assert!(text.contains("Cannot log in") || text.contains("Cannot connect"), "{text}");
         // What is said again is not new, and says when that will be.
-        let again = text.contains("The next attempt is made in ");
+        let again = text.contains("The next attempt is in ");
         assert!(again || said < calls.load(Ordering::SeqCst), "{text}");
         assert!(!text.contains("the next call tries again"), "{text}");
         said = calls.load(Ordering::SeqCst);
@@ -76,7 +76,7 @@ async fn a_list_of_tables_that_nobody_could_give_is_an_error() {
     for (url, why) in [
         ("postgres://someone@127.0.0.1:1/d".to_owned(), "Cannot connect to 127.0.0.1:1"),
         // It answers the request for TLS with an error, whatever sslmode asks for.
-        (format!("postgres://someone@127.0.0.1:{port}/d"), "did not say whether it offers TLS"),
+        (format!("postgres://someone@127.0.0.1:{port}/d"), "responded to the TLS request with an error"),
     ] {
         let client = connect(Config { url: Some(Secret::new(url)), ..Config::default() }).await;
         // Again and again: what has failed is not what is known.
@@ -85,7 +85,7 @@ async fn a_list_of_tables_that_nobody_could_give_is_an_error() {
             assert!(failed.contains(why) && failed.contains("-32603"), "{failed}");
         }
         let text = error(&client, "query", json!({ "sql": "SELECT 1" })).await;
-        assert!(text.contains(why) && !text.contains("sslmode asks for it"), "{text}");
+        assert!(text.contains(why) && !text.contains("sslmode requires it"), "{text}");
         assert_eq!(client.resource_templates().await.unwrap().items.len(), 1);
     }
 }
@@ -96,7 +96,7 @@ async fn a_role_that_is_refused_has_no_empty_list_and_an_empty_database_has() {
     let mut cluster = Cluster::start();
     cluster.sql("CREATE ROLE reader LOGIN");
     let failed = connect(cluster.config("postgres")).await.resources().await.unwrap_err().to_string();
-    assert!(failed.contains("can do more than read"), "{failed}");
+    assert!(failed.contains("has more than read privileges"), "{failed}");
     let client = connect(cluster.config("reader")).await;
     assert!(client.resources().await.unwrap().items.is_empty());
     // What was said is kept for a while, although nobody can say it now.

@@ -93,7 +93,7 @@ async fn sslmode_means_what_it_means_to_libpq_and_nothing_is_downgraded() {
         let got = encrypted(&base("reader", "127.0.0.1", &format!("sslmode={mode}"))).await;
         assert_eq!(got.as_ref().ok().copied(), expected, "{mode}: {got:?}");
         if let Err(text) = got {
-            assert!(text.contains("does not offer TLS"), "{mode}: {text}");
+            assert!(text.contains("does not support TLS"), "{mode}: {text}");
         }
     }
     let own = tempfile::tempdir().unwrap();

@@ -118,10 +118,10 @@ async fn errors_of_write_mode_hold_nothing_of_a_row() {
         ("UPDATE items SET name = '#' || name WHERE id = 1", "constraint no_hash"),
         ("INSERT INTO guarded VALUES (1)", "SQLSTATE 42P01"),
         // What a function says the names are is not what the catalogue says.
-        ("INSERT INTO named VALUES (1)", "a value that must be unique is there already (SQLSTATE 23505)"),
+        ("INSERT INTO named VALUES (1)", "a unique value exists already (SQLSTATE 23505)"),
         (
             "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '23503', CONSTRAINT = (SELECT name FROM items WHERE id = 1); END $$",
-            "a foreign key refers to a row that must exist (SQLSTATE 23503)",
+            "a foreign key constraint is violated (SQLSTATE 23503)",
         ),
         (
             "DO $$ BEGIN RAISE EXCEPTION '%', (SELECT name FROM items WHERE id = 1); END $$",

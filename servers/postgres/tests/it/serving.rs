@@ -170,7 +170,7 @@ async fn rows_and_bytes_have_limits_and_cursors_continue() {
     assert!(page["truncated"] == json!(true) && text.len() < 120_000 && page["row_count"].as_u64().unwrap() > 5);
     // A row that is larger than everything: no answer, and soon the next one.
     let text = error(&client, "query", json!({ "sql": "SELECT repeat('x', 300000000)" })).await;
-    assert!(text.contains("larger than"), "{text}");
+    assert!(text.contains("exceeds the maximum result size"), "{text}");
     let (_, page) = ok(
         &client,
         "query",

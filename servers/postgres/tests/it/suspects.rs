@@ -141,12 +141,12 @@ async fn a_schema_that_is_not_allowed_is_found_by_the_gate_too() {
         let text = error(&client, "query", json!({ "sql": "SELECT i FROM late.closed" })).await;
         assert!(text.contains("42P01"), "{text}");
         let text = error(&client, "query", json!({ "sql": "SELECT i FROM hidden.closed" })).await;
-        assert!(text.contains("Schema hidden is not one of those"), "{text}");
+        assert!(text.contains("Schema hidden is not one of the allowed schemas"), "{text}");
     }
     cluster.sql("ALTER SCHEMA hidden RENAME TO late");
     for _ in 0..3 {
         let text = error(&client, "query", json!({ "sql": "SELECT i FROM late.closed" })).await;
-        assert!(text.contains("Schema late is not one of those"), "{text}");
+        assert!(text.contains("Schema late is not one of the allowed schemas"), "{text}");
     }
 }
 
@@ -250,7 +250,7 @@ async fn a_function_is_not_taken_for_what_has_its_number_in_an_extension() {
     );
     let client = to(&cluster, "base", Config::default()).await;
     let text = error(&client, "query", json!({ "sql": "SELECT late()" })).await;
-    assert!(text.contains("public.late is not allowed") && text.contains("its owner's rights"), "{text}");
+    assert!(text.contains("public.late is not allowed") && text.contains("its owner's privileges"), "{text}");
     assert_eq!(marks(&cluster), "");
     // That line is what decides: as one about functions it makes it the extension's.
     cluster.sql(

@@ -1,5 +1,5 @@
-//! What lies beside the database may be anybody's: journals that name other files, links, pipes. And the database itself may
-//! be made so that opening it never ends.
+//! What lies beside the database may be anybody's: journals that name other files, links, pipes. And the database
+//! itself may be made so that opening it never ends.
 
 use crate::common;
 
@@ -59,7 +59,7 @@ fn open(config: Config) -> Result<Vec<String>, ToolError> {
     opened.recv_timeout(Duration::from_secs(60)).expect("an answer")
 }
 
-const NAMED: &str = "Database error: a change of the database was left unfinished together with another file";
+const NAMED: &str = "Database error: the database has a hot journal that refers to another file";
 
 #[test]
 fn a_file_that_a_journal_names_is_not_deleted_when_the_database_is_opened() {
@@ -158,7 +158,7 @@ async fn a_change_that_a_crash_left_unfinished_is_undone() {
         std::fs::copy(beside(&from, end), crashed.path().join(format!("x.db{end}"))).unwrap();
     }
     let journal = crashed.path().join("x.db-journal");
-    assert!(std::fs::read(&journal).unwrap().starts_with(&MAGIC), "there is something to be undone");
+    assert!(std::fs::read(&journal).unwrap().starts_with(&MAGIC), "there is something to roll back");
     let w = World::over(crashed, |_| {}).await;
     assert_eq!(w.read("SELECT a FROM t").await, r#"[{"a":"kept"}]"#);
     assert!(!journal.exists());
@@ -194,7 +194,7 @@ fn what_is_beside_the_database_and_no_file_of_its_own_is_not_touched() {
                 let fault = opened.expect_err(&format!("{what} {end} {read_only}"));
                 assert_eq!(
                     fault.message(),
-                    "Database error: what is beside the database is not a file of its own",
+                    "Database error: a file beside the database is not a regular file",
                     "{what} {end}"
                 );
             }
@@ -216,7 +216,7 @@ async fn nor_what_comes_there_later() {
         let tried = w.call("write_query", sql("INSERT INTO t VALUES (2)")).await;
         assert!(std::fs::read(&victim).unwrap() == [0; 9_000], "{end} {}", tried.text());
         if end == "-journal" {
-            assert!(tried.text().contains("is not a file of its own"), "{}", tried.text());
+            assert!(tried.text().contains("is not a regular file"), "{}", tried.text());
         }
     }
 }
@@ -273,7 +273,7 @@ fn a_memo_is_kept_in_a_file_of_its_own() {
     for text in ["some notes\nof mine\n", "{\"name\": \"a package\"}\n", "\u{feff}[]"] {
         std::fs::write(&file, text).unwrap();
         let fault = opened("memo").unwrap_err();
-        assert!(fault.message().ends_with(" is not a memo: none of its lines is an insight"), "{fault}");
+        assert!(fault.message().ends_with(" is not a memo file: none of its lines is an insight"), "{fault}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     }
     for (text, warnings) in [("", 0), ("\n", 0), ("{\"insight\":\"a\"}\nnotes\n", 1)] {
@@ -285,7 +285,7 @@ fn a_memo_is_kept_in_a_file_of_its_own() {
         std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("gone"), dir.path().join("dangling")).unwrap();
         for name in ["link", "dangling"] {
-            assert!(opened(name).unwrap_err().message().ends_with(" is a link"), "{name}");
+            assert!(opened(name).unwrap_err().message().ends_with(" is a symlink"), "{name}");
         }
     }
 }
@@ -340,6 +340,6 @@ async fn what_sqlite_computes_by_itself_from_the_definitions_of_a_file_is_bounde
     assert_eq!(client.call("read_query", sql("SELECT a FROM t")).await.unwrap().text(), r#"[{"a":1}]"#);
     for table in ["f", "g", "h"] {
         let text = client.call("read_query", sql(&format!("SELECT b FROM {table}"))).await.unwrap().text();
-        assert!(text.contains("larger than this server allows"), "{table}: {text}");
+        assert!(text.contains("exceeds the limits of this server"), "{table}: {text}");
     }
 }

@@ -71,7 +71,8 @@ async fn values_and_patterns_have_a_size_and_memory_has_an_end() {
     assert_eq!(w.files(), ["x.db"], "sorting spilled into no file");
 }
 
-/// Statements that took the server out of service: each of them is one step that SQLite does not look up from, for minutes.
+/// Statements that took the server out of service: each of them is one step that SQLite does not look up from, for
+/// minutes.
 fn long_steps() -> Vec<String> {
     let texts = "SELECT hex(zeroblob(30000000)) AS x, hex(zeroblob(15000000)) || '1' AS y";
     let of = |expression: &str| format!("WITH v AS MATERIALIZED ({texts}) SELECT {expression} FROM v");
@@ -141,7 +142,7 @@ async fn rows_and_bytes_of_an_answer_have_a_limit_while_they_are_read() {
     let result = w.call("read_query", sql(rows)).await;
     assert_eq!(
         result.text(),
-        "[{\"x\":1},{\"x\":2},{\"x\":3}]\n[Cut after 3 rows: there are more rows. Use WHERE, or LIMIT with OFFSET, to see them.]"
+        "[{\"x\":1},{\"x\":2},{\"x\":3}]\n[Truncated after 3 rows: there are more rows. Use WHERE, or LIMIT with OFFSET, to get them.]"
     );
     let value: Value = result.json().unwrap();
     assert_eq!(value, json!({"columns": ["x"], "rows": [[1], [2], [3]], "truncated": true}));
@@ -151,7 +152,7 @@ async fn rows_and_bytes_of_an_answer_have_a_limit_while_they_are_read() {
     let result = w.call("read_query", sql("VALUES (1), (hex(zeroblob(300))), (hex(zeroblob(300))), (4)")).await;
     let value: Value = result.json().unwrap();
     assert_eq!(value["rows"].as_array().unwrap().len(), 2);
-    assert!(result.text().contains("[Cut after 1000 bytes"), "{}", result.text());
+    assert!(result.text().contains("[Truncated after 1000 bytes"), "{}", result.text());
     let error = w.error("read_query", sql("SELECT zeroblob(2000)")).await;
     assert!(error.starts_with("Error: the first row alone is longer than 1000 bytes\nHint: "), "{error}");
     let error = w.error("read_query", sql("SELECT hex(zeroblob(300)), hex(zeroblob(300))")).await;

@@ -66,10 +66,7 @@ async fn all_rows_are_imported_or_none() {
     for (args, says) in [
         (json!({"table": "t", "csv": "a,b\n1,x\n2\n"}), "the record at line 3 has 1 fields instead of 2"),
         (json!({"table": "t", "csv": "a,b\n1,x\n1,y\n"}), "UNIQUE constraint failed: t.a"),
-        (
-            json!({"table": "t", "csv": "a,c\n1,x\n"}),
-            "the table has no column of the name that column 2 of the CSV text has in its header",
-        ),
+        (json!({"table": "t", "csv": "a,c\n1,x\n"}), "the table has no column with the header name of CSV column 2"),
         (
             json!({"table": "t", "csv": "1,2,3\n", "header": false}),
             "the table has 2 columns, and the records have 3 fields",
@@ -79,8 +76,8 @@ async fn all_rows_are_imported_or_none() {
         (json!({"table": "new", "csv": ""}), "is empty"),
         (json!({"table": "new", "file": "latin.csv"}), "is not UTF-8"),
         (json!({"table": "new", "csv": "a\n1\n", "delimiter": "::"}), "the delimiter"),
-        (json!({"table": "new"}), "give either file or csv"),
-        (json!({"table": "new", "csv": "a", "file": "x"}), "give either file or csv"),
+        (json!({"table": "new"}), "pass either file or csv"),
+        (json!({"table": "new", "csv": "a", "file": "x"}), "pass either file or csv"),
         (json!({"table": "sqlite_new", "csv": "a\n1\n"}), "object name reserved for internal use"),
         (json!({"table": "sqlite_master", "csv": "name\nx\n"}), "may not be modified"),
     ] {

@@ -29,7 +29,7 @@ async fn answer(w: &World, tool: &str, args: &Value) -> Value {
     assert!(text.len() <= HELD && structured.len() <= HELD, "{tool} {args}: {} {}", text.len(), structured.len());
     let value: Value = result.json().unwrap();
     let truncated = value["truncated"] == true || value["returned"]["truncated"] == true;
-    assert_eq!(text.contains("Cut"), truncated, "{tool}: {text}");
+    assert_eq!(text.contains("Truncated"), truncated, "{tool}: {text}");
     value
 }
 

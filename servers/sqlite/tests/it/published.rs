@@ -1,5 +1,5 @@
-//! The published server beside ours, call by call: PyPI `mcp-server-sqlite` 2025.4.25 under the SDK below 2, with which it
-//! still starts.
+//! The published server beside ours, call by call: PyPI `mcp-server-sqlite` 2025.4.25 under the SDK below 2, with which
+//! it still starts.
 //!
 //! Differences that are meant, each with its reason. The first has a flag that restores the old form.
 //! - Rows are JSON; `--compat-repr` gives Python's notation, which is what is compared here for every answer.
@@ -194,7 +194,7 @@ async fn what_differs_is_what_is_meant_to() {
         ("read_query", sql("VALUES (1)"), ONLY, "[{'column1': 1}]"),
         ("read_query", sql("-- first\nSELECT 1 AS a"), ONLY, "[{'a': 1}]"),
         ("read_query", sql("PRAGMA user_version = 3"), ONLY, DENIED),
-        ("read_query", sql(""), ONLY, "Error: the query holds no statement"),
+        ("read_query", sql(""), ONLY, "Error: the query contains no statement"),
         ("read_query", sql("SELEC"), ONLY, "Database error: near \"SELEC\": syntax error"),
         ("write_query", sql("REPLACE INTO t(id, n) VALUES (1, 'r')"), "[]", "[{'affected_rows': 1}]"),
         (
@@ -214,7 +214,7 @@ async fn what_differs_is_what_is_meant_to() {
         ("write_query", sql("CREATE TEMP TABLE q(a)"), "[{'affected_rows': -1}]", DENIED),
         ("write_query", sql("PRAGMA foreign_keys = ON"), "[]", DENIED),
         ("write_query", sql("PRAGMA writable_schema = 1"), "[]", DENIED),
-        ("write_query", sql(""), "[]", "Error: the query holds no statement"),
+        ("write_query", sql(""), "[]", "Error: the query contains no statement"),
         (
             "create_table",
             sql("/* x */ CREATE TABLE c(a)"),

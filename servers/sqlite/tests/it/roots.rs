@@ -1,4 +1,5 @@
-//! A client's roots: the database is reached only from inside of them, and nothing is opened or created before that is known.
+//! A client's roots: the database is reached only from inside of them, and nothing is opened or created before that is
+//! known.
 
 use crate::common;
 
@@ -338,8 +339,8 @@ async fn what_cannot_work_is_still_known_at_the_start() {
     reading.tools.read_only = true;
     for (config, why) in [
         (narrow(base.path()), "is a directory"),
-        (Config { create: false, ..narrow(&missing) }, "none is to be created"),
-        (reading, "a read-only server creates none"),
+        (Config { create: false, ..narrow(&missing) }, "creating it is disabled"),
+        (reading, "a read-only server does not create it"),
     ] {
         let refused = Sqlite::open(config).unwrap_err();
         assert!(refused.message().contains(why), "{refused}");

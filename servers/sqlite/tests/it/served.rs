@@ -136,7 +136,7 @@ async fn a_memo_file_keeps_insights_and_what_it_does_not_understand_stays() {
     std::fs::write(&file, format!("{}nonsense\n\n", std::fs::read_to_string(&file).unwrap())).unwrap();
     let (db, warnings) = Sqlite::open(config()).unwrap();
     assert!(
-        warnings.len() == 1 && warnings[0].ends_with("memo.jsonl:2 is not an insight; it is left alone"),
+        warnings.len() == 1 && warnings[0].ends_with("memo.jsonl:2 is not an insight and is ignored"),
         "{warnings:?}"
     );
     let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
@@ -261,7 +261,7 @@ async fn a_schema_that_is_cut_names_the_tool_that_shows_the_rest_as_it_is_listed
                 assert!(!made.is_error(), "{}", made.text());
             }
             let text = client.read("sqlite:///schema").await.unwrap().text();
-            assert!(text.ends_with(&format!("-- Cut: there is more. The tool {listed} shows the rest.\n")), "{text}");
+            assert!(text.ends_with(&format!("-- Truncated. The tool {listed} returns the rest.\n")), "{text}");
         }
     }
 }

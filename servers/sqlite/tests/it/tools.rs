@@ -185,7 +185,7 @@ async fn params_are_bound_and_never_read_as_sql() {
         ("SELECT :a", json!({"a": 1, "b": 2}), "no placeholder named b"),
         ("SELECT ?", json!({"a": 1}), "placeholder 1 has no name"),
         ("SELECT ?", json!([[1]]), "pass JSON as a string"),
-        ("SELECT ?", json!([18_446_744_073_709_551_615_u64]), "does not fit into 64 bits"),
+        ("SELECT ?", json!([18_446_744_073_709_551_615_u64]), "exceeds 64 bits"),
     ] {
         let error = w.error("read_query", json!({"query": query, "params": params})).await;
         assert!(error.contains(says), "{query} {params}: {error}");
@@ -243,7 +243,7 @@ async fn returning_gives_rows_and_the_count_and_changes_everything_even_when_the
         value,
         json!({"affected_rows": 5, "returned": {"columns": ["a"], "rows": [[1], [2]], "truncated": true}})
     );
-    assert!(result.text().starts_with("[{\"a\":1},{\"a\":2}]\n[Cut after 2 rows"), "{}", result.text());
+    assert!(result.text().starts_with("[{\"a\":1},{\"a\":2}]\n[Truncated after 2 rows"), "{}", result.text());
     assert_eq!(w.number("SELECT count(*) FROM t"), 5);
 }
 

@@ -1,5 +1,5 @@
-//! Whose words an error has: what rows, triggers, constraints, names and files say is never said by a tool that writes, and
-//! is marked as data where a tool that reads says it.
+//! Whose words an error has: what rows, triggers, constraints, names and files say is never said by a tool that writes,
+//! and is marked as data where a tool that reads says it.
 
 use crate::common;
 
@@ -37,15 +37,15 @@ async fn a_tool_that_writes_never_says_what_the_database_says() {
     w.write("INSERT INTO forwards VALUES (1, 2)").await;
     w.write("INSERT INTO uq VALUES (1, 2)").await;
     for (statement, says) in [
-        ("INSERT INTO t(a) VALUES ('raise')", "a trigger of the database refused it"),
-        ("INSERT INTO t(a) VALUES ('row')", "a trigger of the database refused it"),
-        ("INSERT INTO t(a) VALUES ('fail')", "a trigger of the database refused it"),
-        ("INSERT INTO t(a) VALUES ('rollback')", "a trigger of the database refused it"),
+        ("INSERT INTO t(a) VALUES ('raise')", "a trigger of the database aborted the statement"),
+        ("INSERT INTO t(a) VALUES ('row')", "a trigger of the database aborted the statement"),
+        ("INSERT INTO t(a) VALUES ('fail')", "a trigger of the database aborted the statement"),
+        ("INSERT INTO t(a) VALUES ('rollback')", "a trigger of the database aborted the statement"),
         ("INSERT INTO ck(a) VALUES (1)", "CHECK constraint failed"),
         ("INSERT INTO ck(b) VALUES (0)", "CHECK constraint failed"),
         ("INSERT INTO forwards VALUES (1, 2)", "UNIQUE constraint failed"),
         ("INSERT INTO uq VALUES (2, 1)", "UNIQUE constraint failed"),
-        ("INSERT INTO st VALUES (1, 'x')", "a value is not of the type of its column"),
+        ("INSERT INTO st VALUES (1, 'x')", "a value does not have the type of its column"),
         ("INSERT INTO gone VALUES (1)", "SQL logic error"),
         ("INSERT INTO calls VALUES (1)", "SQL logic error"),
         ("INSERT INTO kid VALUES (1)", "SQL logic error"),
@@ -142,9 +142,9 @@ async fn what_a_csv_file_says_is_not_said_by_the_tool_that_imports_it() {
 async fn hints_say_what_to_change() {
     let w = World::made("CREATE TABLE t(a)", |_| {}).await;
     for (query, says, hint) in [
-        ("SELECT readfile('x')", "no such function: readfile", "PRAGMA function_list shows the functions"),
-        ("SELECT * FROM u", "no such table: u", "list_tables shows the names."),
-        ("SELECT b FROM t", "no such column: b", "describe_table shows the columns."),
+        ("SELECT readfile('x')", "no such function: readfile", "PRAGMA function_list lists the functions"),
+        ("SELECT * FROM u", "no such table: u", "list_tables lists the names."),
+        ("SELECT b FROM t", "no such column: b", "describe_table lists the columns."),
         ("SELECT a FROM t ORDER BY a COLLATE c", "no such collation sequence: c", "PRAGMA collation_list"),
     ] {
         let error = w.error("read_query", sql(query)).await;
@@ -155,7 +155,7 @@ async fn hints_say_what_to_change() {
         (json!({"a": {"base64": "AQI"}}), "Error: \"a\" in params is not valid base64: only A-Z"),
         (json!([{"x": 1}]), "Error: item 1 of params is an object other than {\"base64\": …}; pass JSON as a string"),
         (json!([[1]]), "Error: item 1 of params is an array; pass JSON as a string"),
-        (json!([18_446_744_073_709_551_615_u64]), "Error: item 1 of params is a number that does not fit into 64 bits"),
+        (json!([18_446_744_073_709_551_615_u64]), "Error: item 1 of params is a number that exceeds 64 bits"),
     ] {
         let error = w.error("read_query", json!({"query": "SELECT ?", "params": params})).await;
         assert!(error.starts_with(says) && error.contains("\nHint: Each value is null"), "{params}: {error}");

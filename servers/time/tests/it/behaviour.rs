@@ -209,30 +209,30 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "convert_time",
         r#"{"source_timezone":"America/New_York","time":"23:00","target_timezone":"UTC","date":"9999-12-31"}"#,
         "The date is out of range",
-        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+        "The range is the year 1 to 9999-12-30T22:00:00Z.",
     ),
     (
         "convert_time",
         r#"{"source_timezone":"Asia/Tokyo","time":"1:00","target_timezone":"UTC","date":"0001-01-01"}"#,
         "The date is out of range",
-        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+        "The range is the year 1 to 9999-12-30T22:00:00Z.",
     ),
     (
         "time_diff",
         r#"{"start_timezone":"UTC","start":"9999-12-31T23:59","end":"0001-01-01T00:00"}"#,
         "The date is out of range",
-        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+        "The range is the year 1 to 9999-12-30T22:00:00Z.",
     ),
     (
         "time_diff",
         r#"{"start_timezone":"UTC","start":"9999-12-30T22:00:01","end":"0001-01-01T00:00"}"#,
         "The date is out of range",
-        "Times from the year 1 to 9999-12-30T22:00:00Z can be told.",
+        "The range is the year 1 to 9999-12-30T22:00:00Z.",
     ),
     ("time_add", r#"{"timezone":"UTC","years":99999999}"#, "The date is out of range", ""),
     ("time_add", r#"{"timezone":"UTC","hours":9223372036854775807}"#, "The date is out of range", ""),
     ("time_add", r#"{"timezone":"UTC","seconds":-9223372036854775808}"#, "The date is out of range", ""),
-    ("time_add", r#"{"timezone":"UTC","datetime":"tomorrow"}"#, "Invalid datetime: tomorrow", "Write it like"),
+    ("time_add", r#"{"timezone":"UTC","datetime":"tomorrow"}"#, "Invalid datetime: tomorrow", "Use a format like"),
     (
         "time_add",
         r#"{"timezone":"UTC","datetime":"2026-01-01T00:00[Europe/Paris]"}"#,
@@ -270,7 +270,8 @@ async fn what_cannot_be_done_is_said_with_the_published_first_line_and_what_to_d
     assert!(error.len() < 400, "a long name is not repeated whole: {} bytes", error.len());
 }
 
-/// Zone, date, time, fold, what the source shows, what UTC shows, whether daylight saving time is in force, the fold told.
+/// Zone, date, time, fold, what the source shows, what UTC shows, whether daylight saving time is in force, the fold
+/// told.
 type ToolOutput<'a> = (&'a str, &'a str, &'a str, Option<u8>, &'a str, &'a str, bool, Option<u8>);
 
 const CONVERTED: &[ToolOutput<'_>] = &[
