@@ -1,11 +1,11 @@
-//! Addresses: which may be asked, which server a request is for, what a resource identifier covers.
+//! URL checks: which URLs may be requested, the identity of a server, and the scope of a resource identifier.
 
 use crate::error::Error;
 use linchpin_transport::web::Reach;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// The address of a server without query and fragment: what requests for it are known by.
+/// The URL of a server without query and fragment, which identifies it.
 pub(crate) fn server(address: &str) -> Result<Url, Error> {
     let mut url = parse("the address of the server", address)?;
     url.set_query(None);
@@ -13,14 +13,14 @@ pub(crate) fn server(address: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Reads an address somebody named, and holds it against the rules: `https`, or `http` on this machine; no user or
+/// Parses and checks a URL: `https`, or `http` on this machine; no user or
 /// password in it.
 pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
     let shown: String = address.chars().filter(|c| !c.is_control()).take(200).collect();
-    let wrong = |why: &str| Error::discovery(format!("{what} is not an address to be used: {shown:?}: {why}"));
+    let wrong = |why: &str| Error::discovery(format!("{what} is not a valid URL: {shown:?}: {why}"));
     let url = Url::parse(address).map_err(|e| wrong(&e.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Error::discovery(format!("{what} has a user or password in it, which is not allowed")));
+        return Err(Error::discovery(format!("{what} contains a user name or password, which is not allowed")));
     }
     match url.scheme() {
         "https" => Ok(url),
@@ -30,7 +30,7 @@ pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
     }
 }
 
-/// The identifier a server has when nobody says another: its address, without a slash that says nothing.
+/// The default resource identifier of a server: its URL, without a trailing slash.
 pub(crate) fn canonical(server: &Url) -> String {
     let text = server.as_str();
     if server.path() == "/" { text.trim_end_matches('/').to_owned() } else { text.to_owned() }
@@ -41,7 +41,7 @@ pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Whether a resource identifier is one for this server: the same origin, and a path that the server's begins with.
+/// Whether a resource identifier covers this server: the same origin, and a path that is a prefix of the server's.
 pub(crate) fn covers(resource: &Url, server: &Url) -> bool {
     let path = resource.path().trim_end_matches('/');
     let below = server.path().strip_prefix(path);
@@ -70,7 +70,7 @@ pub(crate) fn well_known_inserted(url: &Url, name: &str) -> String {
 ///
 /// The origin of the server itself is where its user sent us, so that is open. Beyond it, a server on the internet
 /// can only send us to the internet; one on this machine also to this machine; one at a private address also to private
-/// addresses. A host's name says nothing about where it is: for servers inside a company's network, say so with
+/// addresses. A host name does not reveal its location: for servers inside a company's network, allow them with
 /// `OAuth::reach`.
 pub(crate) fn reach(chosen: Option<Reach>, server: &Url, target: &Url) -> Reach {
     if server.origin() == target.origin() {

@@ -68,7 +68,7 @@ impl Scheme {
     }
 }
 
-/// Reads a list of challenges. The grammar needs one look ahead: after a comma comes either another parameter
+/// Parses a list of challenges. The grammar needs one token of lookahead: after a comma comes either another parameter
 /// (`name=value`) or another scheme (`name`, and then a space or the end).
 fn parse(line: &str) -> Vec<Scheme> {
     let mut schemes = Vec::<Scheme>::new();
@@ -124,7 +124,7 @@ fn read_value(text: &str) -> (String, &str) {
             _ => value.push(c),
         }
     }
-    // Never closed: nobody knows where it was meant to end.
+    // Unterminated: the intended end is unknown.
     (String::new(), "")
 }
 

@@ -17,12 +17,12 @@ use std::fmt;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Credential {
-    /// None: a public client.
+    /// No credential: a public client.
     #[default]
     None,
     /// A secret shared with the authorization server.
     Secret(Secret),
-    /// A private key whose public key the authorization server knows.
+    /// A private key whose public key is registered with the authorization server.
     Key(Signer),
 }
 
@@ -66,17 +66,17 @@ impl<C: Into<Credential>> From<Option<C>> for Credential {
     }
 }
 
-/// A client as one authorization server knows it.
+/// A client registered with an authorization server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) id: String,
     pub(crate) credential: Credential,
     pub(crate) method: Method,
-    /// What the store keeps of it, if it was registered dynamically.
+    /// The stored registration, if it was dynamic.
     pub(crate) registered: Option<Registered>,
 }
 
-/// How a client shows who it is, by the names of RFC 7591 section 2 and RFC 7523.
+/// The client authentication method, as named in RFC 7591 section 2 and RFC 7523.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     None,
@@ -101,13 +101,13 @@ impl Method {
 }
 
 impl Client {
-    /// A client with credentials of its own. The method follows from what they are and what the server takes.
+    /// A client with credentials. The method follows from their kind and the methods that the server supports.
     pub(crate) fn new(id: &str, credential: &Credential, server: &Server) -> Result<Client, Error> {
         let takes =
             |method: Method| server.auth_methods.as_ref().is_none_or(|all| all.iter().any(|m| m == method.name()));
         let method = match credential {
             Credential::None => Method::None,
-            // RFC 8414: where the server does not say, it is the first.
+            // RFC 8414: the default is the first.
             Credential::Secret(_) if !takes(Method::Basic) && takes(Method::Post) => Method::Post,
             Credential::Secret(_) => Method::Basic,
             Credential::Key(_) if takes(Method::Jwt) => Method::Jwt,
@@ -122,7 +122,7 @@ impl Client {
         Ok(Client { id: id.to_owned(), credential: credential.clone(), method, registered: None })
     }
 
-    /// Adds what shows who the client is to a token request.
+    /// Adds client authentication to a token request.
     pub(crate) fn sign(&self, form: &mut Form, headers: &mut HeaderMap, issuer: &str, now: u64) {
         match (self.method, &self.credential) {
             (Method::Basic, Credential::Secret(secret)) => {
@@ -152,7 +152,7 @@ fn basic(id: &str, secret: &Secret) -> HeaderValue {
     value
 }
 
-/// The body of a token request, which remembers what is in it so that answers can be quoted without that.
+/// The body of a token request. It remembers its secrets, so that they can be removed from quoted responses.
 #[derive(Clone)]
 pub(crate) struct Form {
     body: String,
@@ -170,7 +170,7 @@ impl Form {
         Form { body: String::new(), secrets: Vec::new() }
     }
 
-    /// Adds a parameter. What can be a secret is remembered as one.
+    /// Adds a parameter. Possible secrets are remembered.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
         const SECRET: &[&str] = &[
             "client_secret",
@@ -198,7 +198,7 @@ impl Form {
         bytes::Bytes::copy_from_slice(self.body.as_bytes())
     }
 
-    /// What must not be shown of an answer to this.
+    /// The secrets that a quoted response must not contain.
     pub(crate) fn secrets<'a>(&'a self, client: Option<&'a Client>) -> Vec<&'a str> {
         let of_client = client.and_then(|client| match &client.credential {
             Credential::Secret(secret) => Some(secret.expose()),

@@ -1,4 +1,4 @@
-//! What a program set up.
+//! The configuration.
 
 use crate::client::Credential;
 use crate::fetch::Fetch;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a program set up. Not changed any more once the first request goes out.
+/// The configuration. Immutable once the first request is sent.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) login: Option<Arc<dyn Login>>,
@@ -33,7 +33,7 @@ pub(crate) struct Config {
 /// A client that was registered beforehand.
 #[derive(Clone, Debug)]
 pub(crate) struct PreRegistered {
-    /// With whom; `None` for whoever is named first.
+    /// The issuer; `None` for the first one used.
     pub(crate) issuer: Option<String>,
     pub(crate) id: String,
     pub(crate) credential: Credential,

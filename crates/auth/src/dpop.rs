@@ -1,4 +1,4 @@
-//! Proof of possession (RFC 9449): every request shows that its sender holds the key the token is bound to.
+//! DPoP (RFC 9449): every request proves possession of the key that the token is bound to.
 
 use crate::jwt::{KeyError, compact, fresh_id, p256, sign_p256};
 use crate::secret::Secret;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 #[derive(Clone)]
 pub(crate) struct DpopKey {
     pair: Arc<EcdsaKeyPair>,
-    /// The key as PKCS#8 in base64url: what the store keeps.
+    /// The key as PKCS#8 in base64url, for the store.
     stored: Secret,
 }
 
@@ -62,9 +62,9 @@ impl DpopKey {
         thumbprint(&[("crv", "P-256"), ("kty", "EC"), ("x", &x), ("y", &y)])
     }
 
-    /// A proof for one request (RFC 9449, section 4.2), to be sent in the `DPoP` header; each is good for one use.
+    /// A proof for one request (RFC 9449, section 4.2), for the `DPoP` header; valid for one use.
     ///
-    /// `htu` is the address of the request; its query and fragment are left out. `nonce` is what the server asked for
+    /// `htu` is the URL of the request, without query and fragment. `nonce` is the one requested by the server
     /// in `DPoP-Nonce`. `access_token` is given when the request carries one. `now` is in seconds since 1970.
     ///
     /// # Panics

@@ -14,12 +14,12 @@ struct Inner {
     message: String,
 }
 
-/// What went wrong, as far as the flow tells cases apart.
+/// The kinds of errors that the flow distinguishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Something has to be configured.
+    /// The configuration is incomplete.
     Setup,
-    /// The client has to be registered with the operator of the authorization server, and named.
+    /// The client must be registered with the operator of the authorization server, and configured.
     Unregistered,
     /// The MCP server requires no login.
     Unprotected,
@@ -27,13 +27,13 @@ pub(crate) enum Kind {
     Discovery,
     /// The authorization server did not register the client.
     Registration,
-    /// Nobody logged in, or the answer of the login cannot be trusted.
+    /// The login failed, or its callback cannot be trusted.
     Login,
     /// The authorization server refused, with this error code.
     Refused(String),
-    /// The authorization server could not be asked, or answered something unreadable.
+    /// The authorization server is unreachable, or its response is invalid.
     Unreachable,
-    /// The MCP server does not accept what it was given.
+    /// The MCP server rejects the token.
     NotAccepted,
     /// Tokens cannot be read from or written to their store.
     Store,
@@ -123,8 +123,8 @@ impl From<Error> for Arc<str> {
     }
 }
 
-/// Text of a peer for an error message: one line, at most 300 characters, and without any of `secrets`, because a
-/// careless server may say what it was sent.
+/// Quotes a peer's text in an error message: one line, at most 300 characters, and without any of `secrets`, because a
+/// server may echo what it was sent.
 pub(crate) fn quote(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() > 3) {

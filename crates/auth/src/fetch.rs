@@ -21,11 +21,11 @@ use url::Url;
 pub trait Fetch: Send + Sync + 'static {
     /// Sends a request and reads the whole response.
     ///
-    /// Must not follow redirects or send credentials of its own, connects only to addresses within `reach`, and rejects
+    /// Must not follow redirects or add credentials, connects only to addresses within `reach`, and rejects
     /// bodies of more than `max` bytes.
     ///
     /// # Errors
-    /// Why there is no response, without anything of the request's headers or body.
+    /// Why the request failed, without its headers or body.
     fn fetch(
         &self,
         request: Request<Bytes>,
@@ -34,7 +34,7 @@ pub trait Fetch: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<Response<Bytes>, String>>;
 }
 
-/// Asks on behalf of one MCP server.
+/// Sends requests on behalf of one MCP server.
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) fetch: Arc<dyn Fetch>,
@@ -42,18 +42,18 @@ pub(crate) struct Asker {
     pub(crate) server: Url,
 }
 
-/// What a place for a document has.
+/// The result of fetching a document.
 pub(crate) enum Found {
     /// A JSON object.
     Document(serde_json::Value),
-    /// Nothing of the kind, and the place said so: a 4xx, or something that is not JSON.
+    /// No document: a 4xx status, or content that is not JSON.
     Nothing(String),
-    /// It cannot be known: no answer, a 5xx, too many redirects.
+    /// Unknown: no response, a 5xx status, or too many redirects.
     Unknown(Error),
 }
 
 impl Asker {
-    /// Fetches a metadata document. Redirects are followed a few times, each held against the same rules.
+    /// Fetches a metadata document. Follows a few redirects, each checked by the same rules.
     pub(crate) async fn document(&self, what: &str, address: &str) -> Found {
         let mut url = match address::parse(what, address) {
             Ok(url) => url,
@@ -71,12 +71,12 @@ impl Asker {
             if status.is_redirection() {
                 let next = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
                 let next = url.join(next).map(|url| url.to_string()).unwrap_or_default();
-                let next = match address::parse(&format!("where {what} at {url} is said to be"), &next) {
+                let next = match address::parse(&format!("the redirect target of {what} at {url}"), &next) {
                     Ok(next) => next,
                     Err(error) => return Found::Unknown(error),
                 };
                 if url.scheme() == "https" && next.scheme() != "https" {
-                    let why = format!("{what} at {url} leads to an address without TLS, which is not followed");
+                    let why = format!("{what} at {url} redirects to a URL without TLS, which is not followed");
                     return Found::Unknown(Error::discovery(why));
                 }
                 url = next;
@@ -85,20 +85,20 @@ impl Asker {
             if status.is_success() {
                 return match serde_json::from_slice::<serde_json::Value>(answer.body()) {
                     Ok(document) if document.is_object() => Found::Document(document),
-                    _ => Found::Nothing(format!("{url} is not valid JSON object")),
+                    _ => Found::Nothing(format!("{url} is not a valid JSON object")),
                 };
             }
-            let why = format!("{url} answered {}", status.as_u16());
+            let why = format!("{url} returned status {}", status.as_u16());
             return if status.is_client_error() {
                 Found::Nothing(why)
             } else {
-                Found::Unknown(Error::new(Kind::Unreachable, format!("{what} cannot be had: {why}")))
+                Found::Unknown(Error::new(Kind::Unreachable, format!("cannot fetch {what}: {why}")))
             };
         }
-        Found::Unknown(Error::discovery(format!("{what} at {address} leads from one redirect to the next")))
+        Found::Unknown(Error::discovery(format!("{what} at {address} redirects too often")))
     }
 
-    /// Posts a form or a JSON document. A redirect is an answer like any other: nothing that is posted goes elsewhere.
+    /// Posts a form or a JSON document. Redirects are not followed: the content is sent nowhere else.
     pub(crate) async fn post(
         &self,
         what: &str,
@@ -116,28 +116,28 @@ impl Asker {
         self.send(what, &url, request).await
     }
 
-    /// Asks the server itself, without a token, what it says about that: its challenge, and whether it turned us away.
+    /// Sends a request to the server without a token; returns its challenge, and whether it rejected the request.
     pub(crate) async fn challenge(&self) -> Result<(Challenge, bool), Error> {
         let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let answer = self.send("an answer of the server", &self.server, request).await?;
+        let answer = self.send("a response of the server", &self.server, request).await?;
         let refused = answer.status() == StatusCode::UNAUTHORIZED;
         Ok((if refused { Challenge::of(answer.headers()) } else { Challenge::default() }, refused))
     }
 
     async fn send(&self, what: &str, url: &Url, mut request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
-        let failed = |why: &str| Error::new(Kind::Unreachable, format!("{what} cannot be had: {}: {why}", bare(url)));
+        let failed = |why: &str| Error::new(Kind::Unreachable, format!("cannot fetch {what}: {}: {why}", bare(url)));
         *request.uri_mut() =
             url[..url::Position::AfterQuery].parse().map_err(|_| failed("the address cannot be used"))?;
         let reach = address::reach(self.reach, &self.server, url);
         let answer = tokio::time::timeout(DEADLINE, self.fetch.fetch(request, reach, BODY_BYTES_MAX)).await;
-        let answer = answer.map_err(|_| failed(&format!("no answer within {} s", DEADLINE.as_secs())))?;
+        let answer = answer.map_err(|_| failed(&format!("no response within {} s", DEADLINE.as_secs())))?;
         let answer = answer.map_err(|why| failed(&why))?;
         if answer.body().len() > BODY_BYTES_MAX {
-            return Err(failed("the answer is too long"));
+            return Err(failed("the response is too long"));
         }
         Ok(answer)
     }
@@ -152,9 +152,9 @@ impl fmt::Debug for Asker {
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 pub(crate) const JSON: &str = "application/json";
 
-/// How long one request may take, answer included.
+/// Timeout of a request including its response.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How much of an answer is read.
+/// Maximum size of a response.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 const REDIRECTS_MAX: usize = 3;
 
@@ -163,7 +163,7 @@ fn bare(url: &Url) -> &str {
     &url[..url::Position::AfterPath]
 }
 
-/// Whether a status says that a request was taken.
+/// Whether a status means that the request was accepted.
 pub(crate) fn is_good(status: StatusCode) -> bool {
     status == StatusCode::OK || status == StatusCode::CREATED
 }

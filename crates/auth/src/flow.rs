@@ -1,7 +1,7 @@
-//! The authorization flow, in the order in which the specification tells it.
+//! The authorization flow, in the order of the specification.
 //!
-//! Specification: "Authorization Flow Steps" and the pages it leads to. What is asked of whom stands here; how documents
-//! are found is in `metadata`, who the client is in `register`, what the token endpoint says in `token`.
+//! Specification: "Authorization Flow Steps" and the pages it refers to. Discovery of documents is in `metadata`, client
+//! registration in `register`, the token endpoint in `token`.
 
 use crate::address;
 use crate::challenge::Challenge;
@@ -28,7 +28,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) nonces: &'a Nonces,
 }
 
-/// What discovery found: where the flow takes place.
+/// The result of discovery: the resource and the authorization server.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedServer {
     /// The resource identifier, letter for letter as its metadata has it.
@@ -47,16 +47,16 @@ impl ResolvedServer {
     }
 }
 
-/// What the flow ends with.
+/// The result of the flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Granted {
     pub(crate) stored: Stored,
-    /// Every scope that was asked for.
+    /// All requested scopes.
     pub(crate) asked: Scopes,
 }
 
 impl Flow<'_> {
-    /// Finds out what protects the server, and which authorization server decides. `known` are issuers with whom there
+    /// Discovers the protected resource and its authorization server. `known` are issuers with whom there
     /// is something already.
     pub(crate) async fn discover(&self, challenge: &Challenge, known: &[String]) -> Result<ResolvedServer, Error> {
         let found = metadata::resource(&self.asker, challenge.resource_metadata.as_deref()).await?;
@@ -79,21 +79,21 @@ impl Flow<'_> {
         })
     }
 
-    /// Of several authorization servers, one the client is registered with beforehand, one it knows, or the first.
+    /// Chooses an authorization server: a pre-registered one, a known one, or the first.
     fn choose_issuer<'a>(&'a self, named: &'a [String], known: &[String]) -> Result<&'a str, Error> {
         let registered = || self.config.pre_registered.iter().filter_map(|client| client.issuer.as_deref());
         let ours = |issuer: &&String| registered().any(|registered| registered == issuer.as_str());
         let chosen = named.iter().find(ours).or_else(|| named.iter().find(|issuer| known.contains(issuer)));
         chosen.or(named.first()).map(String::as_str).or_else(|| registered().next()).ok_or_else(|| {
             Error::discovery(
-                "the protected-resource metadata names no authorization server; the server's operator has to correct it, \
-                 or give the issuer with pre_registered(Some(issuer), …)",
+                "the protected-resource metadata contains no authorization server; the server's operator must correct it, \
+                 or set the issuer with pre_registered(Some(issuer), …)",
             )
         })
     }
 
-    /// Gets tokens for what is on this ground. `before` is every scope asked for so far; `stored` is what is kept for
-    /// this authorization server and resource, and nothing of any other.
+    /// Gets tokens for this resource from this authorization server. `before` are all scopes requested so far; `stored`
+    /// is the stored state for exactly this authorization server and resource.
     pub(crate) async fn authorize(
         &self,
         ground: &ResolvedServer,
@@ -111,7 +111,7 @@ impl Flow<'_> {
         }
         let Some(login) = &config.login else {
             return Err(Error::setup(format!(
-                "{} wants a login, and nobody has said how to log in: give OAuth a login(…), for example a Browser, \
+                "{} requires a login, but none is configured: set OAuth::login(…), for example with a Browser, \
                  or client_credentials(…)",
                 self.asker.server
             )));
@@ -120,7 +120,7 @@ impl Flow<'_> {
         let scopes = scope::with_offline_access(scopes, ground.server.scopes_supported.as_ref());
         let client = stored.and_then(|stored| stored.client.as_ref());
         match self.ask_person(login, ground, scopes.clone(), client, dpop.as_ref()).await {
-            // The server has forgotten a client it once registered.
+            // The server no longer knows a client that it registered.
             Err(error) if client.is_some() && error.is_refused_with("invalid_client") => {
                 self.ask_person(login, ground, scopes, None, dpop.as_ref()).await
             }
@@ -128,7 +128,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Sends the user to the authorization server, and redeems what they come back with.
+    /// Sends the user to the authorization server, and redeems the code of the callback.
     async fn ask_person(
         &self,
         login: &Arc<dyn Login>,
@@ -144,7 +144,7 @@ impl Flow<'_> {
         let wishes = RegistrationMetadata { redirect_uri: &redirect_uri, scopes: to_register.as_ref() };
         let client = register::client(self.config, &self.asker, server, stored, &wishes).await?;
 
-        // The issuer goes on record together with verifier and state, before anybody is sent anywhere.
+        // The issuer is recorded together with verifier and state before the user is redirected.
         let request = Request {
             pkce: Pkce::generate(),
             state: random_text(),
@@ -169,7 +169,7 @@ impl Flow<'_> {
         Ok(granted(client.registered, tokens, dpop, scopes))
     }
 
-    /// Asks for new tokens with the refresh token of `stored`.
+    /// Requests new tokens with the refresh token of `stored`.
     pub(crate) async fn refresh(&self, server: &Server, resource: &str, stored: &Stored) -> Result<Stored, Error> {
         let Some(tokens) = &stored.tokens else { return Err(no_refresh()) };
         let Some(refresh_token) = &tokens.refresh_token else { return Err(no_refresh()) };
@@ -212,7 +212,7 @@ impl Flow<'_> {
         })
     }
 
-    /// The key to bind tokens to: when the program, the resource or its challenge wants that.
+    /// The key to bind tokens to, if the program, the resource or its challenge requires one.
     fn key(
         &self,
         ground: &ResolvedServer,
@@ -224,9 +224,9 @@ impl Flow<'_> {
         }
         let takes = ground.server.dpop_algs.as_ref().is_some_and(|algs| algs.iter().any(|alg| alg == "ES256"));
         if !takes {
-            let who = if self.config.dpop { "dpop(true) asks for" } else { "the server wants" };
+            let who = if self.config.dpop { "dpop(true) requires" } else { "the server requires" };
             return Err(Error::setup(format!(
-                "{who} tokens bound to a key, but the authorization server {} does not say that it does that with ES256 \
+                "{who} DPoP-bound tokens, but the authorization server {} does not declare support for ES256 \
                  (dpop_signing_alg_values_supported)",
                 ground.server.issuer
             )));
@@ -236,7 +236,7 @@ impl Flow<'_> {
     }
 }
 
-/// What is remembered of an authorization request until its answer comes.
+/// The state of an authorization request until its callback.
 struct Request<'a> {
     pkce: Pkce,
     state: String,
@@ -289,28 +289,26 @@ impl Request<'_> {
     fn check(&self, callback: &str) -> Result<Secret, Error> {
         if !address::same_place(callback, self.redirect_uri) {
             return Err(Error::login(format!(
-                "the answer of the login is not at {}, where this login ends, so it is not used: give the address that the \
-                 browser was sent to at last",
+                "the login callback does not match the redirect URI {} and is ignored: pass the last URL that the browser was \
+                 redirected to",
                 self.redirect_uri
             )));
         }
         let answer = callback_params(callback).map_err(|e| Error::login(e.to_string()))?;
         if answer.state.as_deref() != Some(self.state.as_str()) {
-            return Err(Error::login(
-                "the answer of the login belongs to another login (its state differs): log in again",
-            ));
+            return Err(Error::login("the login callback belongs to another login (state mismatch): log in again"));
         }
         match answer.iss.as_deref() {
             Some(iss) if iss != self.issuer => {
                 return Err(Error::login(format!(
-                    "the answer of the login is not from the authorization server {} (its iss differs), so it is not used",
+                    "the login callback is not from the authorization server {} (iss mismatch) and is ignored",
                     self.issuer
                 )));
             }
             None if self.sends_iss => {
                 return Err(Error::login(format!(
-                    "the answer of the login does not say that it is from {} (it has no iss, although that server sends \
-                     one), so it is not used",
+                    "the login callback has no iss, although the authorization server {} declares that it sends one; it is \
+                     ignored",
                     self.issuer
                 )));
             }
@@ -321,26 +319,25 @@ impl Request<'_> {
                 answer.error_description.map_or(String::new(), |why| format!(": {}", quote(&why, &[&self.state])));
             return Err(Error::login(format!("the login was refused: {}{why}", quote(&error, &[&self.state]))));
         }
-        answer.code.ok_or_else(|| Error::login("the answer of the login has no code"))
+        answer.code.ok_or_else(|| Error::login("the login callback contains no code"))
     }
 }
 
-/// Whether the server can prove that codes are redeemed by whoever asked for them. By the rules of old nobody said.
+/// Checks that the server supports PKCE. Servers of the 2025-03-26 rules without metadata do not declare it.
 fn check_pkce(ground: &ResolvedServer) -> Result<(), Error> {
     let server = &ground.server;
     let why = match &server.code_challenge_methods {
         Some(methods) if methods.iter().any(|method| method == "S256") => return Ok(()),
         None if ground.of_old => return Ok(()),
         Some(_) => "does not support PKCE with S256",
-        None => "does not say that it supports PKCE (code_challenge_methods_supported is missing)",
+        None => "does not declare PKCE support (code_challenge_methods_supported is missing)",
     };
     Err(Error::discovery(format!("the authorization server {} {why}, which logging in requires", server.issuer)))
 }
 
 /// Redirect URIs are on this machine or `https`.
 fn check_redirect(redirect_uri: &str) -> Result<(), Error> {
-    let url =
-        Url::parse(redirect_uri).map_err(|e| Error::setup(format!("the login's redirect URI cannot be used: {e}")))?;
+    let url = Url::parse(redirect_uri).map_err(|e| Error::setup(format!("invalid redirect URI of the login: {e}")))?;
     if url.scheme() == "https" || (url.scheme() == "http" && address::is_loopback(&url)) {
         return Ok(());
     }
@@ -359,10 +356,10 @@ pub(crate) fn stored_key(stored: &Stored) -> Result<Option<DpopKey>, Error> {
 }
 
 fn no_refresh() -> Error {
-    Error::login("there is no refresh token: log in again")
+    Error::login("no refresh token: log in again")
 }
 
-/// An error with what led to it.
+/// An error with its context.
 fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),

@@ -90,7 +90,7 @@ impl Assertion {
                 let what = AssertionFor { issuer: ground.server.issuer.clone(), resource: ground.resource.clone() };
                 ask(what)
                     .await
-                    .map_err(|why| Error::setup(format!("there is no assertion to ask for tokens with: {why}")))
+                    .map_err(|why| Error::setup(format!("cannot get an assertion for the token request: {why}")))
             }
         }
     }
@@ -121,7 +121,7 @@ impl fmt::Debug for Assertion {
         match &self.0 {
             Source::Text(_) => f.write_str("Assertion(•••)"),
             Source::File(path) => f.debug_tuple("Assertion").field(path).finish(),
-            Source::Ask(_) => f.write_str("Assertion(asked for)"),
+            Source::Ask(_) => f.write_str("Assertion(callback)"),
         }
     }
 }
@@ -248,7 +248,7 @@ impl Enterprise {
             _ => Err(Error::new(
                 Kind::Unreachable,
                 format!(
-                    "the identity provider {} gave out no ID-JAG; it has to allow that for this program",
+                    "the identity provider {} issued no ID-JAG; it must allow this for the program",
                     provider.issuer
                 ),
             )),

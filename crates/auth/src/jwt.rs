@@ -1,4 +1,4 @@
-//! Signed statements: compact JWS (RFC 7515) over JSON claims (RFC 7519), as a client makes them.
+//! Signing of JWTs: compact JWS (RFC 7515) over JSON claims (RFC 7519).
 //!
 //! Only signing: nothing here reads a token, because a client has no business believing one. `ring` is in the tree for
 //! TLS already and has the four algorithms, and a compact JWS is three base64url strings with dots between them.
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
 
-/// How long a client assertion is good for, in seconds. It is used at once; the rest is for clocks that differ.
+/// Lifetime of a client assertion in seconds. It is used at once; the rest allows for clock skew.
 const ASSERTION_S: u64 = 300;
 
-/// The longest PEM text that is read, in bytes. An RSA key of 8192 bits takes some 6500.
+/// Maximum size of a PEM text in bytes. An RSA key of 8192 bits takes some 6500.
 const PEM_BYTES_MAX: usize = 64 * 1024;
 
 /// A signature algorithm (RFC 7518, section 3.1; RFC 8037 for `EdDSA`).
@@ -62,7 +62,7 @@ impl std::str::FromStr for Alg {
     }
 }
 
-/// Why a private key cannot be used. Says nothing of the key itself.
+/// Why a private key is invalid. Contains nothing of the key itself.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -85,7 +85,7 @@ impl fmt::Display for KeyError {
                 f.write_str("the signature algorithm is not supported: use ES256, RS256, PS256 or EdDSA")
             }
             KeyError::NotPem => f.write_str(
-                "there is no private key here: give an unencrypted PEM key (BEGIN PRIVATE KEY, BEGIN EC PRIVATE KEY or BEGIN RSA PRIVATE KEY)",
+                "no private key found: use an unencrypted PEM key (BEGIN PRIVATE KEY, BEGIN EC PRIVATE KEY or BEGIN RSA PRIVATE KEY)",
             ),
             KeyError::Mismatch(alg) => write!(f, "this kind of private key does not sign with {alg}"),
             KeyError::Rejected(alg, why) => write!(f, "the private key cannot be used for {alg}: {why}"),
@@ -104,7 +104,7 @@ pub struct Signer {
     kid: Option<String>,
 }
 
-/// The private key by kind; the algorithm of an RSA key is chosen by whoever configures it.
+/// The private key by type; the algorithm of an RSA key is configured.
 #[derive(Clone)]
 enum Key {
     Ecdsa(Arc<EcdsaKeyPair>),
@@ -140,7 +140,7 @@ impl Signer {
                 let padding: &dyn RsaEncoding = if alg == Alg::Rs256 { &RSA_PKCS1_SHA256 } else { &RSA_PSS_SHA256 };
                 Key::Rsa(Arc::new(pair.map_err(rejected)?), padding)
             }
-            // OpenSSL writes version 1 without the public key, others version 2 with it; both are good.
+            // OpenSSL writes version 1 without the public key, others version 2 with it; both are valid.
             Alg::EdDsa => match &der {
                 PrivateKeyDer::Pkcs8(der) => Key::Ed25519(Arc::new(
                     Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).map_err(rejected)?,
@@ -151,7 +151,7 @@ impl Signer {
         Ok(Signer { key, alg, kid: None })
     }
 
-    /// Names the key in the header's `kid`, for servers that know several keys of a client.
+    /// Sets `kid` in the header, for servers with several keys of a client.
     #[must_use]
     pub fn kid(mut self, kid: impl Into<String>) -> Signer {
         self.kid = Some(kid.into());
@@ -243,7 +243,7 @@ pub(crate) fn fresh_id() -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Puts a SEC1 key (RFC 5915) of P-256 into the PKCS#8 envelope that `ring` reads. A key of another curve is refused
+/// Wraps a SEC1 key (RFC 5915) of P-256 in the PKCS#8 envelope that `ring` parses. A key of another curve is refused
 /// there: its length or its point does not fit.
 fn sec1_as_pkcs8(sec1: &[u8]) -> zeroize::Zeroizing<Vec<u8>> {
     // INTEGER 0, then SEQUENCE { OID id-ecPublicKey, OID prime256v1 }.

@@ -10,7 +10,7 @@
 //!             └──────────────────► store
 //! ```
 //!
-//! This crate must never know an era, the format of messages, or a method of the protocol, except for the `ping` that it
+//! This crate must not depend on protocol revisions, the message format, or methods, except for the `ping` that it
 //! sends to get a server's challenge.
 //!
 //! Specification: "Authorization" with its pages, revisions 2025-03-26 to 2026-07-28, and the extensions for client

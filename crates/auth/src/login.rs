@@ -43,7 +43,7 @@ pub enum LoginError {
     Listen(io::Error),
     /// [`Login::authorize`] was called without asking [`Login::redirect_uri`] first.
     NotListening,
-    /// The browser cannot be opened, and there is no notice to show the URL.
+    /// The browser cannot be opened, and no notice callback is set to show the URL.
     Browser(io::Error),
     /// The URL is not one for a browser (`http` or `https`), so it was not opened.
     NotForBrowser,
@@ -58,14 +58,14 @@ pub enum LoginError {
 impl fmt::Display for LoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoginError::Listen(_) => f.write_str("cannot listen on 127.0.0.1 for the answer of the login"),
-            LoginError::NotListening => f.write_str("the redirect URI was not asked for before the login"),
+            LoginError::Listen(_) => f.write_str("cannot listen on 127.0.0.1 for the login callback"),
+            LoginError::NotListening => f.write_str("the redirect URI was not requested before the login"),
             LoginError::Browser(_) => f.write_str("cannot open a browser for the login"),
             LoginError::NotForBrowser => {
                 f.write_str("the authorization server's address is neither http nor https, so it was not opened")
             }
             LoginError::TimedOut(wait) => write!(f, "the login was not completed within {} s", wait.as_secs()),
-            LoginError::Callback(_) => f.write_str("the answer of the login cannot be used"),
+            LoginError::Callback(_) => f.write_str("invalid login callback"),
             LoginError::Failed(why) => write!(f, "the login did not happen: {why}"),
         }
     }

@@ -64,19 +64,19 @@ impl Server {
         }
     }
 
-    /// Where tokens are asked for.
+    /// The token endpoint.
     pub(crate) fn token_endpoint(&self) -> Result<&str, Error> {
         self.token_endpoint.as_deref().ok_or_else(|| {
             Error::discovery(format!(
-                "the metadata of the authorization server {} names no token_endpoint",
+                "the metadata of the authorization server {} contains no token_endpoint",
                 self.issuer
             ))
         })
     }
 }
 
-/// Fetches the protected-resource metadata of a server: from where its challenge says, else from the well-known
-/// addresses below its path and at its root. `None` when there is none anywhere.
+/// Fetches the protected-resource metadata of a server: from the URL in its challenge, else from the well-known URLs
+/// below its path and at its root. `None` if there is none.
 pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Option<Resource>, Error> {
     const WHAT: &str = "the protected-resource metadata";
     let at_path = address::well_known_inserted(&asker.server, "oauth-protected-resource");
@@ -92,32 +92,29 @@ pub(crate) async fn resource(asker: &Asker, named: Option<&str>) -> Result<Optio
         match asker.document(WHAT, place).await {
             Found::Document(document) => return check_resource(&document, &asker.server, place).map(Some),
             Found::Nothing(why) if named == Some(place) => {
-                // Many a server behind a proxy names an address that only works inside.
+                // Some servers behind a proxy declare an internal URL.
                 tracing::warn!(
                     why,
-                    "the protected-resource metadata is not where the server says; trying the usual places"
+                    "the protected-resource metadata is not at the URL in the challenge; trying the well-known URLs"
                 );
-                let error = Error::discovery(format!("{WHAT} is not where the server says: {why}"));
+                let error = Error::discovery(format!("{WHAT} is not at the URL in the challenge: {why}"));
                 unknown.get_or_insert(error);
             }
             Found::Nothing(_) => {}
             Found::Unknown(error) => drop(unknown.get_or_insert(error)),
         }
     }
-    // Only where every place says that there is nothing may the rules of old be used.
+    // The 2025-03-26 rules apply only if every URL reports that there is no document.
     unknown.map_or(Ok(None), Err)
 }
 
 fn check_resource(document: &Value, server: &Url, place: &str) -> Result<Resource, Error> {
-    let wrong =
-        |why: String| Error::discovery(format!("the protected-resource metadata at {place} cannot be used: {why}"));
-    let identifier = text(document, "resource").ok_or_else(|| wrong("it names no resource".to_owned()))?;
+    let wrong = |why: String| Error::discovery(format!("invalid protected-resource metadata at {place}: {why}"));
+    let identifier = text(document, "resource").ok_or_else(|| wrong("resource is missing".to_owned()))?;
     let shown: String = identifier.chars().filter(|c| !c.is_control()).take(200).collect();
     let covers = Url::parse(&identifier).is_ok_and(|resource| address::covers(&resource, server));
     if !covers {
-        return Err(wrong(format!(
-            "it is for {shown}, which is not {server}; the server's operator has to correct it"
-        )));
+        return Err(wrong(format!("it is for {shown}, not for {server}; the server's operator must correct it")));
     }
     Ok(Resource {
         identifier,
@@ -127,8 +124,8 @@ fn check_resource(document: &Value, server: &Url, place: &str) -> Result<Resourc
     })
 }
 
-/// Fetches the metadata of an authorization server in the order of the specification, and holds its issuer against the
-/// one it was asked as.
+/// Fetches the metadata of an authorization server in the order of the specification, and checks that its issuer is the
+/// requested one.
 pub(crate) async fn server(asker: &Asker, issuer: &str) -> Result<Server, Error> {
     let url = address::parse("the issuer of the authorization server", issuer)?;
     if url.query().is_some() || url.fragment().is_some() {
@@ -158,7 +155,7 @@ fn check_server(server: Server, issuer: &str, place: &str) -> Result<Server, Err
     }
     let theirs: String = server.issuer.chars().filter(|c| !c.is_control()).take(200).collect();
     Err(Error::discovery(format!(
-        "the metadata at {place} is not used, because it says that its issuer is {theirs:?}, and not {issuer:?}; \
+        "the metadata at {place} is ignored, because its issuer is {theirs:?} instead of {issuer:?}; \
          the operator of one of the two has to correct this"
     )))
 }
@@ -171,7 +168,7 @@ pub(crate) async fn server_at_origin(asker: &Asker) -> Result<Server, Error> {
     match asker.document("the metadata of the authorization server", &place).await {
         Found::Document(document) => {
             let mut server = Server::read(&document);
-            // Nobody named an issuer, so how its root is written is up to the server.
+            // The issuer was not named, so the server may write its root with or without a slash.
             if server.issuer == format!("{origin}/") {
                 return Ok(server);
             }

@@ -27,9 +27,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// OAuth authorization for requests to MCP servers.
 ///
-/// Does nothing until a server requires authorization. Then it discovers the authorization server, gets a token there in the
-/// configured way, adds it to every request to that MCP server and refreshes it. One value can be used for many servers: each
-/// has its own tokens, and a credential is never sent to an origin that it is not for. Clones share all state.
+/// Does nothing until a server requires authorization. Then it discovers the authorization server, gets a token there
+/// in the configured way, adds it to every request to that MCP server and refreshes it. One value can be used for many
+/// servers: each has its own tokens, and a credential is never sent to an origin that it is not for. Clones share all
+/// state.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::ManualLogin};
@@ -42,8 +43,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// # let _ = oauth;
 /// ```
 ///
-/// **The client** is chosen in the order of the specification: a pre-registered one ([`OAuth::pre_registered`]), else the
-/// client metadata document ([`OAuth::client_metadata_url`]) if the authorization server supports it, else dynamic
+/// **The client** is chosen in the order of the specification: a pre-registered one ([`OAuth::pre_registered`]), else
+/// the client metadata document ([`OAuth::client_metadata_url`]) if the authorization server supports it, else dynamic
 /// registration.
 ///
 /// **Reach.** URLs must be `https`, or `http` on the loopback interface. URLs named by a server (metadata, authorization
@@ -67,7 +68,8 @@ impl Default for OAuth {
 impl OAuth {
     /// Creates a configuration that keeps tokens in memory and has no login.
     ///
-    /// Set at least [`OAuth::login`], or one of [`OAuth::client_credentials`], [`OAuth::enterprise`] and [`OAuth::workload`].
+    /// Set at least [`OAuth::login`], or one of [`OAuth::client_credentials`], [`OAuth::enterprise`] and
+    /// [`OAuth::workload`].
     pub fn new() -> OAuth {
         let config = Config {
             login: None,
@@ -141,8 +143,8 @@ impl OAuth {
     /// Adds a pre-registered client.
     ///
     /// `issuer` identifies the authorization server that it is registered with, the only one that gets its credentials;
-    /// without an issuer the client is used with the first authorization server, and then with no other. `credential` is a
-    /// secret, a key, or `Credential::None`. Several can be added, each with its issuer.
+    /// without an issuer the client is used with the first authorization server, and then with no other. `credential`
+    /// is a secret, a key, or `Credential::None`. Several can be added, each with its issuer.
     #[must_use]
     pub fn pre_registered(
         self,
@@ -168,7 +170,8 @@ impl OAuth {
         self.with(|config| config.machine = Some(machine))
     }
 
-    /// Uses enterprise-managed authorization: the company's identity provider authenticates the user. Tokens are kept in memory.
+    /// Uses enterprise-managed authorization: the company's identity provider authenticates the user. Tokens are kept
+    /// in memory.
     #[must_use]
     pub fn enterprise(self, enterprise: Enterprise) -> OAuth {
         self.with(|config| config.machine = Some(NonInteractive::Enterprise(enterprise)))
@@ -188,14 +191,16 @@ impl OAuth {
         self.with(|config| config.dpop = insist)
     }
 
-    /// Sets the scopes to request instead of those that the server supports. Scopes of the challenge are always requested.
+    /// Sets the scopes to request instead of those that the server supports. Scopes of the challenge are always
+    /// requested.
     #[must_use]
     pub fn scopes<S: AsRef<str>>(self, scopes: impl IntoIterator<Item = S>) -> OAuth {
         let scopes: Scopes = scopes.into_iter().collect();
         self.with(|config| config.scopes = Some(scopes))
     }
 
-    /// Sets which addresses servers may name, for example [`Reach::PublicOrPrivate`] for known servers in a company's network.
+    /// Sets which addresses servers may name, for example [`Reach::PublicOrPrivate`] for known servers in a company's
+    /// network.
     ///
     /// Default: derived from the server's address, see above.
     #[must_use]
@@ -203,7 +208,8 @@ impl OAuth {
         self.with(|config| config.reach = Some(reach))
     }
 
-    /// Sets options of the HTTP client, for example additional root certificates. This crate sets `reach` and `request_ms_max`.
+    /// Sets options of the HTTP client, for example additional root certificates. This crate sets `reach` and
+    /// `request_ms_max`.
     #[must_use]
     pub fn web(mut self, options: WebOptions) -> OAuth {
         self.web = options;
@@ -315,7 +321,7 @@ impl OAuth {
         let name = server.as_str().trim_end_matches('/').to_owned();
         let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
         if keepers.len() >= KEEPERS_MAX && !keepers.contains_key(&name) {
-            // They take up again what the store has.
+            // They start again from the store.
             keepers.clear();
         }
         let new = || Arc::new(TokenSource::new(server, self.shared.clone()));
@@ -331,7 +337,7 @@ impl OAuth {
 impl Authorizer for OAuth {
     fn authorize<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async move {
-            // No tokens for URLs that may not get any; if the server requires one, `answered` explains why.
+            // No tokens for URLs that must not get any; if the server requires one, `answered` explains why.
             let Ok(keeper) = self.keeper_of(head) else { return Ok(()) };
             Ok(keeper.authorize(head).await?)
         })
@@ -359,7 +365,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
-/// What is stored for one authorization server and resource, without its secrets.
+/// The stored state for one authorization server and resource, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
@@ -381,5 +387,5 @@ pub struct Status {
     pub dpop: bool,
 }
 
-/// Servers remembered by one value; beyond that it starts over with the contents of the store.
+/// Maximum servers in memory; beyond it the state is reloaded from the store.
 const KEEPERS_MAX: usize = 256;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// What shows at the token endpoint that the code is redeemed by whoever asked for it.
+/// The PKCE code verifier.
 pub(crate) struct Pkce {
     pub(crate) verifier: Secret,
     pub(crate) challenge: String,

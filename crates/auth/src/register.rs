@@ -1,7 +1,7 @@
 //! Which client to be at an authorization server.
 //!
-//! Specification: "Client Registration": one registered beforehand, else the one of the metadata document, else one
-//! registered now, else an error that says what a user can do.
+//! Specification: "Client Registration": a pre-registered client, else the client metadata document, else dynamic
+//! registration, else an error that says what the user can do.
 
 use crate::address;
 use crate::client::{Client, Credential, Method};
@@ -16,7 +16,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use url::Url;
 
-/// What a new registration is made with.
+/// The metadata of a new registration.
 pub(crate) struct RegistrationMetadata<'a> {
     pub(crate) redirect_uri: &'a str,
     pub(crate) scopes: Option<&'a Scopes>,
@@ -47,13 +47,13 @@ pub(crate) fn known(config: &Config, server: &Server, stored: Option<&Registered
     dynamic.map_or_else(|| standing(config, server), |client| Ok(Some(client)))
 }
 
-/// A client that needs no registration: registered beforehand, or described by a document of its own.
+/// A client that needs no registration: pre-registered, or with a client metadata document.
 fn standing(config: &Config, server: &Server) -> Result<Option<Client>, Error> {
     let ours = config.pre_registered.iter().find(|client| client.is_for(&server.issuer));
     if let Some(ours) = ours {
         return Client::new(&ours.id, &ours.credential, server).map(Some);
     }
-    // Credentials of one server are worth nothing at another, and trying them there would give them away.
+    // Credentials of one server are invalid at another, and sending them there would leak them.
     if let Some(other) = config.pre_registered.first() {
         let theirs = other.issuer.clone().unwrap_or_default();
         return Err(Error::unregistered(format!(
@@ -117,7 +117,7 @@ async fn register(
     wishes: &RegistrationMetadata<'_>,
 ) -> Result<Client, Error> {
     let Some(endpoint) = &server.registration_endpoint else {
-        let document = if server.takes_metadata_documents { ", or give client_metadata_url(…)" } else { "" };
+        let document = if server.takes_metadata_documents { ", or set client_metadata_url(…)" } else { "" };
         return Err(Error::unregistered(format!(
             "the authorization server {} does not register clients by itself: register one with its operator and add \
              it with pre_registered(Some({:?}), client id, client secret){document}",
@@ -160,14 +160,14 @@ async fn register(
     })
 }
 
-/// The method to ask for: being public if that may be, since a program on somebody's machine keeps no secret. `None`
-/// where the server does not say what it takes; then it decides.
+/// The authentication method to register: public if supported, because a program on a user's machine cannot keep a
+/// secret. `None` if the server does not declare its methods; then it decides.
 fn wanted_method(server: &Server) -> Result<Option<Method>, Error> {
     let Some(taken) = &server.auth_methods else { return Ok(None) };
     let first = [Method::None, Method::Basic, Method::Post].into_iter().find(|m| taken.iter().any(|t| t == m.name()));
     first.map(Some).ok_or_else(|| {
         Error::unregistered(format!(
-            "the authorization server {} takes clients only by {}: register one with its operator and add it with \
+            "the authorization server {} supports only clients with {}: register one with its operator and add it with \
              pre_registered(Some({:?}), …)",
             server.issuer,
             quote(&taken.join(", "), &[]),
@@ -176,7 +176,7 @@ fn wanted_method(server: &Server) -> Result<Option<Method>, Error> {
     })
 }
 
-/// What kind of program a redirect URI belongs to: only a `https` address elsewhere is that of a web application.
+/// The application type of a redirect URI: `web` only for an `https` URL on another host.
 fn application_type(redirect_uri: &str) -> &'static str {
     match Url::parse(redirect_uri) {
         Ok(url) if url.scheme() == "https" && !address::is_loopback(&url) => "web",
@@ -189,7 +189,7 @@ fn refused(server: &Server, status: u16, document: &Value) -> Error {
     let code = text("error").unwrap_or_else(|| format!("status {status}"));
     let why = text("error_description").map_or(String::new(), |why| format!(": {why}"));
     let hint = if code == "invalid_redirect_uri" {
-        "; the login's redirect URI has to be one that the server allows"
+        "; the server must allow the login's redirect URI"
     } else {
         "; a client registered with its operator can be added with pre_registered(…)"
     };
@@ -199,7 +199,7 @@ fn refused(server: &Server, status: u16, document: &Value) -> Error {
     )
 }
 
-/// The scopes to register for: those asked for now, and those that may be asked for later.
+/// The scopes to register: those requested now, and those that may be requested later.
 pub(crate) fn scopes(now: Option<&Scopes>, supported: Option<&Scopes>) -> Option<Scopes> {
     let all = now?.union(supported.unwrap_or(&Scopes::new()));
     // Registering for it is for the server to offer, not for the resource.

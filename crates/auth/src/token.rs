@@ -1,4 +1,4 @@
-//! The token endpoint: asking it, showing it who we are, understanding what it says.
+//! The token endpoint: requests, client authentication and responses.
 //!
 //! RFC 6749 sections 5.1 and 5.2; RFC 9449 sections 5 and 8 for proofs and nonces.
 
@@ -29,8 +29,8 @@ pub(crate) struct Endpoint<'a> {
 }
 
 impl Endpoint<'_> {
-    /// Asks for tokens. `asked` is the scope that was asked for, which is what was granted unless the server says
-    /// something else.
+    /// Requests tokens. `asked` is the requested scope, which counts as granted unless the response says
+    /// otherwise.
     pub(crate) async fn tokens(&self, form: &Form, asked: Option<&Scopes>) -> Result<Tokens, Error> {
         let document = self.ask(form).await?;
         let tokens = self.read(&document, asked)?;
@@ -41,9 +41,9 @@ impl Endpoint<'_> {
         Ok(tokens)
     }
 
-    /// Posts a form and returns the answer's document.
+    /// Posts a form and returns the response document.
     pub(crate) async fn ask(&self, form: &Form) -> Result<Value, Error> {
-        // A server that wants a nonce in the proof says so once, and again when the nonce has become too old.
+        // A server that requires a nonce in the proof requests it once, and again when the nonce has expired.
         let mut nonces_left = 2;
         loop {
             let mut form = form.clone();
@@ -75,7 +75,7 @@ impl Endpoint<'_> {
         let document = serde_json::from_slice::<Value>(answer.body()).ok().filter(Value::is_object);
         let said = |name: &str| document.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty());
         let server = format!("the authorization server {}", self.issuer);
-        // Some say 200 and mean an error.
+        // Some servers send errors with status 200.
         if let Some(code) = said("error").filter(|_| !status.is_server_error() && said("access_token").is_none()) {
             let secrets = form.secrets(self.client);
             let why = said("error_description").map_or(String::new(), |why| format!(": {}", quote(why, &secrets)));
@@ -83,8 +83,9 @@ impl Endpoint<'_> {
             return Err(Error::new(Kind::Refused(code.clone()), format!("{server} refused: {code}{why}")));
         }
         if status.is_redirection() {
-            let why =
-                format!("{server} redirects its token endpoint, which is not followed because of what is sent there");
+            let why = format!(
+                "{server} redirects its token endpoint, which is not followed because the request contains credentials"
+            );
             return Err(Error::new(Kind::Unreachable, why));
         }
         if status.is_client_error() {
@@ -94,12 +95,10 @@ impl Endpoint<'_> {
         if !is_good(status) {
             return Err(Error::new(
                 Kind::Unreachable,
-                format!("{server} answered {} at its token endpoint", status.as_u16()),
+                format!("the token endpoint of {server} returned status {}", status.as_u16()),
             ));
         }
-        document.ok_or_else(|| {
-            Error::new(Kind::Unreachable, format!("{server} answered something that is not valid JSON object"))
-        })
+        document.ok_or_else(|| Error::new(Kind::Unreachable, format!("{server} returned an invalid JSON object")))
     }
 
     fn read(&self, document: &Value, asked: Option<&Scopes>) -> Result<Tokens, Error> {
@@ -107,12 +106,12 @@ impl Endpoint<'_> {
         let wrong = |why: &str| {
             Error::new(
                 Kind::Unreachable,
-                format!("the authorization server {} answered without tokens: {why}", self.issuer),
+                format!("invalid token response of the authorization server {}: {why}", self.issuer),
             )
         };
-        let access_token = text("access_token").ok_or_else(|| wrong("there is no access_token"))?;
+        let access_token = text("access_token").ok_or_else(|| wrong("access_token is missing"))?;
         if !access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("its access_token cannot be put into a header"));
+            return Err(wrong("access_token is not a valid header value"));
         }
         let token_type = text("token_type").unwrap_or("Bearer");
         if !["bearer", "dpop"].iter().any(|known| token_type.eq_ignore_ascii_case(known)) {
@@ -143,7 +142,7 @@ impl Nonces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key(address)?).cloned()
     }
 
-    /// Keeps the nonce of an answer; `true` when it is another than before.
+    /// Stores the nonce of a response; `true` if it is new.
     pub(crate) fn keep(&self, address: &str, headers: &HeaderMap) -> bool {
         let nonce = headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
         let Some(nonce) = nonce.filter(|nonce| !nonce.is_empty() && nonce.len() <= NONCE_BYTES_MAX) else {
@@ -170,7 +169,7 @@ const NONCE_BYTES_MAX: usize = 1024;
 /// A header value that is shown nowhere.
 pub(crate) fn header(text: &str) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(text)
-        .map_err(|_| Error::new(Kind::NotAccepted, "the access token cannot be put into a header; log in again"))?;
+        .map_err(|_| Error::new(Kind::NotAccepted, "the access token is not a valid header value; log in again"))?;
     value.set_sensitive(true);
     Ok(value)
 }

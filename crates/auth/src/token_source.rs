@@ -1,4 +1,4 @@
-//! Keeps the permission for one server: which token requests carry now, and who gets the next one.
+//! The tokens for one server: the current one, and coordination of renewals.
 //!
 //! Many requests may find out at the same moment that they need another token. One task at a time gets it, and everybody
 //! who needs the same waits for what it finds, errors included. It is a task of its own because a request may be given
@@ -27,12 +27,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, watch};
 use url::Url;
 
-/// What the keepers of one `OAuth` have in common.
+/// The shared state of the token sources of one `OAuth`.
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) nonces: Nonces,
-    /// With whom a client was registered beforehand that came without an issuer: the first one it was used with.
+    /// The issuer of a pre-registered client without one: the first one it was used with.
     bound: Mutex<Option<String>>,
     /// One task at a time may redeem the refresh token of a key, whichever server it is for.
     refreshing: Mutex<HashMap<StoreKey, Arc<tokio::sync::Mutex<()>>>>,
@@ -51,7 +51,7 @@ impl Shared {
         locks.entry(key.clone()).or_default().clone()
     }
 
-    /// Holds a client that was registered beforehand, nobody said with whom, to the first issuer.
+    /// Binds a pre-registered client without an issuer to the first one.
     fn bind(&self, issuer: &str, known: &[String]) -> Result<(), Error> {
         if self.config.pre_registered.iter().all(|client| client.issuer.is_some()) {
             return Ok(());
@@ -79,12 +79,12 @@ pub(crate) struct TokenSource {
 #[derive(Default)]
 struct State {
     permit: Option<Arc<Permit>>,
-    /// Every scope asked for so far.
+    /// All scopes requested so far.
     asked: Scopes,
     ground: Option<Arc<ResolvedServer>>,
     /// Step-ups since the last request that was let through.
     step_ups: u32,
-    /// A renewal failed: not before this moment again, as long as the token is good.
+    /// After a failed renewal: no retry before this time, as long as the token is valid.
     renew_from: u64,
     /// When people were sent to log in lately.
     logins: Vec<u64>,
@@ -135,16 +135,16 @@ impl Permit {
     }
 }
 
-/// What somebody needs.
+/// A need for tokens.
 #[derive(Clone)]
 enum Need {
-    /// A token in place of one that ends soon.
+    /// Replace a token that expires soon.
     Renewal(Secret),
     /// A token, or another one than the one that was refused.
     Token { sent: Option<Secret>, challenge: Challenge },
     /// A token for more.
     Scope { sent: Option<Secret>, challenge: Challenge, scopes: Scopes },
-    /// A login, whatever there is. `refused` when the server turned down a request without a token.
+    /// A new login in any case. `refused` if the server rejected a request without a token.
     Login { challenge: Challenge, refused: bool },
 }
 
@@ -153,10 +153,10 @@ impl TokenSource {
         TokenSource { server, shared, loaded: OnceCell::new(), state: Mutex::default() }
     }
 
-    /// Puts the token on a request, if there is one; renews it first if it ends soon.
+    /// Adds the token to a request, if there is one; renews it first if it expires soon.
     pub(crate) async fn authorize(self: &Arc<Self>, head: &mut Parts) -> Result<(), Error> {
         let address = head.uri.to_string();
-        // Whatever leads a request elsewhere: the token stays here.
+        // The token is never sent to another server.
         if Url::parse(&address).map(|url| url.origin()).ok() != Some(self.server.origin()) {
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl TokenSource {
         Ok(())
     }
 
-    /// Understands an answer. `true` when the request is worth sending again.
+    /// Handles a response. `true` if the request should be retried.
     pub(crate) async fn answered(
         self: &Arc<Self>,
         request: &Parts,
@@ -233,12 +233,12 @@ impl TokenSource {
             if nonce.is_some() && nonce != sent_nonce(request) {
                 return Ok(true);
             }
-            let why = format!("{} wants a nonce in the DPoP proof and gives none that is new", self.server);
+            let why = format!("{} requires a nonce in the DPoP proof but did not send a new one", self.server);
             return Err(Error::new(Kind::NotAccepted, why));
         }
         if let Some(scheme) = &challenge.other {
             return Err(Error::setup(format!(
-                "{} wants {} authentication, which is not OAuth: give the credentials as a header",
+                "{} requires {} authentication, which is not OAuth: pass the credentials as a header",
                 self.server,
                 quote(scheme, &[])
             )));
@@ -247,7 +247,7 @@ impl TokenSource {
         self.need(Need::Token { sent, challenge }).await.map(|()| true)
     }
 
-    /// Logs in anew, whatever there is.
+    /// Logs in again in any case.
     pub(crate) async fn log_in_now(self: &Arc<Self>) -> Result<(), Error> {
         self.load().await?;
         let (challenge, refused) = self.asker().challenge().await?;
@@ -261,7 +261,7 @@ impl TokenSource {
         state.asked = Scopes::new();
     }
 
-    /// Sees to it that a need is met: by waiting for whoever is at it, or by starting.
+    /// Satisfies a need: joins a flow in progress, or starts one.
     async fn need(self: &Arc<Self>, need: Need) -> Result<(), Error> {
         for _ in 0..JOINS_MAX {
             let (mut flight, joined) = {
@@ -283,7 +283,7 @@ impl TokenSource {
                 return outcome;
             }
         }
-        // Others were faster each time; the request will show whether what they got will do.
+        // Others were faster each time; the request will show whether their tokens suffice.
         Ok(())
     }
 
@@ -306,7 +306,7 @@ impl TokenSource {
         state.flight = Some(flight.clone());
         let keeper = self.clone();
         tokio::spawn(async move {
-            // Cleared before anybody is woken, and also when something panics.
+            // Cleared before waiters are woken, and also after a panic.
             let landing = RefreshGuard(keeper.clone());
             let outcome = keeper.meet(need).await;
             drop(landing);
@@ -332,7 +332,7 @@ impl TokenSource {
         }
     }
 
-    /// Renews the token before it ends. When the authorization server refuses, there is none any more: the next answer
+    /// Renews the token before it expires. If the authorization server refuses, the token is dropped: the next response
     /// of the MCP server says what to do.
     async fn renew(&self, token: &Secret) -> Result<(), Error> {
         let Some(permit) = self.permit().filter(|permit| permit.is(Some(token))) else { return Ok(()) };
@@ -358,7 +358,7 @@ impl TokenSource {
         }
     }
 
-    /// Gets a token in place of one that was refused, or the first one.
+    /// Replaces a rejected token, or gets the first one.
     async fn replace(&self, sent: Option<&Secret>, challenge: &Challenge) -> Result<(), Error> {
         let permit = self.permit();
         let refused = permit.as_ref().filter(|permit| permit.is(sent));
@@ -370,7 +370,7 @@ impl TokenSource {
         }
         let known = self.known_issuers().await?;
         let ground = self.flow().discover(challenge, &known).await?;
-        // A refresh token helps only with the authorization server it is from, and once.
+        // A refresh token is valid only for its authorization server, and once.
         let can_refresh = |permit: &&Arc<Permit>| {
             let again = permit.came == Origin::Refreshed && !permit.worked.load(Ordering::Relaxed);
             permit.key == ground.key() && permit.tokens.refresh_token.is_some() && !again
@@ -387,22 +387,19 @@ impl TokenSource {
         self.log_in(ground, challenge, &known).await
     }
 
-    /// Asks for more than before.
+    /// Requests additional scopes (step-up).
     async fn step_up(&self, challenge: &Challenge, scopes: &Scopes) -> Result<(), Error> {
         {
             let mut state = self.state();
             if state.asked.covers(scopes) {
-                let why = "which was asked for already: the authorization server has not granted it, or the server does not honour it";
+                let why = "which was requested already: the authorization server did not grant it, or the server does not accept it";
                 return Err(Error::new(
                     Kind::NotAccepted,
-                    format!("{} wants the scope {scopes:?}, {why}", self.server, scopes = scopes.to_string()),
+                    format!("{} requires the scope {scopes:?}, {why}", self.server, scopes = scopes.to_string()),
                 ));
             }
             if state.step_ups >= STEP_UPS_MAX {
-                let why = format!(
-                    "{} wants further scopes again and again ({scopes}); it is not asked for more",
-                    self.server
-                );
+                let why = format!("{} keeps requiring further scopes ({scopes}); giving up", self.server);
                 return Err(Error::new(Kind::NotAccepted, why));
             }
             state.step_ups += 1;
@@ -412,14 +409,14 @@ impl TokenSource {
         self.log_in(ground, challenge, &known).await
     }
 
-    /// The whole flow, from who we are to what is kept.
+    /// The whole flow, including the store.
     async fn log_in(&self, ground: ResolvedServer, challenge: &Challenge, known: &[String]) -> Result<(), Error> {
         let config = &self.shared.config;
         let key = ground.key();
         self.shared.bind(&key.issuer, known)?;
         let before = self.admit(&key)?;
         let stored = if config.machine.is_some() { None } else { self.stored(&key).await? };
-        // A server that once wanted tokens bound to a key does not say so each time.
+        // A server that required DPoP-bound tokens may not repeat that each time.
         let bound = self.permit().is_some_and(|permit| permit.key == key && permit.dpop.is_some());
         let challenge = Challenge { dpop: challenge.dpop || bound, ..challenge.clone() };
         let granted = self.flow().authorize(&ground, &challenge, &before, stored.as_ref()).await?;
@@ -435,7 +432,7 @@ impl TokenSource {
         Ok(())
     }
 
-    /// Every scope asked for so far of the same authorization server; an error when people have been sent to log in too
+    /// All scopes requested so far from the same authorization server; an error if the user was asked to log in too
     /// often.
     fn admit(&self, key: &StoreKey) -> Result<Scopes, Error> {
         let mut state = self.state();
@@ -443,7 +440,7 @@ impl TokenSource {
             let now = self.shared.config.now();
             state.logins.retain(|at| at + LOGINS_S > now);
             if state.logins.len() >= LOGINS_MAX {
-                let why = format!("{} wants a login again and again; wait some minutes before the next", self.server);
+                let why = format!("{} keeps requiring a login; wait some minutes before the next attempt", self.server);
                 return Err(Error::login(why));
             }
             state.logins.push(now);
@@ -453,8 +450,8 @@ impl TokenSource {
         Ok(asked.filter(|scope| *scope != OFFLINE_ACCESS).collect())
     }
 
-    /// Redeems the refresh token, unless somebody else has done so: another process, or for another server with the same
-    /// resource.
+    /// Redeems the refresh token, unless it was already redeemed: by another process, or for another server with the
+    /// same resource.
     async fn refresh(&self, permit: &Permit, server: &metadata::Server) -> Result<(), Error> {
         let lock = self.shared.lock_of(&permit.key);
         let _held = lock.lock().await;
@@ -477,7 +474,7 @@ impl TokenSource {
         Ok(())
     }
 
-    /// The metadata of an authorization server that tokens are from, when only its issuer is known.
+    /// The metadata of the authorization server that issued the tokens, if only its issuer is known.
     async fn server_of(&self, key: &StoreKey) -> Result<metadata::Server, Error> {
         let asker = self.asker();
         let found = metadata::server(&asker, &key.issuer).await;
@@ -496,7 +493,7 @@ impl TokenSource {
         let said =
             said.map_or(String::new(), |said| format!(" ({})", quote(said, &[permit.tokens.access_token.expose()])));
         let why = format!(
-            "{} does not accept the token that {} has just issued for it{said}; its operator has to correct one of the two",
+            "{} rejects the token that {} has just issued for it{said}; the operator must correct one of the two",
             self.server, permit.key.issuer
         );
         Error::new(Kind::NotAccepted, why)
@@ -519,7 +516,7 @@ impl TokenSource {
     }
 }
 
-/// What the store has to do with it.
+/// The use of the store.
 impl TokenSource {
     /// Takes up what an earlier run left. What programs get for themselves is never kept, and never mixed with what
     /// people were given.
@@ -566,7 +563,7 @@ impl TokenSource {
         self.shared.config.store.load(key).await.map_err(|e| store_error("read", &e))
     }
 
-    /// A token that cannot be kept is still good for now.
+    /// A token that cannot be stored is still valid.
     async fn save(&self, key: &StoreKey, stored: &Stored) {
         if let Err(error) = self.shared.config.store.save(key, stored).await {
             tracing::warn!(%error, server = %self.server, "the tokens cannot be stored; they are lost when the program ends");
@@ -585,7 +582,7 @@ impl TokenSource {
             Err(_) => return,
         };
         if let Err(error) = kept {
-            tracing::warn!(%error, server = %self.server, "tokens that are not good any more cannot be removed from the store");
+            tracing::warn!(%error, server = %self.server, "invalid tokens cannot be removed from the store");
         }
     }
 

@@ -20,10 +20,10 @@ const WAIT: Duration = Duration::from_secs(300);
 /// How long a connection may take to send its request, and again to read the response.
 const VISIT_WAIT: Duration = Duration::from_secs(5);
 
-/// How many connections are served at once; others wait in the listener's queue.
+/// Maximum concurrent connections; others wait in the listener's queue.
 const VISITS_MAX: usize = 16;
 
-/// The longest request head that is read, in bytes. Cookies of every program on this machine come with it, whatever
+/// Maximum size of a request head in bytes. It includes the cookies of all programs on this machine, whatever
 /// the port.
 const HEAD_BYTES_MAX: usize = 48 * 1024;
 
@@ -40,9 +40,10 @@ type Opener = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
 /// Opens the user's browser and waits for the callback on `http://127.0.0.1:PORT/callback`.
 ///
-/// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It
-/// accepts only requests that name the loopback interface in `Host` and, if the browser sends that information, navigations:
-/// foreign pages cannot reach it. A callback with the `state` of another login gets an error page, and the login continues.
+/// The listener is open from [`Login::redirect_uri`] until the login ends, and serves only one small page. It accepts
+/// only requests that name the loopback interface in `Host` and, if the browser sends that information, navigations:
+/// foreign pages cannot reach it. A callback with the `state` of another login gets an error page, and the login
+/// continues.
 ///
 /// ```
 /// use linchpin_auth::{OAuth, login::Browser};
@@ -122,7 +123,7 @@ impl Browser {
     }
 
     async fn send(&self, url: String) -> Result<String, LoginError> {
-        // Taken out of its slot, so that it is closed however this future ends.
+        // Taken out of its slot, so that it is closed when this future is dropped.
         let listener = self.slot().take().ok_or(LoginError::NotListening)?;
         // Programs that open URLs also open files and start programs.
         if !["https://", "http://"]
@@ -186,7 +187,7 @@ impl Login for Browser {
 fn open_aside(opener: Option<Opener>, url: String) -> oneshot::Receiver<io::Result<()>> {
     let (tell, opened) = oneshot::channel();
     let Some(open) = opener else {
-        // The receiver is gone if the login was abandoned meanwhile, here and below.
+        // The receiver is closed if the login was cancelled meanwhile, here and below.
         let _ = tell.send(Err(io::ErrorKind::Unsupported.into()));
         return opened;
     };
@@ -199,7 +200,7 @@ fn open_aside(opener: Option<Opener>, url: String) -> oneshot::Receiver<io::Resu
     opened
 }
 
-/// Serves connections until one of them brings the callback. Dropping it ends them all.
+/// Serves connections until one of them delivers the callback. Dropping it closes them all.
 async fn serve(listener: TcpListener, desk: Arc<CallbackServer>) -> io::Result<String> {
     let mut visits = JoinSet::new();
     let mut errors = 0;
@@ -255,7 +256,7 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<V
         if (&mut *stream).take((HEAD_BYTES_MAX - seen) as u64).read_buf(&mut head).await? == 0 {
             return if seen == HEAD_BYTES_MAX { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
-        // The empty line may have begun in the previous chunk.
+        // The empty line may start in the previous chunk.
         if head[seen.saturating_sub(3)..].windows(4).any(|window| window == b"\r\n\r\n") {
             return Ok(Some(head));
         }
@@ -274,7 +275,7 @@ struct CallbackServer {
 impl CallbackServer {
     /// Returns the response to a request, and the callback URL if it is the expected one.
     fn judge(&self, head: &[u8]) -> (Vec<u8>, Option<String>) {
-        let refuse = |status: &str, why: &str| (page::response(status, "Nothing here", why), None);
+        let refuse = |status: &str, why: &str| (page::response(status, "Not found", why), None);
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(head) {
@@ -305,7 +306,7 @@ impl CallbackServer {
     }
 
     fn judge_callback(&self, url: String) -> (Vec<u8>, Option<String>) {
-        let refuse = |text: &str| (page::response("400 Bad Request", "Not an answer", text), None);
+        let refuse = |text: &str| (page::response("400 Bad Request", "Invalid callback", text), None);
         let callback = match callback_params(&url) {
             Ok(callback) => callback,
             Err(error) => return refuse(&error.to_string()),
@@ -326,7 +327,7 @@ impl CallbackServer {
     /// Whether a `Host` is this listener. Any other name that resolves to it is DNS rebinding.
     fn is_here(&self, host: &[u8]) -> bool {
         let Some((name, port)) = std::str::from_utf8(host).ok().and_then(|host| host.rsplit_once(':')) else {
-            // Browsers leave out port 80.
+            // Browsers omit port 80.
             return self.port == 80 && (host == b"127.0.0.1" || host.eq_ignore_ascii_case(b"localhost"));
         };
         port.parse() == Ok(self.port) && (name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost"))

@@ -1,4 +1,4 @@
-//! What an authorization server puts into the callback URL.
+//! The parameters of the callback URL.
 
 use crate::secret::Secret;
 use std::fmt;
@@ -10,25 +10,25 @@ pub(super) const CALLBACK_BYTES_MAX: usize = 16 * 1024;
 /// of `code` and `error` is there; whether `state` and `iss` are the right ones is for the caller to check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callback {
-    /// What the tokens are asked for with.
+    /// The authorization code.
     pub code: Option<Secret>,
-    /// What the client sent along.
+    /// The state of the request.
     pub state: Option<String>,
-    /// Who answers.
+    /// The issuer.
     pub iss: Option<String>,
-    /// Why there is no code: `access_denied` and the like.
+    /// The error code, for example `access_denied`.
     pub error: Option<String>,
-    /// The same in words for a developer. Written by the peer: escape it wherever it is shown.
+    /// The error description for developers. Written by the peer: escape it for display.
     pub error_description: Option<String>,
 }
 
-/// Why a callback URL cannot be read. Holds nothing of the URL but names of parameters.
+/// Why a callback URL is invalid. Contains nothing of the URL but names of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallbackError {
     /// It is longer than 16 KiB.
     TooLong,
-    /// A parameter is there more than once, which RFC 6749 (section 3.1) forbids.
+    /// A repeated parameter, which RFC 6749 (section 3.1) forbids.
     Duplicate(&'static str),
     /// A parameter is not UTF-8.
     NotText(&'static str),
@@ -40,10 +40,10 @@ impl fmt::Display for CallbackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallbackError::TooLong => write!(f, "the callback URL is longer than {CALLBACK_BYTES_MAX} bytes"),
-            CallbackError::Duplicate(name) => write!(f, "the callback URL has `{name}` more than once"),
+            CallbackError::Duplicate(name) => write!(f, "the callback URL contains `{name}` more than once"),
             CallbackError::NotText(name) => write!(f, "`{name}` of the callback URL is not UTF-8"),
             CallbackError::NoAnswer => f.write_str(
-                "the callback URL must have either `code` or `error`: give the whole address the browser was sent to",
+                "the callback URL must contain either `code` or `error`: pass the whole URL that the browser was redirected to",
             ),
         }
     }
@@ -68,7 +68,7 @@ pub fn callback_params(url: &str) -> Result<Callback, CallbackError> {
     Ok(callback)
 }
 
-/// What is between the first `?` and a fragment.
+/// The query: between the first `?` and a fragment.
 fn query_of(url: &str) -> &str {
     let url = url.split_once('#').map_or(url, |(before, _)| before);
     url.split_once('?').map_or("", |(_, query)| query)
@@ -81,7 +81,7 @@ fn parse_query(query: &str) -> Result<Callback, CallbackError> {
         let Some(at) = NAMES.iter().position(|known| *known == name) else {
             continue;
         };
-        // Decoding puts this in place of bytes that are not UTF-8.
+        // The replacement character for invalid UTF-8.
         if value.contains(char::REPLACEMENT_CHARACTER) {
             return Err(CallbackError::NotText(NAMES[at]));
         }
@@ -95,7 +95,7 @@ fn parse_query(query: &str) -> Result<Callback, CallbackError> {
     Ok(Callback { code, state, iss, error: error.filter(present), error_description })
 }
 
-/// The value of `state` in any URL; `None` when it is not there exactly once.
+/// The value of `state` in any URL; `None` unless it occurs exactly once.
 pub(super) fn state_of(url: &str) -> Option<String> {
     let mut states = form_urlencoded::parse(query_of(url).as_bytes()).filter(|(name, _)| name == "state");
     let (_, state) = states.next()?;

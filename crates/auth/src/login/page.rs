@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// How much of a peer's words is shown, in characters.
+/// Maximum characters of a peer's text that are shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// A whole HTTP response.
+/// A complete HTTP response.
 pub(super) fn response(status: &str, title: &str, text: &str) -> Vec<u8> {
     let (title, text) = (escape(title), escape(text));
     let body = format!(
@@ -25,7 +25,7 @@ pub(super) fn response(status: &str, title: &str, text: &str) -> Vec<u8> {
     [head, body].concat().into_bytes()
 }
 
-/// The end of a login that went well as far as the browser is concerned.
+/// The page after a successful login in the browser.
 pub(super) fn done() -> Vec<u8> {
     response("200 OK", "Login finished", "You may close this window and go back to the program.")
 }

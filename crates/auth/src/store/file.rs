@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The largest file that is read or written, in bytes. A login takes some 5 KB.
+/// Maximum size of the file in bytes. A login takes some 5 KB.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// The version of the file format; a file of a later version is not touched.
@@ -41,8 +41,8 @@ impl FileStore {
 
     /// Returns the store in the user's state directory, shared by all programs that use this method.
     ///
-    /// The file is `linchpin/tokens.json` in `$XDG_STATE_HOME` (by default `.local/state` in the home directory), on macOS in
-    /// `Library/Application Support`, on Windows in `%LOCALAPPDATA%`.
+    /// The file is `linchpin/tokens.json` in `$XDG_STATE_HOME` (by default `.local/state` in the home directory), on
+    /// macOS in `Library/Application Support`, on Windows in `%LOCALAPPDATA%`.
     ///
     /// # Errors
     /// If the environment does not name that directory.

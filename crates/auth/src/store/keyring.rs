@@ -20,26 +20,26 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use zeroize::Zeroizing;
 
-/// How long the keyring may take, which includes the user who is asked for its password.
+/// Timeout of the keyring, which includes a password prompt for the user.
 const WAIT: Duration = Duration::from_secs(120);
-const LATE: &str = "the keyring did not answer within two minutes; is it asking for its password?";
+const LATE: &str = "the keyring did not respond within two minutes; is it prompting for its password?";
 
-/// What one entry of the keyring may hold, in bytes. Windows refuses more than 2560; the others have no such limit.
+/// Maximum bytes of a keyring entry. Windows refuses more than 2560; other systems have no such limit.
 const PART_BYTES_MAX: usize = if cfg!(windows) { 2048 } else { 1 << 20 };
 
-/// The largest value that is kept, in bytes.
+/// Maximum bytes of a value.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// The longest readable name of an entry, in bytes; longer ones are hashed.
 const NAME_BYTES_MAX: usize = 200;
 
-/// The entry that says what else there is: not every keyring can be searched.
+/// The entry with the index of all others: not every keyring can be searched.
 const INDEX: &str = "index";
 
 /// How often a value is read again when another process changes it meanwhile.
 const READS_MAX: u32 = 3;
 
-/// Keeps everything in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
+/// Stores everything in the user's keyring: the Secret Service on Linux and the BSDs (GNOME Keyring, KWallet,
 /// KeePassXC), the login keychain on macOS, the Credential Manager on Windows.
 ///
 /// The keyring may ask the user for its password; each operation may take two minutes for that. Processes that
@@ -67,7 +67,7 @@ impl KeyringStore {
 
     /// Does something with the keyring where it may block.
     ///
-    /// This is a thread of its own and not one of the runtime's: a runtime does not end before those have, and the
+    /// Uses a separate thread, not the runtime's blocking pool: a runtime waits for its blocking threads, and the
     /// keyring may wait for a password for as long as it likes.
     fn aside<T: Send + 'static>(
         &self,
@@ -75,12 +75,12 @@ impl KeyringStore {
     ) -> BoxFuture<'_, io::Result<T>> {
         let room = Arc::clone(&self.room);
         let done = async move {
-            // One at a time: a second question for the password helps nobody.
+            // One at a time: a second password prompt would not help.
             let mut slot = Arc::clone(&room.keyring).lock_owned().await;
             let (answer, answered) = oneshot::channel();
             std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
                 let worked = room.open(&mut slot).and_then(|keyring| work(&Ring { room: &room, keyring }));
-                // Nobody waits any longer; what was done is done.
+                // The caller is gone; the operation is done anyway.
                 let _ = answer.send(worked.map_err(io::Error::from));
             })?;
             answered.await.unwrap_or_else(|_| Err(io::Error::other("the keyring's library panicked")))
@@ -119,7 +119,7 @@ impl TokenStore for KeyringStore {
         let key = key.clone();
         self.aside(move |ring| {
             let _lock = ring.lock()?;
-            // The secrets first: an index that says too much is the lesser harm.
+            // The secrets first: a stale index is the lesser harm.
             ring.remove(&name_of(&key))?;
             let mut index = ring.index()?;
             if index.remove(&key) { ring.write(INDEX, &index) } else { Ok(()) }
@@ -131,8 +131,8 @@ impl TokenStore for KeyringStore {
     }
 }
 
-/// A password that the user or another program keeps in the keyring under a service and an account; `None` when there is
-/// none. It is only read.
+/// Reads a password that the user or another program stored in the keyring under a service and an account; `None` if
+/// there is none.
 ///
 /// The operating system's own tools write such entries so that this finds them:
 ///
@@ -143,11 +143,12 @@ impl TokenStore for KeyringStore {
 /// This blocks: the keyring may ask the user for its password, and is given two minutes for that.
 ///
 /// # Errors
-/// When the keyring cannot be asked, does not answer in time, or has several such entries. Errors hold nothing that was read.
+/// When the keyring is unavailable, does not respond in time, or has several such entries. Errors never contain its
+/// content.
 pub fn keyring_password(service: &str, account: &str) -> io::Result<Option<Secret>> {
     let (service, account) = (service.to_owned(), account.to_owned());
     let (answer, answered) = std::sync::mpsc::channel();
-    // As above: nobody can stop a keyring that waits for a password.
+    // As above: a keyring that waits for a password cannot be cancelled.
     std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
         let _ = answer.send(open().and_then(|keyring| password(&*keyring, &service, &account)));
     })?;
@@ -184,7 +185,7 @@ fn name_of(key: &StoreKey) -> String {
     format!("sha256 {}", URL_SAFE_NO_PAD.encode(digest(&SHA256, both.as_bytes())))
 }
 
-/// What a [`KeyringStore`] is made of.
+/// The parts of a [`KeyringStore`].
 struct Room {
     service: String,
     lock: Option<PathBuf>,
@@ -226,18 +227,18 @@ struct Ring<'a> {
     keyring: &'a CredentialStore,
 }
 
-/// How a value that has several entries is kept in the one with its name.
+/// The main entry of a value that is split into several.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {
-    /// Makes the names of the entries new with each change, so that nobody reads half an old and half a new value.
+    /// Renames the entries with each change, so that readers never mix parts of an old and a new value.
     generation: String,
     parts: usize,
 }
 
 impl Parts {
     fn names(&self, name: &str) -> impl Iterator<Item = String> {
-        // A damaged entry must not send us through the whole keyring.
+        // Limits the damage of a corrupt entry.
         let count = self.parts.min(VALUE_BYTES_MAX);
         (0..count).map(move |part| format!("{name} {} {part}", self.generation))
     }
@@ -272,7 +273,7 @@ impl Ring<'_> {
         Err(Trouble::Damaged(name.to_owned()))
     }
 
-    /// The value that has several entries; `None` when one is missing.
+    /// Joins a split value; `None` if a part is missing.
     fn collect(&self, parts: &Parts, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, Trouble> {
         let mut whole = Zeroizing::new(Vec::new());
         for part in parts.names(name) {
@@ -287,7 +288,7 @@ impl Ring<'_> {
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Trouble> {
         let bytes = Zeroizing::new(serde_json::to_vec(value).map_err(io::Error::from)?);
         if bytes.len() > VALUE_BYTES_MAX {
-            let why = "a login of more than 1 MiB is not kept in the keyring";
+            let why = "a login of more than 1 MiB cannot be stored in the keyring";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why).into());
         }
         let old = self.parts(name)?;
@@ -311,7 +312,7 @@ impl Ring<'_> {
         self.remove_parts(parts, name)
     }
 
-    /// How the value is kept now, if it has several entries.
+    /// The current parts of a value, if it is split.
     fn parts(&self, name: &str) -> Result<Option<Parts>, Trouble> {
         Ok(self.get(name)?.and_then(|head| serde_json::from_slice(&head).ok()))
     }
@@ -352,11 +353,11 @@ impl Ring<'_> {
     }
 }
 
-/// What can go wrong with a keyring.
+/// Keyring errors.
 enum Trouble {
     Keyring(Error),
     Io(io::Error),
-    /// This entry does not hold what was written to it.
+    /// The entry does not contain what was written.
     Damaged(String),
 }
 
@@ -384,10 +385,11 @@ impl From<Trouble> for io::Error {
                 let why = format!("the keyring is locked; unlock it, or keep tokens in a file ({error})");
                 io::Error::new(io::ErrorKind::PermissionDenied, why)
             }
-            // Only in words: the error itself may hold what was read, and shows it in its `Debug`.
+            // Only the message: the error itself may contain the value, and shows it in its `Debug`.
             Trouble::Keyring(error) => {
-                let why =
-                    format!("the keyring cannot be used; is one running? Tokens can be kept in a file too ({error})");
+                let why = format!(
+                    "the keyring is not available; is one running? Tokens can also be stored in a file ({error})"
+                );
                 io::Error::other(why)
             }
         }

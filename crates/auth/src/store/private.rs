@@ -1,4 +1,4 @@
-//! Files that are nobody else's business.
+//! Private files.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How long a lock is waited for. It is held for the time of one write.
+/// Timeout of waiting for a lock. It is held for one write.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// How often a lock is tried.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
-/// An error about a file, with what to do about it.
+/// An error about a file, with a hint.
 pub(super) fn problem(kind: io::ErrorKind, path: &Path, why: &str) -> io::Error {
     io::Error::new(kind, format!("{} {why}", path.display()))
 }
@@ -23,13 +23,13 @@ pub(super) fn because(path: &Path, error: io::Error) -> io::Error {
     problem(error.kind(), path, &format!("cannot be used: {error}"))
 }
 
-/// Where this program keeps what is neither configuration nor cache.
+/// The user's state directory.
 pub(super) fn state_dir() -> io::Result<PathBuf> {
     state_dir_by(|name| std::env::var_os(name))
 }
 
 fn state_dir_by(variable: impl Fn(&str) -> Option<OsString>) -> io::Result<PathBuf> {
-    // A relative path would mean another place with each working directory; XDG says to ignore it.
+    // A relative path would depend on the working directory; XDG says to ignore it.
     let from = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         from("LOCALAPPDATA")
@@ -38,7 +38,7 @@ fn state_dir_by(variable: impl Fn(&str) -> Option<OsString>) -> io::Result<PathB
     } else {
         from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")))
     };
-    let why = "the environment does not say where the state directory of the user is: set HOME, or name a file";
+    let why = "cannot determine the user's state directory: set HOME, or specify a file";
     base.map(|base| base.join("linchpin")).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, why))
 }
 
@@ -50,7 +50,7 @@ fn dir_of(file: &Path) -> &Path {
     }
 }
 
-/// Makes the directory of `file`, if it is missing, for the user alone. Refuses one in which others could exchange
+/// Creates the directory of `file`, if it is missing, for the user alone. Refuses one in which others could replace
 /// files.
 pub(super) fn make_dir(file: &Path) -> io::Result<()> {
     let dir = dir_of(file);
@@ -68,12 +68,12 @@ fn check_dir(dir: &Path) -> io::Result<()> {
     let about = std::fs::metadata(dir).map_err(|error| because(dir, error))?;
     let me = rustix::process::geteuid().as_raw();
     if about.uid() != me && about.uid() != 0 {
-        let why = "belongs to another user, so no tokens are kept in it; choose another directory";
+        let why = "belongs to another user, so tokens are not stored in it; use another directory";
         return Err(problem(io::ErrorKind::PermissionDenied, dir, why));
     }
-    // In a sticky directory (as for temporary files) nobody can replace the files of others.
+    // In a sticky directory (as for temporary files) users cannot replace the files of others.
     if about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0 {
-        let why = "can be written to by other users, so no tokens are kept in it; run chmod 700 on it";
+        let why = "is writable by other users, so tokens are not stored in it; run chmod 700 on it";
         return Err(problem(io::ErrorKind::PermissionDenied, dir, why));
     }
     Ok(())
@@ -85,7 +85,7 @@ fn check_dir(_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes sure that a rename in the directory of `file` survives a power cut.
+/// Makes a rename in the directory of `file` durable.
 pub(super) fn sync_dir(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -101,7 +101,7 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     options().write(true).create_new(true).open(path)
 }
 
-/// The bytes of a private file; `None` when there is none.
+/// Reads a private file; `None` if it does not exist.
 pub(super) fn read(path: &Path, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     let file = match open_checked(path, options().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -133,17 +133,17 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Options for a file. On Windows it inherits who may read it from the user's profile.
+/// Options for a private file. On Windows it inherits the permissions of the user's profile.
 #[cfg(not(unix))]
 fn options() -> OpenOptions {
     OpenOptions::new()
 }
 
-/// Opens a file and makes sure, about the file that was opened, that it is nobody else's. A missing file is an error of
+/// Opens a file and checks that it is private to the user. A missing file is an error of
 /// the kind `NotFound`.
 fn open_checked(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refuse = |why: &str| Err(problem(io::ErrorKind::PermissionDenied, path, why));
-    let link = "is a symbolic link, and what it leads to may be anybody's; name the file itself";
+    let link = "is a symlink, whose target may belong to others; use the path of the target";
     #[cfg(not(unix))]
     if std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
         return refuse(link);
@@ -175,8 +175,8 @@ fn open_checked(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Keeps other processes, and other tasks of this one, out for as long as it lives. The file stays: whoever removed it
-/// could not know that nobody waits for it.
+/// A lock against other processes and other tasks of this one, until it is dropped. The file stays: removing it would
+/// race with waiters.
 pub(super) struct Lock {
     _file: File,
 }
@@ -198,7 +198,7 @@ impl Lock {
     }
 }
 
-/// The lock, or `None` while somebody else has it. It ends with the file, so also with the process.
+/// Tries to lock; `None` if it is taken. The lock is released with the file, and so with the process.
 #[cfg(unix)]
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{FlockOperation, flock};
@@ -210,7 +210,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The lock, or `None` while somebody else has it. On Windows a file can be opened so that nobody else can.
+/// Tries to lock; `None` if it is taken. On Windows the file is opened exclusively.
 #[cfg(windows)]
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt as _;

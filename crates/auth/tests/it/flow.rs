@@ -354,7 +354,7 @@ const ROWS: &[Row] = &[
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM",
-        end: "leads to an address without TLS",
+        end: "redirects to a URL without TLS",
     },
     Row {
         name: "redirects in a circle",
@@ -364,7 +364,7 @@ const ROWS: &[Row] = &[
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM/mcp\nGET mcp/PRM",
-        end: "from one redirect to the next",
+        end: "redirects too often",
     },
     Row {
         name: "PKCE is not mentioned",
@@ -512,7 +512,7 @@ const ROWS: &[Row] = &[
         world: |world| world.set(|set| set.tokens = json!({"access_token": "a\r\nx: y", "token_type": "Bearer"})),
         oauth: |oauth| oauth.workload(Workload::new("the-jwt")),
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/token jwt-bearer - resource=MCP assertion=the-jwt",
-        end: "cannot be put into a header",
+        end: "is not a valid header value",
     },
     Row {
         name: "a token of a kind nobody knows",
@@ -560,7 +560,7 @@ const ROWS: &[Row] = &[
             POST as/token client_credentials basic(program:secret) resource=MCP
             MCP list DPoP token-1: 401
             MCP list DPoP token-1: 401",
-        end: "wants a nonce in the DPoP proof and gives none that is new",
+        end: "requires a nonce in the DPoP proof but did not send a new one",
     },
     Row {
         name: "a key, because the program insists, and a server that knows nothing of that",
@@ -586,16 +586,16 @@ async fn only_an_answer_of_the_right_server_to_this_login_is_redeemed() {
         (false, "code=C&state={state}", ""),
         (false, "code=C&state={state}&iss={iss}", ""),
         (true, "code=C&state={state}", "has no iss"),
-        (true, "code=C&state={state}&iss=https://evil.example", "iss differs"),
-        (false, "code=C&state={state}&iss=https://evil.example", "iss differs"),
-        (true, "code=C&state={state}&iss={iss}/", "iss differs"),
-        (true, "code=C&state={state}&iss=HTTPS://as.example", "iss differs"),
+        (true, "code=C&state={state}&iss=https://evil.example", "iss mismatch"),
+        (false, "code=C&state={state}&iss=https://evil.example", "iss mismatch"),
+        (true, "code=C&state={state}&iss={iss}/", "iss mismatch"),
+        (true, "code=C&state={state}&iss=HTTPS://as.example", "iss mismatch"),
         (true, "code=C&state={state}&iss={iss}&iss={iss}", "`iss` more than once"),
-        (false, "code=C&state=other", "state differs"),
-        (false, "code=C", "state differs"),
+        (false, "code=C&state=other", "state mismatch"),
+        (false, "code=C", "state mismatch"),
         (false, "error=access_denied&error_description=no%0Away&state={state}", "refused: access_denied: no way"),
-        (true, "error=hacked&error_description=shown&state={state}&iss=https://evil.example", "iss differs"),
-        (false, "error=hacked&error_description=shown&state=other", "state differs"),
+        (true, "error=hacked&error_description=shown&state={state}&iss=https://evil.example", "iss mismatch"),
+        (false, "error=hacked&error_description=shown&state=other", "state mismatch"),
         (false, "state={state}", "either `code` or `error`"),
         // Only at the redirect URI of this login.
         (false, "http://LOCALHOST:3000/callback?code=C&state={state}#x", ""),

@@ -130,10 +130,7 @@ async fn a_token_that_is_refused_is_refreshed_and_a_fresh_one_that_is_refused_is
         set.challenge = "Bearer error=\"invalid_token\", error_description=\"not token-4!\"".into();
     });
     let why = world.call(&oauth, "list").await.unwrap_err();
-    assert!(
-        why.contains("does not accept the token that https://as.example has just issued for it (not •••!)"),
-        "{why}"
-    );
+    assert!(why.contains("rejects the token that https://as.example has just issued for it (not •••!)"), "{why}");
     assert_eq!(
         only(&world, &["POST", "LOGIN"]),
         "POST as/token refresh_token pre resource=MCP refresh_token=refresh-2\n\
@@ -273,10 +270,10 @@ async fn a_server_that_is_never_content_is_given_up() {
     let oauth = pre(&world);
     // What was asked for at the first login is not asked for again.
     let why = world.call(&oauth, "list").await.unwrap_err();
-    assert!(why.contains("wants the scope \"admin\", which was asked for already"), "{why}");
+    assert!(why.contains("requires the scope \"admin\", which was requested already"), "{why}");
     assert_eq!(only(&world, &["LOGIN"]).lines().count(), 1);
     // Something else each time is asked for, but not for ever.
-    for (what, want) in [("1", "\"s1\""), ("2", "\"s2\""), ("3", "\"s3\""), ("4", "again and again (s4)")] {
+    for (what, want) in [("1", "\"s1\""), ("2", "\"s2\""), ("3", "\"s3\""), ("4", "further scopes (s4)")] {
         let why = world.call(&oauth, what).await.unwrap_err();
         assert!(why.contains(want), "{what}: {why}");
     }
@@ -536,7 +533,7 @@ async fn people_are_not_sent_to_log_in_without_end() {
     for _ in 0..20 {
         last = world.call(&oauth, "list").await.unwrap_err();
     }
-    assert!(last.contains("wants a login again and again"), "{last}");
+    assert!(last.contains("keeps requiring a login"), "{last}");
     assert_eq!(only(&world, &["LOGIN"]).lines().count(), 10);
     world.pass(301);
     world.call(&oauth, "list").await.unwrap_err();

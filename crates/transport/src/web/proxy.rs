@@ -17,7 +17,7 @@ pub struct NoProxy(String);
 
 impl fmt::Display for NoProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a usable proxy: {} (write http://host:port or socks5://host:port)", self.0)
+        write!(f, "invalid proxy: {} (use http://host:port or socks5://host:port)", self.0)
     }
 }
 
