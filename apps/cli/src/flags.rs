@@ -5,8 +5,8 @@
 const WORDS: &[(&str, &str)] = &[
     (" (connections.open_ms_max)", ""),
     ("allow_plain_http()", "--allow-plain-http"),
-    ("; arguments are given one by one, not with the program's name; `child(\"…\")` takes a whole command line", ""),
-    (", and nobody has said how to log in: give OAuth a login(…), for example a Browser, or client_credentials(…)", ""),
+    ("; pass arguments separately, not with the program name; `child(\"…\")` parses a whole command line", ""),
+    (", but none is configured: set OAuth::login(…), for example with a Browser, or client_credentials(…)", ""),
 ];
 
 /// Returns a message as it is shown.

@@ -1,4 +1,4 @@
-//! One budget for the memory that peers make a server hold.
+//! A memory budget for data that a server holds for its peers.
 //!
 //! Bodies on their way in, answers that nobody has taken yet, events kept for replay, what sessions declared: whoever
 //! keeps such bytes reserves them first, and refuses or closes when there is no room. A reservation gives its bytes back
@@ -9,14 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Said where there is no room.
-pub const EXHAUSTED: &str = "the server holds as much memory for its clients as it may; try again later";
+/// The error message if the budget is exhausted.
+pub const EXHAUSTED: &str = "the server's memory budget for clients is exhausted; try again later";
 
-/// From this size on, what is reserved as one piece cannot have the last eighth of a budget.
+/// Reservations of at least this size cannot use the last eighth of a budget.
 const LARGE_BYTES_MIN: usize = 16 << 10;
 
-/// What all peers of one server may hold together. The last eighth is for what is small, so that large messages leave room
-/// for the questions, answers and sessions of others. Its size is
+/// The memory budget of all peers of a server. The last eighth is for small reservations, so that large messages leave
+/// room for the messages and sessions of others. Its size is
 /// [`connections.memory_bytes_max`](crate::limits::ConnectionLimits::memory_bytes_max).
 pub struct Budget {
     used: AtomicUsize,
@@ -29,13 +29,13 @@ impl Budget {
         Arc::new(Budget { used: AtomicUsize::new(0), max })
     }
 
-    /// Reserves `bytes`. `None` when that is more than is left.
+    /// Reserves `bytes`. `None` if that exceeds the rest.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let mut reservation = Reservation { budget: self.clone(), bytes: 0 };
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// Puts `data` under the budget for as long as anybody holds it. `None` when there is no room for it.
+    /// Charges `data` to the budget until its last clone is dropped. `None` if it exceeds the rest.
     pub fn own(self: &Arc<Self>, data: impl AsRef<[u8]> + Send + 'static) -> Option<Bytes> {
         Some(self.reserve(data.as_ref().len())?.own(data))
     }
@@ -60,7 +60,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves `more` bytes. `false`, with nothing changed, when that is more than is left.
+    /// Reserves `more` bytes. `false`, without a change, if that exceeds the rest.
     pub fn grow(&mut self, more: usize) -> bool {
         let large = self.bytes.saturating_add(more) > LARGE_BYTES_MIN;
         let max = if large { self.budget.max - self.budget.max / 8 } else { self.budget.max };

@@ -1,4 +1,4 @@
-//! Who is asking: filled from the session in one era, from the request itself in the other, and read the same way.
+//! The caller of a request: from the session in one era, from the request itself in the other, with one interface.
 
 use crate::era::Features;
 use crate::json::Span;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a client declared that it can do, as far as a server acts on it.
+/// The client capabilities that a server uses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ClientCaps {
     /// Elicitation in form mode.
@@ -76,12 +76,12 @@ impl ClientCaps {
     }
 }
 
-/// Values that a service keeps for one session or connection, each under a key of the service's own. They are dropped with it.
+/// Values that a service stores per session or connection, by key. They are dropped with it.
 #[derive(Default)]
 pub struct Locals(Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>);
 
 impl Locals {
-    /// The value under `key`, made now if there is none yet. Nobody else gets at the values meanwhile, so `make` is short.
+    /// The value of `key`, created if missing. Holds a lock while `make` runs, which must be short.
     pub fn get_or_insert(
         &self,
         key: u64,
@@ -97,7 +97,7 @@ impl Locals {
     }
 }
 
-/// What `initialize` agreed on. One lives as long as its pipe or HTTP session.
+/// The session negotiated by `initialize`. Lives as long as its pipe or HTTP session.
 pub struct Session {
     features: &'static Features,
     caps: ClientCaps,
@@ -110,7 +110,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of `features` with what the client declared, as JSON texts.
+    /// A session of `features` with the client's declarations, as JSON texts.
     pub fn new(features: &'static Features, caps: ClientCaps, capabilities: &str, client_info: &str) -> Session {
         let declared = [capabilities, client_info].concat().into();
         let log = AtomicU8::new(LoggingLevel::Info as u8);
@@ -125,17 +125,17 @@ impl Session {
         }
     }
 
-    /// What the session's revision has.
+    /// The features of the session's revision.
     pub fn features(&self) -> &'static Features {
         self.features
     }
 
-    /// Bytes kept of what the client declared.
+    /// Stored bytes of the client's declarations.
     pub fn declared_bytes(&self) -> usize {
         self.declared.len()
     }
 
-    /// What the service keeps for this session.
+    /// The service's values for this session.
     pub fn locals(&self) -> &Locals {
         &self.locals
     }
@@ -150,7 +150,7 @@ impl Session {
         self.log.store(level as u8, Ordering::Relaxed);
     }
 
-    /// Where change notifications for this session wait. The transport sets it once, when the session opens.
+    /// The queue of change notifications for this session. The transport sets it once, when the session opens.
     pub fn feed(&self) -> Option<&SubscriptionHandle> {
         self.feed.get()
     }
@@ -161,7 +161,7 @@ impl Session {
     }
 }
 
-/// All levels, least severe first, so that a level's number is its place.
+/// All levels, least severe first, so that the index of a level is its number.
 pub(crate) const LEVELS: [LoggingLevel; 8] = [
     LoggingLevel::Debug,
     LoggingLevel::Info,
@@ -173,7 +173,7 @@ pub(crate) const LEVELS: [LoggingLevel; 8] = [
     LoggingLevel::Emergency,
 ];
 
-/// Who sent a request, and what they can do.
+/// The sender of a request, and its capabilities.
 #[derive(Clone)]
 pub struct Caller(Source);
 
@@ -206,7 +206,7 @@ impl Caller {
         Caller(Source::Request { features, frame, capabilities, info, log })
     }
 
-    /// What the caller's revision has.
+    /// The features of the caller's revision.
     pub fn features(&self) -> &'static Features {
         match &self.0 {
             Source::Session(s) => s.features,
@@ -222,7 +222,7 @@ impl Caller {
         }
     }
 
-    /// What the caller declared, as far as a server acts on it.
+    /// The caller's capabilities that a server uses.
     pub fn caps(&self) -> ClientCaps {
         match &self.0 {
             Source::Session(s) => s.caps,
@@ -238,7 +238,7 @@ impl Caller {
         }
     }
 
-    /// The client's name and version, if it gave them. For display only: nobody verified it.
+    /// The client's name and version, if declared. For display only: not verified.
     pub fn client_info(&self) -> Option<Implementation> {
         let json = match &self.0 {
             Source::Session(s) => &s.declared[s.info_at as usize..],
@@ -247,7 +247,7 @@ impl Caller {
         serde_json::from_str(json).ok()
     }
 
-    /// The least severe log level this caller wants now; `None` when it wants none.
+    /// The current minimum log level of the caller; `None` disables logging.
     pub fn log_level(&self) -> Option<LoggingLevel> {
         match &self.0 {
             Source::Session(s) => Some(s.log_level()),

@@ -1,8 +1,8 @@
 //! The interface between a client and its transports.
 //!
-//! A [`Connector`] knows how to reach a server and opens a [`ClientTransport`]. The client crate drives the transport and
-//! knows no sockets; the transport moves messages and knows no methods: an [`Outgoing`] already has the values that HTTP
-//! repeats in headers. Messages that are not responses go to the client's [`Inbox`].
+//! A [`Connector`] knows how to reach a server and opens a [`ClientTransport`]. The client crate drives the transport
+//! and knows no sockets; the transport moves messages and knows no methods: an [`Outgoing`] already has the values that
+//! HTTP repeats in headers. Messages that are not responses go to the client's [`Inbox`].
 
 use crate::era::Features;
 use crate::frame::Message;
@@ -18,7 +18,8 @@ pub trait Connector: Send + Sync + 'static {
     /// Returns a name for error messages: the command line or the URL, without secrets.
     fn name(&self) -> String;
 
-    /// Returns the key under which a client remembers the server's era; `None` if each connection may reach another server.
+    /// Returns the key under which a client remembers the server's era; `None` if each connection may reach another
+    /// server.
     ///
     /// Connectors of this process that reach the same server return the same key.
     fn key(&self) -> Option<String>;
@@ -76,8 +77,8 @@ impl ConnectOptions {
 pub trait ClientTransport: Send + Sync + 'static {
     /// Sends a request and waits for its response, which may be an error object.
     ///
-    /// Messages received before it are passed to the inbox first. Cancel-safe: dropping the future forgets the request, and a
-    /// late response is discarded. The server is not notified, unless [`ClientTransport::cancels_by_dropping`].
+    /// Messages received before it are passed to the inbox first. Cancel-safe: dropping the future forgets the request,
+    /// and a late response is discarded. The server is not notified, unless [`ClientTransport::cancels_by_dropping`].
     ///
     /// # Errors
     /// If there will be no response. The transport can still serve other requests, unless [`TransportError::is_closed`].
@@ -125,7 +126,8 @@ pub trait Inbox: Send + Sync + 'static {
     /// Called with each request or notification of the server, not with responses.
     fn heard(&self, message: Message);
 
-    /// Called at most once, when the connection is lost; no message follows. Not called after [`ClientTransport::close`].
+    /// Called at most once, when the connection is lost; no message follows. Not called after
+    /// [`ClientTransport::close`].
     fn closed(&self, why: TransportError);
 }
 
@@ -195,10 +197,10 @@ impl fmt::Display for TransportError {
             | TransportError::Unreadable(why)
             | TransportError::Unauthorized(why) => f.write_str(why),
             TransportError::Status { status, body } if body.is_empty() => {
-                write!(f, "the server answered with status {status}")
+                write!(f, "the server returned status {status}")
             }
-            TransportError::Status { status, body } => write!(f, "the server answered with status {status}: {body}"),
-            TransportError::Forgotten => f.write_str("the server does not know this session any more"),
+            TransportError::Status { status, body } => write!(f, "the server returned status {status}: {body}"),
+            TransportError::Forgotten => f.write_str("the server no longer knows this session"),
         }
     }
 }
@@ -251,8 +253,8 @@ pub enum Traffic<'a> {
 
 /// The URL of the server that a request belongs to, in the request's extensions.
 ///
-/// Credentials are requested for this URL, wherever the request itself is sent: to the target of a redirect, or to an endpoint
-/// that the server named. Without it, the request's own URL is used.
+/// Credentials are requested for this URL, wherever the request itself is sent: to the target of a redirect, or to an
+/// endpoint that the server named. Without it, the request's own URL is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BelongsTo(pub http::Uri);
 

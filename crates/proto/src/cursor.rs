@@ -1,13 +1,13 @@
 //! Opaque cursors of paginated lists.
 //!
-//! A cursor says of which list it is and after which item to go on. It is not secret and not signed: whoever forges one
-//! learns nothing that listing does not tell. The checksum is there so that a cursor that was cut, mangled or made by
+//! A cursor identifies its list and the item to continue after. It is neither secret nor signed: a forged one
+//! reveals nothing that listing does not. The checksum is there so that a cursor that was cut, mangled or made by
 //! another program is refused instead of silently starting somewhere.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The cursor that goes on after the item `seq` of the list `kind`. Always 20 characters of base64url.
+/// The cursor to continue after the item `seq` of the list `kind`. Always 20 characters of base64url.
 pub fn encode(kind: char, seq: u64) -> String {
     let mut bytes = [0_u8; LEN];
     bytes[..3].copy_from_slice(&u32::from(kind).to_be_bytes()[1..]);
@@ -17,7 +17,7 @@ pub fn encode(kind: char, seq: u64) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Where the list `kind` goes on. `None` unless [`encode`] wrote this cursor for this list.
+/// The item to continue after in the list `kind`. `None` unless [`encode`] created this cursor for this list.
 pub fn decode(kind: char, cursor: &str) -> Option<u64> {
     let mut bytes = [0_u8; LEN];
     // A cursor of any other length is refused before it is decoded.
@@ -31,7 +31,7 @@ pub fn decode(kind: char, cursor: &str) -> Option<u64> {
     body[3..].try_into().ok().map(u64::from_be_bytes)
 }
 
-/// FNV-1a over 32 bits, seeded with a name so that it differs from everybody else's.
+/// FNV-1a over 32 bits, seeded with a name so that it differs from other implementations.
 fn checksum(body: &[u8]) -> [u8; 4] {
     let hash = b"linchpin cursor 1"
         .iter()

@@ -1,4 +1,4 @@
-//! Fits definitions and content to what a revision has: what it lacks is left out or replaced, never sent.
+//! Downgrades definitions and content to a revision: unsupported parts are removed or replaced, never sent.
 
 use crate::era::Features;
 use linchpin_types::content::{Annotations, ContentBlock, Icon, ResourceContents};
@@ -34,7 +34,7 @@ pub fn content(mut block: ContentBlock, features: &Features) -> ContentBlock {
             common(&mut b.annotations, &mut b.meta, features);
             contents(&mut b.resource, features);
         }
-        // A kind that this function does not know yet is as it should be in the revision that brought it.
+        // An unknown kind is supported by the revision that introduced it.
         _ => {}
     }
     block
@@ -114,7 +114,7 @@ pub fn implementation(mut i: Implementation, features: &Features) -> Implementat
     i
 }
 
-/// The schema of a form as `features` can carry it. An error says what the client's revision cannot ask for.
+/// Downgrades the schema of a form to `features`. An error says what the client's revision does not support.
 pub fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
     if !features.elicitation {
         return Err("the client's protocol revision has no elicitation".into());
@@ -125,7 +125,7 @@ pub fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return Ok(()) };
     for (name, field) in properties {
         if field["type"] == "array" {
-            return Err(format!("the client's protocol revision cannot ask for several choices at once (`{name}`)"));
+            return Err(format!("the client's protocol revision does not support multi-select fields (`{name}`)"));
         }
         let Some(field) = field.as_object_mut() else { continue };
         if field.get("default").is_some_and(|d| !d.is_boolean()) {
@@ -140,7 +140,7 @@ pub fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a schema says `"type": "object"` at its root.
+/// Whether the root of a schema has `"type": "object"`.
 pub(crate) fn object_schema(schema: &str) -> bool {
     serde_json::from_str::<Value>(schema).is_ok_and(|s| s["type"] == "object")
 }

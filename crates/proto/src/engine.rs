@@ -1,4 +1,4 @@
-//! Who may say what when, for one peer: a pipe, or an HTTP session.
+//! The protocol state of one peer: a pipe, or an HTTP session.
 //!
 //! Bytes become [`Event`]s; finished calls are reported back. The engine keeps three promises whatever the peer does: an
 //! id is answered at most once, nothing is sent for a cancelled request, and no frame of one era reaches a peer of the
@@ -30,16 +30,16 @@ use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the driver of an engine must do next.
+/// The next action for the driver of an engine.
 pub enum Event {
     /// Start this request. When it ends, however it ends, call [`Engine::finish`] once; while it runs,
     /// [`Engine::attach`] its canceller.
     Call(Box<Request>),
-    /// Send this answer; nothing else is to do.
+    /// Send this response; no other action.
     Reply(Reply),
-    /// End this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
+    /// Cancel this running request; nothing more is sent for it. Its id is free again after [`Engine::finish`].
     Cancel(Option<Arc<dyn Cancel>>, Vec<Bytes>),
-    /// Deliver the client's answer to a question.
+    /// Deliver the client's response to a server request.
     Answer(ServerRequest, Result<String, ServerRequestError>),
     /// Hand this notification to the service.
     Notified(Caller, Name, String),
@@ -57,8 +57,8 @@ enum State {
 /// See the module's documentation.
 pub struct Engine {
     state: State,
-    /// At most `calls.per_peer_max` and `subscriptions.streams_per_peer_max`, mostly one or two: a search through them beats
-    /// hashing.
+    /// At most `calls.per_peer_max` and `subscriptions.streams_per_peer_max`, mostly one or two: a linear search is
+    /// faster than hashing.
     running: Vec<Running>,
     asked: HashMap<u64, (Id, ServerRequest)>,
     next_ask: u64,
@@ -68,16 +68,17 @@ pub struct Engine {
 struct Running {
     id: Id,
     stateless: bool,
-    /// A listen stream, which may stay open for ever: it is counted apart, so that calls always find a place.
+    /// A listen stream, which may stay open indefinitely: counted separately, so that it does not take the slots of
+    /// calls.
     listens: bool,
     cancel: Option<Arc<dyn Cancel>>,
-    /// Nothing is sent any more, but the driver has not said yet that it is over. Until then the id stays taken, so that
-    /// what the old call still does cannot be mistaken for a new one's.
+    /// Cancelled, but not yet finished by the driver. Until then the id is in use, so that effects of the old call are
+    /// not attributed to a new one.
     cancelled: bool,
 }
 
 impl Engine {
-    /// An engine for a peer that has said nothing yet.
+    /// An engine for a new peer.
     pub fn new(limits: Arc<Limits>) -> Engine {
         Engine { state: State::New, running: Vec::new(), asked: HashMap::new(), next_ask: 0, limits }
     }
@@ -100,12 +101,12 @@ impl Engine {
         self.running.len()
     }
 
-    /// Questions that have no answer yet.
+    /// Pending server requests.
     pub fn asked(&self) -> usize {
         self.asked.len()
     }
 
-    /// Takes one message.
+    /// Handles a message.
     pub fn receive(&mut self, message: Message) -> Event {
         if matches!(self.state, State::Closed) {
             return Event::Nothing;
@@ -200,15 +201,15 @@ impl Engine {
         Event::Answer(ask, answer)
     }
 
-    /// Says how to end a running request. Ignored when it already ended.
+    /// Sets the canceller of a running request. Ignored if it has already ended.
     pub fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
         if let Some(at) = self.find(id).filter(|at| !self.running[*at].cancelled) {
             self.running[at].cancel = Some(cancel);
         }
     }
 
-    /// A request ended. Whether its answer may be sent (not when it was cancelled meanwhile), and frames to send first:
-    /// withdrawals of questions nobody waits for any more.
+    /// Finishes a request. Returns whether its response may be sent (not if it was cancelled), and frames to send first:
+    /// cancellations of its pending server requests.
     pub fn finish(&mut self, id: &Id) -> (bool, Vec<Bytes>) {
         match self.find(id).map(|at| self.running.swap_remove(at)) {
             None => (false, Vec::new()),
@@ -223,8 +224,8 @@ impl Engine {
         self.find(id).is_some_and(|at| !self.running[at].cancelled)
     }
 
-    /// Asks the client something in the middle of the request `parent`: the frame to send. `None`, with the question
-    /// answered as gone, when the request ended or is stateless (such clients are never sent requests).
+    /// Starts a server request within the request `parent`, and returns the frame to send. `None`, with an error to the
+    /// handler, if the request has ended or is stateless (such clients are never sent requests).
     pub fn ask(&mut self, parent: &Id, ask: ServerRequest) -> Option<Bytes> {
         match self.find(parent).map(|at| &self.running[at]) {
             Some(running) if !running.stateless && !running.cancelled => {
@@ -240,12 +241,12 @@ impl Engine {
         }
     }
 
-    /// What ends the listen streams that are open: they would hold up a drain for ever.
+    /// Cancellers of the open listen streams, which would block a drain indefinitely.
     pub fn listeners(&self) -> Vec<Arc<dyn Cancel>> {
         self.running.iter().filter(|r| r.listens).filter_map(|r| r.cancel.clone()).collect()
     }
 
-    /// The peer is gone: ends everything. The cancellers of what still ran.
+    /// Ends everything after the peer disconnected. Returns the cancellers of running requests.
     pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
         self.state = State::Closed;
         for (_, (_, ask)) in self.asked.drain() {
@@ -264,21 +265,21 @@ impl Engine {
         for n in orphans {
             if let Some((_, ask)) = self.asked.remove(&n) {
                 (ask.answer)(Err(ServerRequestError::Disconnected));
-                frames.push(render::cancelled(n, "the request that asked has ended"));
+                frames.push(render::cancelled(n, "the parent request has ended"));
             }
         }
         frames
     }
 }
 
-/// Decides, from a request alone, who is calling and whether their era has the method. Pure.
+/// Determines the caller from a request alone, and whether its era has the method. Pure.
 ///
 /// A claim in `_meta` wins; `initialize` and silence belong to sessions. A message that is not a request is an error of
 /// the driver and answered as an invalid request. The message may be passed by value or by reference.
 pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Result<Request, Reply> {
     let message = message.borrow();
     let Kind::Request { id, method } = &message.kind else {
-        return Err(Reply::error(None, code::INVALID_REQUEST, "a request was expected", None));
+        return Err(Reply::error(None, code::INVALID_REQUEST, "expected a request", None));
     };
     let fail = |code, why: &str| Err(Reply::error(Some(id), code, why, None));
     let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
@@ -313,10 +314,10 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
     Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
 }
 
-const MISSING_META: &str = "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \
+const MISSING_META: &str = "`_meta` must contain `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \
                             clients of earlier revisions send `initialize` first";
 
-/// The caller of a request that claims a version of its own.
+/// The caller of a request with a protocol version in `_meta`.
 fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Reply> {
     let (claims, frame) = (message.params.claims.without_nulls(message.frame()), message.frame());
     let fail = |why: &str| Err(Reply::error(Some(id), code::INVALID_PARAMS, why, None));
@@ -325,7 +326,7 @@ fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Rep
     };
     let Some(features) = Features::claimed(&version) else { return Err(unsupported(id, &version)) };
     let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.of(frame)).is_some()) else {
-        return fail("`_meta` must hold `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
+        return fail("`_meta` must contain `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
     };
     if claims.info.is_some_and(|i| !i.of(frame).starts_with('{')) {
         return fail("`io.modelcontextprotocol/clientInfo` must be an object");
@@ -391,10 +392,10 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
     Ok(Session::new(Features::negotiated(&p.version), caps, p.capabilities.get(), &info))
 }
 
-/// Most bytes of `capabilities`, and of `clientInfo`, that are kept for a session.
+/// Maximum stored bytes of `capabilities`, and of `clientInfo`, per session.
 const DECLARED_BYTES_MAX: usize = 8 << 10;
 
-/// What is kept of a long `clientInfo`: no icons and no description, and names of a sensible length.
+/// Shortens a long `clientInfo`: no icons, no description, and truncated names.
 fn name_and_version(info: &str) -> String {
     let Ok(info) = serde_json::from_str::<Implementation>(info) else { return String::new() };
     let mut short = Implementation::new(clip(&info.name), clip(&info.version));
@@ -402,7 +403,7 @@ fn name_and_version(info: &str) -> String {
     serde_json::to_string(&short).unwrap_or_default()
 }
 
-/// Cuts names that a peer chose before they are repeated in an error.
+/// Truncates peer-supplied names in errors.
 fn clip(name: &str) -> &str {
     match name.char_indices().nth(80) {
         Some((at, _)) => &name[..at],

@@ -1,6 +1,6 @@
 //! The revisions and their features.
 //!
-//! This file, `legacy/` and `modern/` are the only places that name an era or compare versions. All other code uses
+//! Only this file, `legacy/` and `modern/` name an era or compare versions. All other code uses
 //! [`Features`], whose fields say what may be sent.
 
 use crate::method::Method;
@@ -15,8 +15,8 @@ pub struct Features {
     pub revision: Revision,
     /// Its index in [`Revision::ALL`], for tables with one slot per revision.
     pub index: usize,
-    /// Every request is stateless: its `_meta` has its revision and its client's capabilities. Related features have their own
-    /// fields below; use those.
+    /// Every request is stateless: its `_meta` has its revision and its client's capabilities. Related features have
+    /// their own fields below; use those.
     pub stateless: bool,
     /// `initialize` opens a session, to which requests, log levels and requests of the server belong.
     pub has_sessions: bool,
@@ -26,7 +26,7 @@ pub struct Features {
     /// Changes are sent on `subscriptions/listen` streams. Otherwise they are unsolicited, those of resources after
     /// `resources/subscribe`.
     pub listens: bool,
-    /// Over HTTP, closing a response cancels its request. Otherwise a notification does.
+    /// Over HTTP, closing a response cancels its request. Otherwise cancellation uses a notification.
     pub cancels_by_close: bool,
     /// `resultType` on every result.
     pub result_types: bool,

@@ -13,41 +13,41 @@ use bytestring::ByteString;
 use linchpin_types::error::code;
 use std::borrow::Cow;
 
-/// One message of a peer, its values still the bytes that arrived.
+/// A message of a peer, as spans of the received bytes.
 #[derive(Debug)]
 pub struct Message {
     frame: ByteString,
-    /// What it is.
+    /// The kind of message.
     pub kind: Kind,
     /// Members of `params`, when there are any.
     pub params: Params,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, PartialEq)]
 pub enum Kind {
-    /// Wants an answer. `method` is the name's span without quotes.
+    /// A request. `method` is the span of the name without quotes.
     Request {
-        /// To be repeated in the answer.
+        /// To be repeated in the response.
         id: Id,
         /// The method's name.
         method: Name,
     },
-    /// Wants none. Its `params` may be any value: one that is not an object makes it malformed, so it is ignored.
+    /// A notification. Its `params` may be any value: one that is not an object makes it malformed, so it is ignored.
     Notification {
         /// The method's name.
         method: Name,
     },
-    /// Answers a request of this side.
+    /// A response to a request of this side.
     Response {
-        /// The id this side chose.
+        /// The id of the request.
         id: Id,
         /// The `result`, or the `error` object.
         outcome: Result<Span, Span>,
     },
 }
 
-/// A name on the wire. Known requests are a [`Method`]; others keep their text.
+/// A method name. Known requests are a [`Method`]; others keep their text.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Name {
     /// A request method this crate knows.
@@ -66,7 +66,7 @@ impl Name {
     }
 }
 
-/// Where the members of `params` are. Spans cover the whole JSON value, quotes included.
+/// The spans of the members of `params`, each of the whole JSON value including quotes.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Params {
     /// All of `params`.
@@ -105,7 +105,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The same with optional members that are `null` taken as absent, as sloppy clients mean it.
+    /// The same with `null` for optional members treated as absent, as some clients send it.
     pub(crate) fn without_nulls(mut self, frame: &str) -> Claims {
         for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {
             *slot = slot.filter(|span| span.of(frame) != "null");
@@ -117,11 +117,11 @@ impl Claims {
 /// A request that passed the door: its method exists in the caller's era and its claims are in order.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// To be repeated in the answer.
+    /// To be repeated in the response.
     pub id: Id,
-    /// What is asked.
+    /// The method.
     pub method: Method,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
     /// Where the parameters are in [`Request::frame`].
     pub params: Params,
@@ -184,7 +184,7 @@ pub fn read(frame: Bytes, limits: &Limits) -> Result<Frame, Reply> {
             match scanned {
                 Err(e) => Err(refuse(None, e)),
                 Ok(()) if parts.is_empty() => {
-                    Err(Reply::error(None, code::INVALID_REQUEST, "an empty batch holds no message", None))
+                    Err(Reply::error(None, code::INVALID_REQUEST, "the batch is empty", None))
                 }
                 Ok(()) => Ok(Frame::Batch(parts)),
             }
@@ -205,9 +205,9 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
     if s.peek() != Some(b'{') {
         let scanned = s.value().and_then(|_| s.end());
         let code = if scanned.is_ok() { code::INVALID_REQUEST } else { code::PARSE_ERROR };
-        let why = scanned.err().map_or("a message is a JSON object".to_owned(), |e| {
-            format!("not valid JSON at byte {}: {}", e.at, e.what)
-        });
+        let why = scanned
+            .err()
+            .map_or("a message is a JSON object".to_owned(), |e| format!("invalid JSON at byte {}: {}", e.at, e.what));
         return Err(Reply::error(None, code, &why, None));
     }
     let scanned = s.object(&mut |s, key| env.member(s, &key.name())).and_then(|_| s.end());
@@ -215,7 +215,8 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
         .id
         .and_then(|span| Id::from_json(span.of(text)))
         .filter(|id| id.as_bytes().len() <= limits.messages.id_bytes_max);
-    // A broken answer carries an id that this side chose: an error with that id would hit another request of the peer.
+    // The id of a malformed response was chosen by this side: an error with that id could match another request of the
+    // peer.
     let answers = env.method.is_none() && (env.result.is_some() || env.error.is_some());
     let theirs = id.as_ref().filter(|_| !answers);
     if let Err(e) = scanned {
@@ -234,13 +235,13 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
 /// twice (the last counts), `"error": null` beside a result, and batches, which are given one by one.
 ///
 /// # Errors
-/// Why it is no message, as a phrase. Messages of a batch that came before the bad one have been given.
+/// Why it is not a message, as a phrase. Messages of a batch before the invalid one have been returned.
 pub fn hear(frame: Bytes, limits: &ClientLimits, each: &mut dyn FnMut(Message)) -> Result<(), String> {
     if frame.len() >= u32::MAX as usize {
         return Err("longer than 4 GiB".to_owned());
     }
     let frame = ByteString::try_from(frame).map_err(|_| "not UTF-8 text".to_owned())?;
-    let at = |e: ScanError| format!("not JSON at byte {}: {}", e.at, e.what);
+    let at = |e: ScanError| format!("invalid JSON at byte {}: {}", e.at, e.what);
     let mut s = Scanner::new(&frame, limits.messages.depth_max);
     if s.peek() != Some(b'[') {
         return heard(frame, limits).map(each);
@@ -274,18 +275,19 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     }
     s.object(&mut |s, key| env.member(s, &key.name()))
         .and_then(|_| s.end())
-        .map_err(|e| format!("not JSON at byte {}: {}", e.at, e.what))?;
+        .map_err(|e| format!("invalid JSON at byte {}: {}", e.at, e.what))?;
     let id = env.id.map(|span| span.of(text)).filter(|id| *id != "null");
     let id = id
         .map(|id| Id::from_json(id).or_else(|| whole(id)))
-        .map(|id| id.ok_or("its id is neither text nor a whole number"));
-    // A line of a log may have such members too: an error is an object, and one without an id says what protocol it is of.
+        .map(|id| id.ok_or("its id is neither a string nor an integer"));
+    // A line of a log may have such members too: an error is an object, and one without an id says what protocol it is
+    // of.
     let ours = env.id.is_some_and(|span| span.of(text) != "null") || env.jsonrpc.is_some();
     let error = env.error.filter(|span| span.of(text).starts_with('{') && ours);
     let result = env.result;
     let kind = match (env.method, id.transpose()?, result, error) {
         (Some(method), id, None, None) => {
-            let method = read_str(method.of(text)).ok_or("its method is no text")?;
+            let method = read_str(method.of(text)).ok_or("its method is not a string")?;
             let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
             match id {
                 Some(id) => Kind::Request { id, method },
@@ -299,7 +301,7 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     Ok(Message { frame, kind, params: env.params })
 }
 
-/// An id that is a whole number in another spelling, `7.0`.
+/// An id that is an integer in another spelling, `7.0`.
 fn whole(id: &str) -> Option<Id> {
     let number: f64 = id.parse().ok()?;
     (number.fract() == 0.0 && (0.0..9e15).contains(&number)).then(|| Id::number(number as u64))
@@ -316,7 +318,7 @@ impl Message {
         self.params.all.map_or("{}", |s| self.text(s))
     }
 
-    /// The whole message as it arrived.
+    /// The message as received.
     pub fn frame(&self) -> &ByteString {
         &self.frame
     }
@@ -334,7 +336,7 @@ fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
     let known = [DUPLICATE, crate::json::TOO_DEEP].contains(&e.what) || e.what.starts_with("too many");
     let code = if known { code::INVALID_REQUEST } else { code::PARSE_ERROR };
-    Reply::error(id, code, &format!("not an acceptable message at byte {}: {}", e.at, e.what), None)
+    Reply::error(id, code, &format!("invalid message at byte {}: {}", e.at, e.what), None)
 }
 
 const DUPLICATE: &str = "duplicate key";
@@ -347,7 +349,7 @@ struct Envelope {
     result: Option<Span>,
     error: Option<Span>,
     params: Params,
-    /// A member twice is no error.
+    /// Duplicate members are not an error.
     lenient: bool,
 }
 
@@ -407,7 +409,7 @@ impl Envelope {
             let long = (span.end - span.start) as usize > limits.messages.id_bytes_max;
             return Err(if long { "`id` is too long" } else { "`id` must be a string or an integer of 64 bits" });
         }
-        // A notification is never answered, not even to say that it is malformed: who takes it ignores it.
+        // Notifications never get a response, not even an error: a malformed one is ignored.
         if id.is_some() && self.params.all.is_some_and(|s| !s.of(text).starts_with('{')) {
             return Err("`params` must be an object");
         }

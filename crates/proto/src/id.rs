@@ -1,4 +1,4 @@
-//! Request ids, kept as the JSON text they arrived in so that `1` and `"1"` stay different.
+//! Request ids, stored as received JSON text so that `1` and `"1"` stay different.
 
 use crate::json::read_str;
 use std::fmt;
@@ -35,7 +35,7 @@ impl Id {
         Id::raw(&n.to_string())
     }
 
-    /// What an error without an id is known by: `null`, which no request has.
+    /// The id of an error without an id: `null`, which no request has.
     pub(crate) fn unknown() -> Id {
         Id::raw("null")
     }
@@ -63,7 +63,7 @@ impl Id {
         }
     }
 
-    /// The JSON text, for whoever has no need of it as a `str`, which is checked each time it is made.
+    /// The JSON text as bytes, without the UTF-8 check of `str`.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline(len, bytes) => &bytes[..*len as usize],

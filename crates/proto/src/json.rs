@@ -3,7 +3,7 @@
 //!
 //! Why not `serde_json` alone: the envelope, `params` and the depth limit would each be a pass over a megabyte of
 //! arguments; this is one pass for all three, and the values themselves are decoded only once, by whoever wants them.
-//! It accepts exactly what `serde_json` accepts as a value nobody looks at (`fuzz/` holds the two against each other).
+//! It accepts exactly what `serde_json` accepts as an ignored value (`fuzz/` compares the two).
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ impl Span {
 pub struct ScanError {
     /// Byte offset.
     pub at: usize,
-    /// What is wrong, as a phrase.
+    /// The error, as a phrase.
     pub what: &'static str,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Checks that nothing but blanks is left.
+    /// Checks that only whitespace is left.
     pub fn end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
@@ -246,7 +246,7 @@ impl<'a> Scanner<'a> {
                     self.escape()?;
                 }
                 Some(_) => return self.fail("a control character in a string must be escaped"),
-                None => return self.fail("the string does not end"),
+                None => return self.fail("unterminated string"),
             }
         }
     }
@@ -272,7 +272,7 @@ impl<'a> Scanner<'a> {
         }
         match (bytes.get(self.at), digits(self.at)) {
             (_, 0) => return self.fail("expected a digit"),
-            (Some(b'0'), n) if n > 1 => return self.fail("a number must not begin with 0"),
+            (Some(b'0'), n) if n > 1 => return self.fail("a number must not start with 0"),
             (_, n) => self.at += n,
         }
         if bytes.get(self.at) == Some(&b'.') {
@@ -349,8 +349,8 @@ fn plain_words(bytes: &[u8]) -> usize {
     words.len() * 8 + special_bytes(u64::from_le_bytes(last)).trailing_zeros() as usize / 8
 }
 
-/// The highest bit of each byte that is special; only the lowest of these bits is certain, because a borrow may set others
-/// above it.
+/// The highest bit of each byte that is special; only the lowest of these bits is certain, because a borrow may set
+/// others above it.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;

@@ -1,13 +1,14 @@
 //! The engine of the Model Context Protocol, without I/O.
 //!
-//! This crate owns: frames ([`json`], [`frame`]), the revisions and their features ([`era`]), the [`limits`] of all crates
-//! and the memory budget of peers ([`budget`]), which message is allowed when ([`engine`]), how responses are written
-//! ([`reply`]), how change notifications are coalesced ([`subscription`]), the header and SSE rules of the HTTP transports
-//! ([`http`]), cursors, URI templates and sealed state, the interface between a transport and a server ([`service`]), and the
-//! interface between a client and a transport ([`connector`], [`negotiation`], [`message_writer`]).
+//! This crate owns: frames ([`json`], [`frame`]), the revisions and their features ([`era`]), the [`limits`] of all
+//! crates and the memory budget of peers ([`budget`]), which message is allowed when ([`engine`]), how responses are
+//! written ([`reply`]), how change notifications are coalesced ([`subscription`]), the header and SSE rules of the HTTP
+//! transports ([`http`]), cursors, URI templates and sealed state, the interface between a transport and a server
+//! ([`service`]), and the interface between a client and a transport ([`connector`], [`negotiation`],
+//! [`message_writer`]).
 //!
-//! It must never know: sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything here
-//! is deterministic, so it is tested and fuzzed without a runtime.
+//! It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
+//! here is deterministic, so it is tested and fuzzed without a runtime.
 
 pub mod budget;
 pub mod caller;

@@ -1,4 +1,4 @@
-//! What a client writes: requests with the `_meta` their revision wants, notifications, answers.
+//! Messages of a client: requests with the `_meta` that their revision requires, notifications, responses.
 
 use crate::connector::Outgoing;
 use crate::era::Features;
@@ -15,20 +15,20 @@ use std::borrow::Cow;
 /// Writes the messages of one client in one revision.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    /// What is spoken; `None` before `initialize` has been answered.
+    /// The negotiated revision; `None` before `initialize` has been answered.
     features: Option<&'static Features>,
-    /// Members of `_meta` that every request carries, each with a comma behind it; empty where there are none.
+    /// Members of `_meta` in every request, each followed by a comma; empty if there are none.
     claims: Box<[u8]>,
 }
 
-/// What a request may carry beside its own parameters.
+/// Additional data of a request besides its parameters.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Extras<'a> {
-    /// Asks for progress under the request's id.
+    /// Requests progress under the request's id.
     pub progress: bool,
-    /// Asks for log messages from this level on, where that is said with each request.
+    /// Requests log messages from this level on, in revisions that set it per request.
     pub log: Option<LoggingLevel>,
-    /// Anything else for `_meta`. Keys the protocol reserves are overruled.
+    /// Other members of `_meta`. Reserved keys are overridden.
     pub meta: Option<&'a Meta>,
 }
 
@@ -80,7 +80,7 @@ impl Writer {
         Outgoing { id: None, method, about: None, mirrored: Vec::new(), features: self.features, frame }
     }
 
-    /// The answer to a request of the server. `id` and `result` are JSON texts; the error is code and message.
+    /// The response to a server request. `id` and `result` are JSON texts; the error is code and message.
     pub fn answer(&self, id: &str, outcome: Result<&str, (i32, &str)>) -> Outgoing {
         let mut out = Vec::with_capacity(64);
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -147,7 +147,7 @@ impl Writer {
 #[derive(Debug)]
 pub struct Members {
     out: Vec<u8>,
-    /// Where `params` begins, so that an empty one can be left out.
+    /// The start of `params`, so that an empty one can be omitted.
     start: usize,
 }
 
@@ -167,7 +167,7 @@ impl Members {
         Members { out, start }
     }
 
-    /// Members that belong to no message yet, to be written once and sent several times.
+    /// Prepared members, serialized once and sent several times.
     pub fn loose() -> Members {
         Members { out: Vec::new(), start: 0 }
     }

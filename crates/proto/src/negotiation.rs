@@ -1,9 +1,9 @@
-//! How a client finds out which revision a server speaks, without I/O.
+//! Version negotiation of a client, without I/O.
 //!
-//! The client makes the [`Attempt`] it is told to, reports what came of it, and is told what that means. A server is asked
-//! with `server/discover` first. A result, or an error that only servers of its era know, settles the era; anything else
-//! (an error of any other code, a status, silence, even the end of the program) leads to `initialize`; and where that is
-//! refused with a status, to the transport of 2024-11-05.
+//! The client makes the [`Attempt`] it is told to, reports what came of it, and is told what that means. A server is
+//! asked with `server/discover` first. A result, or an error that only servers of its era know, settles the era;
+//! anything else (an error of any other code, a status, silence, even the end of the program) leads to `initialize`;
+//! and where that is refused with a status, to the transport of 2024-11-05.
 //!
 //! Specification: 2026-07-28 "Versioning and Compatibility", and "Backward Compatibility" of stdio and Streamable HTTP.
 
@@ -15,7 +15,7 @@ use linchpin_types::meta::key;
 use linchpin_types::page::ResultType;
 use serde::Deserialize;
 
-/// What to say to the server next.
+/// The next message to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// `server/discover`, claiming this revision.
@@ -24,7 +24,7 @@ pub enum Attempt {
     Initialize(&'static Features),
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
     /// A result: its JSON text.
@@ -33,15 +33,15 @@ pub enum Outcome<'a> {
     Error(&'a str, Option<u16>),
     /// A status without a message.
     Status(u16),
-    /// Nothing within the time for it.
+    /// Timeout.
     Silence,
-    /// Something unreadable: what.
+    /// An invalid response: what.
     Unreadable(&'a str),
-    /// The link ended: how. Not for places that could not be reached at all.
+    /// The link ended: how. Not for unreachable servers.
     Gone(&'a str),
 }
 
-/// What an outcome means.
+/// The conclusion from an outcome.
 #[derive(Debug)]
 pub enum Verdict {
     /// Agreed.
@@ -52,20 +52,20 @@ pub enum Verdict {
     Redial(Attempt),
     /// Try the link's fallback, and make this attempt there. Without one, the opening failed for the reason given.
     Elsewhere(Attempt, String),
-    /// There is no agreement: why.
+    /// Negotiation failed: why.
     Failed(String),
 }
 
-/// What client and server agreed on.
+/// The negotiated connection.
 #[derive(Clone, Debug)]
 pub struct Agreed {
-    /// What is spoken.
+    /// The revision.
     pub features: &'static Features,
-    /// Who the server says it is.
+    /// The server's implementation info.
     pub server: Option<Implementation>,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// What it wants a model to know.
+    /// The server's instructions.
     pub instructions: Option<String>,
     /// Every version it named.
     pub versions: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Agreed {
 pub struct Negotiation {
     accepted: Vec<&'static Features>,
     attempt: Attempt,
-    /// Attempts left before it is given up: a server may name versions back and forth.
+    /// Remaining attempts: a server may alternate between versions.
     left: u32,
     /// `initialize` has been tried, so that nothing leads there again.
     initialized: bool,
@@ -95,7 +95,7 @@ impl Negotiation {
         Negotiation { accepted, attempt, left: 6, initialized: false, heard: Vec::new() }
     }
 
-    /// What to say first.
+    /// The first message.
     pub fn first(&self) -> Attempt {
         self.attempt
     }
@@ -105,7 +105,7 @@ impl Negotiation {
         self.attempt = attempt;
     }
 
-    /// Takes what came of the last attempt.
+    /// Handles the outcome of the last attempt.
     pub fn took(&mut self, outcome: Outcome<'_>) -> Verdict {
         let verdict = match self.attempt {
             Attempt::Discover(features) => self.discovered(features, outcome),
@@ -116,7 +116,7 @@ impl Negotiation {
             Verdict::Agreed(_) | Verdict::Failed(_) => return verdict,
         };
         if self.left == 0 {
-            return Verdict::Failed(format!("no revision was agreed on: {}", self.heard.join("; ")));
+            return Verdict::Failed(format!("version negotiation failed: {}", self.heard.join("; ")));
         }
         self.left -= 1;
         self.attempt = next;
@@ -128,10 +128,10 @@ impl Negotiation {
             Outcome::Result(json) => match serde_json::from_str::<DiscoverResult>(json) {
                 Ok(DiscoverResult { result_type: Some(odd), .. }) if odd != ResultType::Complete => {
                     let odd: String = odd.as_str().chars().take(80).collect();
-                    self.heard.push(format!("its answer to server/discover has the `resultType` {odd:?}"));
+                    self.heard.push(format!("its response to server/discover has the `resultType` {odd:?}"));
                 }
                 Ok(found) => return self.choose(features, found, json),
-                Err(e) => self.heard.push(format!("its answer to server/discover cannot be read: {e}")),
+                Err(e) => self.heard.push(format!("its response to server/discover is invalid: {e}")),
             },
             Outcome::Error(json, status) => {
                 let error = ErrorSeen::read(json);
@@ -144,7 +144,7 @@ impl Negotiation {
                 }
             }
             Outcome::Status(status) => self.heard.push(format!("status {status} to server/discover")),
-            Outcome::Silence => self.heard.push("no answer to server/discover".to_owned()),
+            Outcome::Silence => self.heard.push("no response to server/discover".to_owned()),
             Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
             Outcome::Gone(how) => {
                 self.heard.push(how.to_owned());
@@ -185,7 +185,7 @@ impl Negotiation {
         match outcome {
             Outcome::Result(json) => match serde_json::from_str::<InitializeResult>(json) {
                 Ok(found) => return self.handshaken(found, json),
-                Err(e) => self.heard.push(format!("its answer to initialize cannot be read: {e}")),
+                Err(e) => self.heard.push(format!("its response to initialize is invalid: {e}")),
             },
             Outcome::Error(json, status) => {
                 let error = ErrorSeen::read(json);
@@ -193,7 +193,7 @@ impl Negotiation {
                 if error.code == code::UNSUPPORTED_PROTOCOL_VERSION {
                     return self.offered(&error.data.supported);
                 }
-                // Not every server of the era without handshakes has met a client that begins with one.
+                // Some servers of the era without handshakes do not expect a client that starts with one.
                 if let Some(features) = self.accepted.iter().copied().find(|w| w.stateless).filter(|_| first)
                     && error.code == code::METHOD_NOT_FOUND
                     && self.left == 6
@@ -209,10 +209,10 @@ impl Negotiation {
                 return self.elsewhere(status);
             }
             Outcome::Status(status) => self.heard.push(format!("status {status} to initialize")),
-            Outcome::Silence => self.heard.push("no answer to initialize".to_owned()),
+            Outcome::Silence => self.heard.push("no response to initialize".to_owned()),
             Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
             Outcome::Gone(how) => {
-                // The first end only showed that the server is an old one; this one is what went wrong.
+                // The first end only showed that the server is of the legacy era; this one is the error.
                 return Verdict::Failed(how.to_owned());
             }
         }
@@ -246,7 +246,7 @@ impl Negotiation {
         let oldest = self.accepted.last().copied().filter(|features| !features.stateless);
         let newest = self.accepted.iter().copied().find(|features| !features.stateless);
         match (oldest.and(newest), status) {
-            // Being turned away is no sign of age.
+            // A rejection does not imply the legacy era.
             (Some(features), 400 | 404 | 405 | 406 | 410 | 415) => {
                 Verdict::Elsewhere(Attempt::Initialize(features), self.why())
             }
@@ -258,8 +258,8 @@ impl Negotiation {
         let ours: Vec<_> = self.accepted.iter().map(|features| features.revision.as_str()).collect();
         let shown: Vec<_> = versions.iter().take(16).map(|v| v.chars().take(40).collect::<String>()).collect();
         Verdict::Failed(format!(
-            "no common protocol version: the server speaks {}, this client {}",
-            if shown.is_empty() { "none that it names".to_owned() } else { shown.join(", ") },
+            "no common protocol version: the server supports {}, this client {}",
+            if shown.is_empty() { "no known version".to_owned() } else { shown.join(", ") },
             ours.join(", ")
         ))
     }

@@ -1,4 +1,4 @@
-//! Frames this side sends that are not answers.
+//! Requests and notifications of this side.
 
 use crate::era::Features;
 use crate::id::Id;
@@ -91,6 +91,6 @@ pub(crate) fn subscription_meta(out: &mut Vec<u8>, id: &Id) {
 
 fn number(out: &mut Vec<u8>, n: f64) {
     let n = if n.is_finite() { n } else { 0.0 };
-    // Whole numbers are written without a fraction, as people and strict integer readers expect.
+    // Integers are written without a fraction, as strict integer parsers expect.
     let _ = if n.fract() == 0.0 && n.abs() < 9e15 { write!(out, "{}", n as i64) } else { write!(out, "{n}") };
 }

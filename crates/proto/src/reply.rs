@@ -1,4 +1,4 @@
-//! How an answer is written: once, into one buffer, under the size limit, era stamps included.
+//! Serialization of a response: once, into one buffer, within the size limit, including era-specific members.
 
 use crate::era::Features;
 use crate::id::Id;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-/// A finished answer: the whole frame, and what the rest of the stack needs to know about it.
+/// A serialized response: the whole frame and its metadata.
 #[derive(Clone, Debug)]
 pub struct Reply {
     frame: Vec<u8>,
@@ -22,13 +22,13 @@ pub struct Reply {
     body: (usize, usize),
 }
 
-/// What kind of answer a [`Reply`] is.
+/// The kind of a [`Reply`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReplyKind {
     /// A result.
     Complete,
-    /// A result that tells the model about a failure of the tool (`isError`).
+    /// A tool error result (`isError`).
     ToolError,
     /// A result that asks the client for input.
     InputRequired,
@@ -72,7 +72,7 @@ impl Reply {
         Reply { frame, shared: Some(result), kind: ReplyKind::Complete, body: (0, 0) }
     }
 
-    /// What kind of answer it is.
+    /// The kind of the response.
     pub fn kind(&self) -> ReplyKind {
         self.kind
     }
@@ -88,10 +88,11 @@ impl Reply {
         std::str::from_utf8(body).unwrap_or_default()
     }
 
-    /// Changes the `result` or `error` object, as a JSON value; the id stays. For middleware that must see or change all of it.
+    /// Changes the `result` or `error` object, as a JSON value; the id stays. For middleware that must see or change
+    /// all of it.
     ///
-    /// It is read and written anew, which answers that nobody edits are spared. Setting or removing `isError` makes a tool's
-    /// answer a failure or a success. The limit for the size of answers is not checked again.
+    /// It is read and written anew, which answers that nobody edits are spared. Setting or removing `isError` makes a
+    /// tool's answer a failure or a success. The limit for the size of answers is not checked again.
     pub fn edit(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
         let Ok(mut body) = serde_json::from_str::<Map<String, Value>>(self.body()) else { return };
         change(&mut body);
@@ -111,11 +112,12 @@ impl Reply {
         self.frame.push(b'}');
     }
 
-    /// Changes every text of the answer, for middleware: `change` is given each and answers the one that takes its place, if any.
+    /// Changes every text of the answer, for middleware: `change` is given each and answers the one that takes its
+    /// place, if any.
     ///
-    /// Texts are those of a tool's content blocks (embedded resources, too) and every string of its structured content, the
-    /// texts of a resource or a prompt, and the message of an error. Binary data, URIs and names stay; [`Reply::edit`] reaches
-    /// them.
+    /// Texts are those of a tool's content blocks (embedded resources, too) and every string of its structured content,
+    /// the texts of a resource or a prompt, and the message of an error. Binary data, URIs and names stay;
+    /// [`Reply::edit`] reaches them.
     pub fn map_text(&mut self, mut change: impl FnMut(&str) -> Option<String>) {
         self.edit(|body| {
             for (key, value) in body {
@@ -184,7 +186,7 @@ fn map_strings(value: &mut Value, only: Option<&str>, change: &mut impl FnMut(&s
     }
 }
 
-/// What is stamped on every result of a revision: rendered once per server.
+/// Members that a revision adds to every result, rendered once per server.
 #[derive(Debug, Default)]
 pub struct Stamps {
     /// `serverInfo` as JSON text; empty to leave it out.
@@ -193,7 +195,7 @@ pub struct Stamps {
 
 /// Writes one result. Members are added in order; [`ResultWriter::finish`] closes it.
 ///
-/// Past the size limit nothing more is kept, and `finish` answers with an error that says so.
+/// Past the size limit further output is discarded, and `finish` returns an error.
 pub struct ResultWriter {
     frame: Vec<u8>,
     start: usize,
@@ -230,12 +232,12 @@ impl ResultWriter {
         }
     }
 
-    /// What may be sent to this caller.
+    /// The features of the caller's revision.
     pub fn features(&self) -> &'static Features {
         self.features
     }
 
-    /// Leaves a note for whoever writes the result: the URI being read.
+    /// Annotates the result with the URI being read.
     pub fn set_uri(&mut self, note: impl Into<Box<str>>) {
         self.note = Some(note.into());
     }
@@ -250,12 +252,12 @@ impl ResultWriter {
         self.annotation = annotation;
     }
 
-    /// What [`ResultWriter::annotate`] left.
+    /// The annotation of [`ResultWriter::annotate`].
     pub fn annotation(&self) -> Option<Arc<str>> {
         self.annotation.clone()
     }
 
-    /// Throws away what was written and starts over.
+    /// Discards the output and starts again.
     pub fn restart(&mut self) {
         self.frame.truncate(self.start + 1);
         self.meta.clear();
@@ -271,7 +273,7 @@ impl ResultWriter {
         self.push(b":");
     }
 
-    /// Appends JSON text as it is.
+    /// Appends JSON text unchanged.
     #[inline]
     pub fn push(&mut self, json: &[u8]) {
         if self.frame.len() + json.len() > self.limit {
@@ -352,7 +354,7 @@ impl ResultWriter {
         }
         if self.over {
             let why =
-                format!("the answer is larger than the server's limit of {} bytes; ask for less at a time", self.limit);
+                format!("the response exceeds the server's limit of {} bytes; request less at a time", self.limit);
             return Reply::error(Some(&self.id), code::INTERNAL_ERROR, &why, None);
         }
         self.frame.push(b'}');
@@ -361,7 +363,7 @@ impl ResultWriter {
         Reply { frame: self.frame, shared: None, kind, body }
     }
 
-    /// Answers with a JSON-RPC error instead.
+    /// Replaces the response with a JSON-RPC error.
     pub fn error(self, code: i32, message: &str, data: Option<&str>) -> Reply {
         Reply::error(Some(&self.id), code, message, data)
     }

@@ -20,14 +20,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What travels in a `requestState`.
+/// The content of a `requestState`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// When it stops being valid, in milliseconds since 1970. The caller of [`Keyring::open`] must compare.
     pub expires_ms: u64,
-    /// How many times input was asked for so far.
+    /// The number of round trips so far.
     pub round: u32,
-    /// What the client answered in earlier rounds, by the key of the question, as JSON.
+    /// The client's earlier input responses, by key, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, Box<RawValue>>,
     /// Results of steps that must not run twice, by the key of the step, as JSON.
@@ -70,7 +70,7 @@ impl Keyring {
 pub struct SealKey(LessSafeKey);
 
 impl SealKey {
-    /// The key made of these bytes. They must be random and kept secret.
+    /// Creates a key from these bytes, which must be random and secret.
     pub fn from_bytes(bytes: [u8; 32]) -> SealKey {
         SealKey(LessSafeKey::new(
             UnboundKey::new(&CHACHA20_POLY1305, &bytes).expect("the algorithm's keys are of 32 bytes"),

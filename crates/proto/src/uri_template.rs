@@ -134,7 +134,7 @@ impl UriTemplate {
             parsed.literal(literal)?;
             rest = match after.strip_prefix('{').map(|inner| (inner, inner.find(['{', '}']))) {
                 None if after.is_empty() => after,
-                None => return fail("there is a `}` without a `{` before it"),
+                None => return fail("unmatched `}`"),
                 Some((inner, Some(end))) if inner.as_bytes()[end] == b'}' => {
                     parsed.expression(&inner[..end])?;
                     &inner[end + 1..]
@@ -155,9 +155,9 @@ impl UriTemplate {
     /// The values that make this template into `uri`, in order of the template. `None` when nothing does, or when the
     /// URI is longer than [`URI_BYTES_MAX`].
     ///
-    /// Variables in `{?…}`, `{&…}` and `{;…}` may be absent from the URI, and then are absent from the result; all others
-    /// must have at least one character. Values are percent-decoded: **they may hold any character**, `/` and `..`
-    /// included, whatever operator they stand under.
+    /// Variables in `{?…}`, `{&…}` and `{;…}` may be absent from the URI, and then are absent from the result; all
+    /// others must have at least one character. Values are percent-decoded: **they may hold any character**, `/` and
+    /// `..` included, whatever operator they stand under.
     pub fn matches(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         if uri.len() > URI_BYTES_MAX {
             return None;
@@ -261,7 +261,7 @@ impl UriTemplate {
         let plain = name.trim_end_matches('*');
         if plain.len() < name.len() {
             return fail(format!(
-                "`{{{expression}}}`: the modifier `*` is not supported; for a value that holds slashes write `{{+{plain}}}`"
+                "`{{{expression}}}`: the modifier `*` is not supported; for a value that contains slashes use `{{+{plain}}}`"
             ));
         }
         if let Some((plain, _)) = name.split_once(':') {
@@ -278,7 +278,7 @@ impl UriTemplate {
             ));
         }
         if self.variables().any(|other| other == name) {
-            return fail(format!("the variable `{name}` is there twice"));
+            return fail(format!("duplicate variable `{name}`"));
         }
         if self.variables.len() == VARIABLES_MAX {
             return fail(format!("more than {VARIABLES_MAX} variables in one template"));
@@ -294,14 +294,14 @@ impl UriTemplate {
             match &pair[0] {
                 Step::Value { variable, .. } if next.is_none() => {
                     return fail(format!(
-                        "nothing tells where the value of `{}` ends; put a character after it",
+                        "the end of the value of `{}` is ambiguous; add a literal character after it",
                         self.variables[*variable]
                     ));
                 }
                 Step::Pairs { variables, operator } if !next.is_some_and(|b| operator.ends_pair(b)) => {
                     let name = &self.variables[variables.end - 1];
                     return fail(format!(
-                        "what follows the value of `{name}` would belong to it; begin it with one of {}",
+                        "the text after `{name}` is ambiguous; start it with one of {}",
                         operator.pair_ends()
                     ));
                 }
@@ -467,12 +467,13 @@ fn is_pair_of(name: &str, pair: &[u8]) -> bool {
     pair.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'=')))
 }
 
-/// Whether a text is meant as a template: a URI cannot hold braces.
+/// Whether a text is a template: URIs contain no braces.
 pub fn is_template(text: &str) -> bool {
     text.contains(['{', '}'])
 }
 
-/// Appends a text, percent-encoded. With `keep`, characters that have a meaning in URIs and what is already encoded stay.
+/// Appends a text, percent-encoded. With `keep`, characters that have a meaning in URIs and what is already encoded
+/// stay.
 fn percent_encode(out: &mut String, text: &str, keep: bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let bytes = text.as_bytes();
@@ -488,7 +489,7 @@ fn percent_encode(out: &mut String, text: &str, keep: bool) {
     }
 }
 
-/// The text without its percent encoding; `None` when that is malformed or does not give UTF-8.
+/// Percent-decodes a text; `None` if the encoding is malformed or the result is not UTF-8.
 fn percent_decode(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut out = parts.next()?.as_bytes().to_vec();
@@ -508,7 +509,7 @@ fn fail<T>(message: impl Into<String>) -> Result<T, TemplateError> {
 pub const TEMPLATE_BYTES_MAX: usize = 2048;
 /// Most variables in one template.
 pub const VARIABLES_MAX: usize = 32;
-/// Longest URI that is held against a template, in bytes.
+/// Maximum length of a URI to match, in bytes.
 pub const URI_BYTES_MAX: usize = 8192;
 
 const NOWHERE: u32 = u32::MAX;

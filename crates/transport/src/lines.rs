@@ -4,11 +4,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What came next on the stream.
+/// The next item of the stream.
 pub(crate) enum Line {
     /// A line that is not blank, without its line break.
     Frame(Bytes),
-    /// A line is longer than the limit, and this is how it begins. It is skipped from here on.
+    /// The start of a line that exceeds the limit. The rest is skipped.
     TooLong(Bytes),
     /// The end of that line: its last bytes, without the line break.
     LongEnd(Bytes),
@@ -27,9 +27,9 @@ pub(crate) struct Lines<R> {
     room: usize,
     /// Bytes of the buffer known to hold no line break.
     scanned: usize,
-    /// Inside a line that is too long: everything up to its end is thrown away, except the last bytes, kept here.
+    /// Inside a line that is too long: it is discarded, except for the last bytes, kept here.
     skipping: Option<Vec<u8>>,
-    /// The last bytes of a line that was too long and has been told of.
+    /// The last bytes of a line that was too long and has been reported.
     ended: Option<Bytes>,
 }
 
@@ -39,8 +39,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { input, buffer: BytesMut::new(), limit, room, scanned: 0, skipping: None, ended: None }
     }
 
-    /// Whether a whole line is in the buffer that [`Lines::buffered`] will give. Blank lines before it are thrown away, and
-    /// where it ends is remembered, so that nothing is searched twice.
+    /// Whether a whole line is in the buffer that [`Lines::buffered`] will give. Blank lines before it are thrown away,
+    /// and where it ends is remembered, so that nothing is searched twice.
     pub(crate) fn has_line(&mut self) -> bool {
         self.ended.is_some() || self.find_line()
     }
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(Line::Frame(line.freeze()))
     }
 
-    /// Throws away what is buffered of a line that is too long; tells of it the first time.
+    /// Discards the buffered part of a line that is too long; reports it the first time.
     fn skip(&mut self) -> Option<Line> {
         let first = self.skipping.is_none().then(|| Line::TooLong(head(&self.buffer)));
         keep(self.skipping.get_or_insert_default(), &self.buffer);
@@ -108,7 +108,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(line);
             }
             if self.buffer.is_empty() && self.buffer.capacity() > IDLE_BYTES {
-                // A long line has been here; the small ones that follow must not hold its memory.
+                // Release the memory of a long line.
                 self.buffer = BytesMut::new();
             }
             if self.buffer.capacity() - self.buffer.len() < self.room {
@@ -140,13 +140,13 @@ fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
     tail.drain(..surplus);
 }
 
-/// Space made for a read when there is too little.
+/// Minimum buffer space for a read.
 const READ_BYTES: usize = 16 << 10;
 /// Bytes remembered of the beginning of a line that is too long.
 const HEAD_BYTES: usize = 1 << 10;
 /// Bytes remembered of its end.
 const TAIL_BYTES: usize = 128;
-/// Largest buffer kept while nothing is in it.
+/// Maximum capacity of an empty buffer.
 const IDLE_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What can still be read of a line that is too long or broken: whether it was meant as an answer, and to which request.
+//! Partial parsing of a line that is too long or broken: whether it is a response, and to which request.
 
 use linchpin_proto::Id;
 use linchpin_proto::json::Scanner;
 
-/// What the first bytes of a line show.
+/// Information from the first bytes of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) id: Option<Id>,
@@ -11,18 +11,18 @@ pub(crate) struct Head {
     pub(crate) request: bool,
     /// It has a result. An `error` alone is in many a log line.
     pub(crate) result: bool,
-    /// It says that it is JSON-RPC.
+    /// It contains `jsonrpc`.
     pub(crate) message: bool,
 }
 
-/// Looks at the first bytes of a line.
+/// Parses the first bytes of a line.
 pub(crate) fn by_head(head: &[u8]) -> Head {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         Err(e) => std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or_default(),
     };
     let mut seen = Head::default();
-    // It ends in an error where the text does; what came before counts.
+    // Fails at the end of the text; the members before it count.
     let _ = Scanner::new(text, 127).object(&mut |s, key| {
         let name = key.name();
         seen.request |= name == "method" || name == "params";
@@ -38,8 +38,8 @@ pub(crate) fn by_head(head: &[u8]) -> Head {
     seen
 }
 
-/// The id that stands at the very end of a line, `,"id":7}`: some peers write it last. The brace that follows it is the
-/// message's own, so that it is no id of something inside.
+/// The id at the very end of a line, `,"id":7}`: some peers write it last. The brace after it closes the message, so
+/// the id does not belong to a nested object.
 pub(crate) fn by_tail(tail: &[u8]) -> Option<Id> {
     let tail = tail.trim_ascii_end().strip_suffix(b"}")?;
     let at = memchr::memmem::rfind(tail, b"\"id\"")?;
@@ -47,7 +47,7 @@ pub(crate) fn by_tail(tail: &[u8]) -> Option<Id> {
     id(std::str::from_utf8(value.trim_ascii()).ok()?)
 }
 
-/// An id as it is; a whole number in another spelling, `7.0`, is that number.
+/// Parses an id; an integer in another spelling, `7.0`, is that number.
 fn id(json: &str) -> Option<Id> {
     let number = |n: &f64| n.fract() == 0.0 && (0.0..9e15).contains(n);
     Id::from_json(json).or_else(|| json.parse().ok().filter(number).map(|n: f64| Id::number(n as u64)))

@@ -23,8 +23,8 @@ use tokio::time::timeout;
 
 /// Bytes of responses collected before a write, although more input is buffered.
 const OUT_BYTES: usize = 128 << 10;
-/// Largest capacity that the empty write buffer keeps. A list of a thousand tools is 282 KiB: releasing that memory after
-/// each response would fault its pages in again for the next.
+/// Largest capacity that the empty write buffer keeps. A list of a thousand tools is 282 KiB: releasing that memory
+/// after each response would fault its pages in again for the next.
 const OUT_KEPT_BYTES: usize = 1 << 20;
 /// Least free space before a read.
 const READ_BYTES: usize = 16 << 10;
@@ -33,10 +33,10 @@ const WAITING: usize = 256;
 
 /// Serves one peer until its input ends, it stops reading, or `stop` completes; then running calls are drained.
 ///
-/// Each line is one message. A line longer than `messages.frame_bytes_max` is skipped, and the response is an error, with the
-/// request's id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last line without a
-/// line break is read. The service is not closed, and its other peers are not affected. Errors are those of reading or
-/// writing. Dropping the future cancels running calls.
+/// Each line is one message. A line longer than `messages.frame_bytes_max` is skipped, and the response is an error,
+/// with the request's id if that is near the beginning or at the very end of the line. Blank lines are ignored; a last
+/// line without a line break is read. The service is not closed, and its other peers are not affected. Errors are those
+/// of reading or writing. Dropping the future cancels running calls.
 pub(crate) async fn serve<R, W>(
     service: Arc<dyn Service>,
     input: R,
@@ -121,7 +121,7 @@ async fn write<W: AsyncWrite + Unpin>(
     done
 }
 
-/// What happened next.
+/// The next event.
 enum Input {
     Line(io::Result<Line>),
     Waiting(Out),

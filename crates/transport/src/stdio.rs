@@ -1,8 +1,8 @@
 //! stdio: one message per line on standard input and output, or on two streams that are already open.
 //!
-//! Tokio's standard input goes through a pool of blocking threads, which costs three times as much per round
-//! trip and twenty times as much when pipelined. Pipes and sockets are read without blocking instead; files and terminals
-//! are read on a thread.
+//! Tokio's standard input goes through a pool of blocking threads, which costs three times as much per round trip and
+//! twenty times as much when pipelined. Pipes and sockets are read without blocking instead; files and terminals are
+//! read on a thread.
 
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
@@ -62,9 +62,9 @@ impl Bind for Stdio {
 
 /// Connects to or serves the peer at the other end of two open streams, with one message per line.
 ///
-/// The peer's messages are read from `read`, and messages to it are written to `write`: TCP, named pipes, TLS, or anything else
-/// that is `AsyncRead` and `AsyncWrite`. A client can connect once. `server.serve(pipes(read, write))` serves until `read` ends.
-/// To serve many connections, spawn a task for each; the end of one does not end the others:
+/// The peer's messages are read from `read`, and messages to it are written to `write`: TCP, named pipes, TLS, or
+/// anything else that is `AsyncRead` and `AsyncWrite`. A client can connect once. `server.serve(pipes(read, write))`
+/// serves until `read` ends. To serve many connections, spawn a task for each; the end of one does not end the others:
 ///
 /// ```
 /// # use linchpin_proto::service::{Bind, IntoService};
@@ -105,7 +105,7 @@ impl Connector for Pipes {
         Box::pin(async move {
             let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some((read, write)) = streams else {
-                let why = "a pair of pipes can be connected to only once, and that has happened";
+                let why = "these pipes were already connected; they can be connected only once";
                 return Err(TransportError::Unreachable(why.into()));
             };
             Ok(Arc::new(PipeTransport::open(options, read, write, Arc::new(Stream))) as Arc<dyn ClientTransport>)

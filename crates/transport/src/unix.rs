@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 
 /// Returns the unix socket at this path, for a server to listen on or a client to connect to.
 ///
-/// On the server's side only the user who runs the server may connect (mode 0600). A stale socket is replaced; anything else
-/// at the path is an error. The server runs until the signal of [`Unix::with_graceful_shutdown`] completes or its future is
-/// dropped; then the socket is removed. No signals are handled unless the program does so:
+/// On the server's side only the user who runs the server may connect (mode 0600). A stale socket is replaced; anything
+/// else at the path is an error. The server runs until the signal of [`Unix::with_graceful_shutdown`] completes or its
+/// future is dropped; then the socket is removed. No signals are handled unless the program does so:
 ///
 /// ```
 /// use linchpin_transport::{shutdown_signal, unix::unix};
@@ -114,10 +114,10 @@ impl Connector for Unix {
 impl Unix {
     fn unreachable(&self, e: &io::Error) -> String {
         let hint = match e.kind() {
-            io::ErrorKind::NotFound => ": there is no socket; is the server running?".to_owned(),
+            io::ErrorKind::NotFound => ": the socket does not exist; is the server running?".to_owned(),
             io::ErrorKind::ConnectionRefused => ": connection refused; is the server running?".to_owned(),
             io::ErrorKind::PermissionDenied => {
-                ": permission denied; a server usually lets in only the user who runs it".to_owned()
+                ": permission denied; usually only the user that runs the server may connect".to_owned()
             }
             _ => format!(": {e}"),
         };
@@ -142,7 +142,7 @@ async fn bind(path: &Path) -> io::Result<UnixListener> {
             return Err(named(io::Error::new(io::ErrorKind::AlreadyExists, "there is something that is not a socket")));
         }
         if UnixStream::connect(path).await.is_ok() {
-            return Err(named(io::Error::new(io::ErrorKind::AddrInUse, "another server listens here")));
+            return Err(named(io::Error::new(io::ErrorKind::AddrInUse, "another server is listening on this socket")));
         }
         std::fs::remove_file(path).map_err(named)?;
     }

@@ -16,7 +16,7 @@ pub fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// What a header value means: surrounding blanks are cut, `=?base64?…?=` is decoded, all else is literal.
+/// Decodes a header value: surrounding whitespace is trimmed, `=?base64?…?=` is decoded, all else is literal.
 ///
 /// # Errors
 /// A phrase saying what is wrong: characters that a header must not hold, or a sentinel around something that is not
@@ -31,11 +31,11 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, &'static str> {
     }
     match std::str::from_utf8(value) {
         Ok(text) if is_plain(value) => Ok(Cow::Borrowed(text)),
-        _ => Err("holds characters that a header must not hold; encode the value as =?base64?…?="),
+        _ => Err("contains characters that are invalid in a header; encode the value as =?base64?…?="),
     }
 }
 
-/// How a text is written in a header: as it is when that is safe and unambiguous, else as `=?base64?…?=`.
+/// Encodes a text for a header: literally if that is safe and unambiguous, else as `=?base64?…?=`.
 pub fn encode(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     if is_plain(bytes) && trim(bytes).len() == bytes.len() && sentinel(bytes).is_none() {
@@ -44,13 +44,13 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("=?base64?{}?=", STANDARD.encode(bytes)))
 }
 
-/// Whether the one header of this name says `text`, after decoding. Neither absent nor repeated headers do.
+/// Checks that the single header of this name equals `text` after decoding. Absent and repeated headers are errors.
 ///
 /// # Errors
-/// A sentence about the header for the peer, which begins with its name.
+/// A sentence about the header for the peer, which starts with its name.
 pub(crate) fn says(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> {
     let value = single(headers, header)?.ok_or_else(|| format!("{header} is missing"))?;
-    // What everybody sends is compared without decoding.
+    // Fast path: compare without decoding.
     if trim(value) == text.as_bytes() && is_plain(text.as_bytes()) && !text.starts_with("=?") {
         return Ok(());
     }
@@ -64,12 +64,12 @@ pub(crate) fn says(headers: &HeaderMap, header: &str, text: &str) -> Result<(), 
 /// The only value of a header; `None` when there is none.
 ///
 /// # Errors
-/// A sentence for the peer when the header is there more than once.
+/// A sentence for the peer if the header is repeated.
 pub fn single<'h>(headers: &'h HeaderMap, header: &str) -> Result<Option<&'h [u8]>, String> {
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value.map(|v| v.as_bytes())),
-        _ => Err(format!("{header} is there more than once")),
+        _ => Err(format!("{header} is repeated")),
     }
 }
 
@@ -119,7 +119,7 @@ fn annotations<'s>(
     }
     for (keyword, value) in members {
         match (keyword.as_str(), value) {
-            // Values, not schemas: whatever they hold annotates nothing.
+            // Values, not schemas: they contain no annotations.
             (ANNOTATION | "const" | "default" | "enum" | "examples", _) => {}
             ("properties", Value::Object(properties)) => {
                 for (name, property) in properties {
@@ -176,7 +176,7 @@ fn kind_of(schema_type: Option<&Value>) -> Option<HeaderParamKind> {
     }
 }
 
-/// Holds the `Mcp-Param-*` headers of a call against its arguments (JSON text, already checked to be JSON).
+/// Compares the `Mcp-Param-*` headers of a call with its arguments (valid JSON text).
 ///
 /// Values are compared after decoding, whole numbers by their value (`42.0` is `42`). An argument that is absent or
 /// `null` must have no header, any other must have exactly one. Headers that no annotation names are not looked at.
@@ -216,7 +216,7 @@ fn mirrored(
         let leads = |p: &usize| params[*p].path.get(depth).is_some_and(|step| **step == *name);
         let here: Vec<usize> = below.iter().copied().filter(leads).collect();
         let Some(first) = here.first() else { return s.value().map(drop) };
-        // Readers differ in which of two equal members counts, so none does.
+        // Parsers differ in which of two duplicate members counts, so duplicates are refused.
         if seen.contains(first) {
             return s.value().and_then(|span| Err(ScanError { at: span.start as usize, what: "duplicate key" }));
         }

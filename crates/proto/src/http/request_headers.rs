@@ -1,4 +1,4 @@
-//! What a client puts in the headers of its requests.
+//! Request headers of a client.
 
 use crate::connector::Outgoing;
 use crate::http::headers::encode;
@@ -6,8 +6,9 @@ use crate::json::{Scanner, Span, read_str};
 use crate::service::{HeaderParam, HeaderParamKind};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The headers that repeat what a message says: its version, and in revisions whose requests are stateless the method, what
-/// it is about and the arguments that its tool wants mirrored. Nothing about content types, sessions or credentials.
+/// The headers that repeat what a message says: its version, and in revisions whose requests are stateless the method,
+/// what it is about and the arguments that its tool wants mirrored. Nothing about content types, sessions or
+/// credentials.
 pub fn headers(out: &Outgoing) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8 + out.mirrored.len());
     let Some(features) = out.features else { return headers };
@@ -82,7 +83,7 @@ fn find(object: &str, path: &[Box<str>]) -> Option<Span> {
     Some(Span { start: found.start + inner.start, end: found.start + inner.end })
 }
 
-/// A whole number in decimal digits, `42` for `42.0`.
+/// An integer in decimal digits, `42` for `42.0`.
 fn whole(number: &str) -> Option<String> {
     if number.parse::<i64>().is_ok() {
         return Some(number.to_owned());

@@ -27,7 +27,7 @@ use http::HeaderMap;
 use linchpin_types::error::code;
 use std::sync::Arc;
 
-/// The protocol version a client speaks.
+/// The protocol version of a client.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session a message belongs to.
 pub const SESSION_ID: &str = "mcp-session-id";
@@ -36,7 +36,7 @@ pub const METHOD: &str = "mcp-method";
 /// Repeats the name or URI a stateless request is about.
 pub const NAME: &str = "mcp-name";
 
-/// Where a message that came by POST belongs.
+/// The classification of a POSTed message.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once; a box would cost every request an allocation")]
 pub enum PostKind {
@@ -50,11 +50,11 @@ pub enum PostKind {
     Notification,
 }
 
-/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored arguments
-/// of a tool by the tool's name.
+/// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored
+/// arguments of a tool by the tool's name.
 ///
 /// # Errors
-/// The error to answer with; its status is `status(reply.kind(), None)`.
+/// The error response; its status is `status(reply.kind(), None)`.
 pub fn classify(
     message: &Message,
     headers: &HeaderMap,
@@ -66,7 +66,7 @@ pub fn classify(
         Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => Ok(PostKind::Notification),
         Kind::Response { .. } if alone => {
-            Err(Reply::error(None, code::INVALID_REQUEST, "no request was sent that this could answer", None))
+            Err(Reply::error(None, code::INVALID_REQUEST, "the response does not match a request", None))
         }
         _ => Ok(PostKind::Session),
     }
@@ -125,7 +125,7 @@ fn check_stateless(
         // The body does not say what it is about, which the service will answer; then no header may say it either.
         return match headers.contains_key(NAME) {
             false => Ok(PostKind::Request(request)),
-            true => Err(mismatch(format!("{NAME} is there, but the body has nothing to compare it with"))),
+            true => Err(mismatch(format!("unexpected {NAME}: the body has no matching value"))),
         };
     };
     headers::says(headers, NAME, &about).map_err(mismatch)?;
@@ -148,9 +148,10 @@ fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> 
     }
 }
 
-/// The HTTP status of an answer.
+/// The HTTP status of a response.
 ///
-/// `features` is that of the caller; `None` for an error raised before there was one, by reading the frame or by [`classify`].
+/// `features` is that of the caller; `None` for an error raised before there was one, by reading the frame or by
+/// [`classify`].
 ///
 /// | answer | at the door | is stateless | session |
 /// |---|---|---|---|
@@ -183,7 +184,7 @@ pub fn status(kind: ReplyKind, features: Option<&Features>) -> u16 {
 }
 
 const MISSING_META: &str =
-    "`_meta` must hold `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
+    "`_meta` must contain `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
 
 #[cfg(test)]
 mod tests {
@@ -198,8 +199,8 @@ mod tests {
         format!(r#""_meta":{{"{key}protocolVersion":"{version}","{key}clientCapabilities":{{}}}}"#)
     }
 
-    /// Runs one POST. `headers` are `name: value`, divided by bars. The outcome is `run METHOD`, `initialize`, `session`,
-    /// `notification`, or `STATUS CODE ID`.
+    /// Runs one POST. `headers` are `name: value`, divided by bars. The outcome is `run METHOD`, `initialize`,
+    /// `session`, `notification`, or `STATUS CODE ID`.
     fn post(headers: &str, body: &str) -> String {
         let message = match crate::frame::message(body.to_owned().into(), &Limits::default()) {
             Ok(message) => message,

@@ -118,7 +118,7 @@ impl SseParser {
         }
     }
 
-    /// Takes the next piece of the stream and appends the events that are complete now.
+    /// Parses the next chunk of the stream and appends the completed events.
     ///
     /// # Errors
     /// [`SseTooLong`] when an event passes the limit; the reader is then of no further use and fails on every call.
@@ -144,12 +144,12 @@ impl SseParser {
         if self.failed { Err(SseTooLong { bytes_max: self.bytes_max }) } else { Ok(()) }
     }
 
-    /// The id to send as `Last-Event-ID` when the stream is resumed; empty when none was seen.
+    /// The id to send as `Last-Event-ID` when the stream is resumed; empty if there is none.
     pub fn last_event_id(&self) -> &str {
         &self.last_id
     }
 
-    /// How many milliseconds the server wants its clients to wait before they reconnect, if it said so.
+    /// The reconnection delay requested by the server, in milliseconds.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }

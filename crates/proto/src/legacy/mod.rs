@@ -1,9 +1,9 @@
-//! What is particular to the legacy era (2024-11-05 to 2025-11-25): its method table and version negotiation.
+//! The legacy era (2024-11-05 to 2025-11-25): its method table and version negotiation.
 
 use crate::method::Method;
 use linchpin_types::version::Revision;
 
-/// Whether the era has the method. One it lacks is answered with "method not found", whoever registered a handler.
+/// Whether the era has the method. Others get "method not found", even if a handler is registered.
 pub(crate) fn defines(method: Method) -> bool {
     !matches!(method, Method::ServerDiscover | Method::SubscriptionsListen)
 }

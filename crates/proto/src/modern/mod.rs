@@ -1,10 +1,10 @@
-//! What is particular to the modern era (2026-07-28): its method table and the versions it serves.
+//! The modern era (2026-07-28): its method table and versions.
 
 use crate::method::Method;
 use linchpin_types::error::code;
 use linchpin_types::version::Revision;
 
-/// Whether the era has the method. One it lacks is answered with "method not found", whoever registered a handler.
+/// Whether the era has the method. Others get "method not found", even if a handler is registered.
 pub(crate) fn defines(method: Method) -> bool {
     !matches!(
         method,
@@ -24,6 +24,6 @@ pub(crate) fn claimed(version: &str) -> Option<Revision> {
 /// The versions named in an "unsupported protocol version" error.
 pub(crate) const SERVED: &[&str] = &["2026-07-28"];
 
-/// The error codes that the era introduced: a server that answers with one of them is of this era.
+/// The error codes that the era introduced: a server that returns one of them is of this era.
 pub(crate) const ERRORS: &[i32] =
     &[code::HEADER_MISMATCH, code::MISSING_REQUIRED_CLIENT_CAPABILITY, code::UNSUPPORTED_PROTOCOL_VERSION];

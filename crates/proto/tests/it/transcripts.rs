@@ -269,7 +269,7 @@ fn both_eras_share_one_pipe() {
         ! ask 3
         < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"sure?"}}
         ! finish 3
-        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the request that asked has ended"}}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the parent request has ended"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
         gone
         ! finish 2
@@ -294,7 +294,7 @@ fn a_cancelled_request_is_never_answered_and_its_question_is_withdrawn() {
         nothing
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"changed my mind"}}
         cancel
-        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the request that asked has ended"}}
+        < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the parent request has ended"}}
         gone
         > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
         nothing

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{Hash, Hasher};
 
-/// Variables that every child gets unless [`Child::clear_env`](super::Child::clear_env) is called, where this program has
-/// them; and with them all that begin with `LC_`.
+/// Variables that every child gets unless [`Child::clear_env`](super::Child::clear_env) is called, where this program
+/// has them; and with them all that begin with `LC_`.
 ///
 /// They are what programs need to find their files, folders, caches and the network: `npx`, `uvx`, `docker` and version
-/// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address of a
-/// proxy may hold some.
+/// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address
+/// of a proxy may hold some.
 pub(super) const PASSED: &[&str] = &[
     // The user and the terminal.
     "HOME",
@@ -107,7 +107,7 @@ pub(super) struct Environment {
     set: BTreeMap<OsString, OsString>,
 }
 
-/// What of this program's environment is passed on without being named.
+/// Environment variables that are passed by default.
 #[derive(Clone, Copy, Default, Hash)]
 enum Base {
     #[default]

@@ -1,4 +1,4 @@
-//! Finds a program, and says what to do when it cannot be started.
+//! Finds a program, and explains why it cannot be started.
 
 use super::text;
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ pub(super) fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Str
     if let Some(file) = barred {
         return Err(format!("{} is not executable; try `chmod +x`", file.display()));
     }
-    let place = if path.is_some() { "it was not found on PATH" } else { "there is no PATH to look for it on" };
+    let place = if path.is_some() { "it was not found in PATH" } else { "PATH is not set" };
     Err(format!("{place}; {}", advice(&text(name))))
 }
 
@@ -34,21 +34,20 @@ pub(super) fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Str
 pub(super) fn explain(file: &Path, cwd: Option<&Path>, e: &io::Error) -> String {
     match e.kind() {
         _ if cwd.is_some_and(|folder| !folder.is_dir()) => {
-            format!("there is no folder {} to start it in", cwd.unwrap_or(file).display())
+            format!("the working directory {} does not exist", cwd.unwrap_or(file).display())
         }
         io::ErrorKind::NotFound if file.exists() => {
             format!("the interpreter named in the first line of {} does not exist", file.display())
         }
         io::ErrorKind::NotFound => {
             let path = file.display().to_string();
-            let hint =
-                if path.contains(' ') { "; arguments are given one by one, not with the program's name" } else { "" };
-            format!("there is no file {path}{hint}")
+            let hint = if path.contains(' ') { "; pass arguments separately, not with the program name" } else { "" };
+            format!("{path} does not exist{hint}")
         }
         io::ErrorKind::PermissionDenied if file.is_dir() => format!("{} is a folder", file.display()),
         io::ErrorKind::PermissionDenied => format!("{} is not executable; try `chmod +x`", file.display()),
         _ if e.raw_os_error() == Some(NOT_A_PROGRAM) => {
-            let what = "is neither a program for this machine nor a script that begins with `#!`";
+            let what = "is neither an executable for this machine nor a script that starts with `#!`";
             format!("{} {what}", file.display())
         }
         _ => e.to_string(),
@@ -60,12 +59,12 @@ const NOT_A_PROGRAM: i32 = 8;
 
 fn advice(name: &str) -> &'static str {
     if name.contains(char::is_whitespace) {
-        return "arguments are given one by one, not with the program's name; `child(\"…\")` takes a whole command line";
+        return "pass arguments separately, not with the program name; `child(\"…\")` parses a whole command line";
     }
     match name {
-        "npx" | "npm" | "node" => "it comes with Node.js (https://nodejs.org)",
-        "uvx" | "uv" => "it comes with uv (https://docs.astral.sh/uv)",
-        "bunx" | "bun" => "it comes with Bun (https://bun.sh)",
+        "npx" | "npm" | "node" => "it is part of Node.js (https://nodejs.org)",
+        "uvx" | "uv" => "it is part of uv (https://docs.astral.sh/uv)",
+        "bunx" | "bun" => "it is part of Bun (https://bun.sh)",
         "python" => "many systems have it as `python3` only",
         "pipx" | "deno" | "docker" | "podman" => "install it, or add its folder to PATH",
         _ => "install it, add its folder to PATH, or give its full path",
@@ -99,7 +98,7 @@ fn is_executable(file: &Path) -> bool {
     file.is_file()
 }
 
-/// The value of `PATH` among these variables, else that of this program.
+/// `PATH` of these variables, else of this program.
 pub(super) fn path(all: &std::collections::BTreeMap<OsString, OsString>) -> Option<OsString> {
     let named =
         all.iter().find(|(name, _)| if cfg!(windows) { name.eq_ignore_ascii_case("PATH") } else { *name == "PATH" });

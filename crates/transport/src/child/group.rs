@@ -1,24 +1,25 @@
-//! A child and its descendants, which end as a whole and cannot outlive this process.
+//! A child process and its descendants, which are killed together and cannot outlive this process.
 //!
 //! Every child has a process group of its own, and a *keeper*: a `sh` whose input is a pipe that only this process can
-//! write to. It waits for the end of that pipe, which comes when this process is gone in whatever way, and then kills the
-//! group.
+//! write to. It waits for the end of that pipe, which comes when this process is gone in whatever way, and then kills
+//! the group.
 //!
-//! **On Linux** it also kills the descendants that have left the group. All of them have inherited the *mark* of the child,
-//! a number, in two places: their environment, and their limit on file locks, of which the kernel has made no use since
-//! 2.4.25. The first may be replaced. The second is placed a moment after the start, and not at all where this program has
-//! inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is found; where the group is
-//! over before this process is, that needs no keeper. It is in a group of its own, where signals that a server sends to its
-//! group do not reach it. The child leads the other one, and is not reaped before that is over, so that its number cannot
-//! come to mean other processes.
+//! **On Linux** it also kills the descendants that have left the group. All of them have inherited the *mark* of the
+//! child, a number, in two places: their environment, and their limit on file locks, of which the kernel has made no
+//! use since 2.4.25. The first may be replaced. The second is placed a moment after the start, and not at all where
+//! this program has inherited one itself. The keeper kills whoever has the mark in either place, until nobody new is
+//! found; where the group is over before this process is, that needs no keeper. It is in a group of its own, where
+//! signals that a server sends to its group do not reach it. The child leads the other one, and is not reaped before
+//! that is over, so that its number cannot come to mean other processes.
 //!
 //! **On other systems** the keeper leads the group itself, and is what is not reaped.
 //!
-//! Rejected: a child subreaper, to which orphans are given. It would have to be the parent of the child and to outlive this
-//! process, and a library has no program for that: a `sh` as the parent passes on neither every variable nor the errors of
-//! a start, and a fork of this process would hold on to all its memory. A parent-death signal: it does not reach what the
-//! child has started; it comes when the *thread* that started the child ends, which runtimes let happen at any time; and
-//! setting it takes code between fork and exec. Control groups and namespaces need rights that a library does not have.
+//! Rejected: a child subreaper, to which orphans are given. It would have to be the parent of the child and to outlive
+//! this process, and a library has no program for that: a `sh` as the parent passes on neither every variable nor the
+//! errors of a start, and a fork of this process would hold on to all its memory. A parent-death signal: it does not
+//! reach what the child has started; it comes when the *thread* that started the child ends, which runtimes let happen
+//! at any time; and setting it takes code between fork and exec. Control groups and namespaces need rights that a
+//! library does not have.
 
 #[cfg(unix)]
 pub(super) use unix::{Group, Keeper};
@@ -41,9 +42,9 @@ mod unix {
     #[cfg(target_os = "linux")]
     use tokio::time::{Duration, timeout};
 
-    /// Kills the group that its first line names once its input ends, then whoever has the mark, if it is given one. A look
-    /// at all processes may miss one that ends meanwhile and leaves a new one behind, so it ends with two looks at those
-    /// not seen before that find nobody.
+    /// Kills the group that its first line names once its input ends, then whoever has the mark, if it is given one. A
+    /// look at all processes may miss one that ends meanwhile and leaves a new one behind, so it ends with two looks at
+    /// those not seen before that find nobody.
     const KEEP: &str = r#"
         trap '' HUP INT TERM
         read -r group && { read -r _; kill -KILL "-$group"; }
@@ -61,7 +62,7 @@ mod unix {
             done
         done"#;
 
-    /// Keeps a group that has no members yet.
+    /// The keeper of a group that has no members yet.
     pub(crate) struct Keeper {
         process: Child,
         /// The other end of its input: dropping it has the work done.
@@ -70,7 +71,7 @@ mod unix {
     }
 
     impl Keeper {
-        /// Starts one for what the command will start; an error where there is no `sh`.
+        /// Starts a keeper for the command; an error if there is no `sh`.
         pub(crate) fn start(command: &mut Command) -> io::Result<Keeper> {
             command.process_group(0);
             let mark = mark::environment(command);
@@ -92,7 +93,7 @@ mod unix {
             Ok(Keeper { process, life, mark })
         }
 
-        /// Tells it what to keep.
+        /// Tells the keeper its group.
         fn keep(mut self, child: &Child, group: Option<Pid>) -> Keeper {
             if let Some((mark, child)) = self.mark.zip(pid(child)) {
                 mark::limit(child, mark);
@@ -103,8 +104,8 @@ mod unix {
             self
         }
 
-        /// Kills whoever has the mark, which takes no other program while this one lives, and ends the keeper. It goes on by
-        /// itself where this is cut short.
+        /// Kills whoever has the mark, which takes no other program while this one lives, and ends the keeper. It goes
+        /// on by itself where this is cut short.
         pub(crate) async fn finish(self) {
             let swept = match self.mark {
                 Some(mark) => tokio::task::spawn_blocking(move || mark::sweep(mark)).await.is_ok(),
@@ -115,7 +116,7 @@ mod unix {
             }
         }
 
-        /// Ends it, as there is nothing to keep.
+        /// Ends it, because the group does not exist.
         pub(crate) async fn dismiss(mut self) {
             let _ = self.process.kill().await;
         }
@@ -123,13 +124,13 @@ mod unix {
 
     /// Dropping it kills all its members.
     pub(crate) struct Group {
-        /// Its number, until it is over.
+        /// Its process id, until it is reaped.
         id: Mutex<Option<Pid>>,
         over: Notify,
     }
 
     impl Group {
-        /// The group of a child that was just started, and its keeper, who has the rest to do once it is over.
+        /// The group of a started child, and its keeper, which cleans up when the group ends.
         pub(crate) fn of(child: &Child, keeper: Option<Keeper>) -> (Group, Option<Keeper>) {
             let leader = keeper.as_ref().map(|keeper| &keeper.process).filter(|_| !cfg!(target_os = "linux"));
             let id = pid(leader.unwrap_or(child));
@@ -137,7 +138,7 @@ mod unix {
             (Group { id: Mutex::new(id), over: Notify::new() }, keeper)
         }
 
-        /// Asks all members to end.
+        /// Sends SIGTERM to all members.
         pub(crate) fn terminate(&self) {
             let id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(id) = *id {
@@ -154,7 +155,7 @@ mod unix {
             }
         }
 
-        /// Resolves, for one who asks, when the group was killed.
+        /// Resolves when the group has been killed.
         pub(crate) async fn over(&self) {
             self.over.notified().await;
         }
@@ -212,7 +213,7 @@ mod unix {
         /// The marks of a process, its own one last.
         const VARIABLE: &str = "LINCHPIN_CHILD";
 
-        /// Puts a new mark into the environment of what the command will start.
+        /// Sets a new mark in the environment of the command.
         pub(super) fn environment(command: &mut Command) -> Option<u64> {
             // Nineteen digits.
             let mark = 10_u64.pow(18) + RandomState::new().hash_one(()) % (8 * 10_u64.pow(18));
@@ -226,14 +227,14 @@ mod unix {
             Some(mark)
         }
 
-        /// Makes it the limit on file locks, unless there is one: that may be the mark of whoever has started this program.
+        /// Sets it as the limit on file locks, unless there is one: that may be the mark of the parent of this program.
         pub(super) fn limit(child: Pid, mark: u64) {
             if getrlimit(Resource::Locks).maximum.is_none() {
                 place(child, mark);
             }
         }
 
-        /// Limits a process, and what it has started before it was limited.
+        /// Limits a process, and the children that it started before.
         fn place(process: Pid, mark: u64) {
             let _ = prlimit(Some(process), Resource::Locks, Rlimit { current: Some(mark), maximum: Some(mark) });
             let children =
@@ -242,7 +243,7 @@ mod unix {
             children.for_each(|child| place(child, mark));
         }
 
-        /// Kills whoever has the mark, as [`KEEP`](super::KEEP) does.
+        /// Kills all processes with the mark, as [`KEEP`](super::KEEP) does.
         pub(super) fn sweep(mark: u64) {
             let mark = mark.to_string();
             let has = |id: Pid, file: &str| {
@@ -283,7 +284,7 @@ mod elsewhere {
     use tokio::process::{Child, Command};
     use tokio::sync::Notify;
 
-    /// There are no groups, so nothing keeps them.
+    /// No process groups on this system, so no keeper.
     pub(crate) struct Keeper;
 
     impl Keeper {
@@ -306,7 +307,7 @@ mod elsewhere {
             (Group { killed: Notify::new() }, None)
         }
 
-        /// There is no polite way.
+        /// Not supported.
         pub(crate) fn terminate(&self) {}
 
         pub(crate) fn kill(&self) {

@@ -3,7 +3,7 @@
 use super::text;
 use std::ffi::{OsStr, OsString};
 
-/// What stands in a secret's place.
+/// The replacement for a secret.
 const MASK: &str = "***";
 /// Shorter values are not looked for elsewhere: they would be found everywhere.
 const SECRET_BYTES_MIN: usize = 6;
@@ -33,7 +33,7 @@ pub(super) fn command(program: &OsStr, args: &[OsString], mut secrets: Vec<Strin
     (shown, Secrets::new(secrets))
 }
 
-/// In quotes where it would not be one word, for people to read.
+/// Quotes an argument for display if it is not one word.
 fn quoted(word: String) -> String {
     let plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
     if plain { word } else { shell_words::quote(&word).into_owned() }
@@ -88,8 +88,8 @@ fn url(arg: &str, start: usize, secrets: &mut Vec<String>) -> String {
     out
 }
 
-/// Whether something of this name is usually secret: an option, a variable, a header, a member of a query. Of a child, the
-/// values of such options and variables are masked.
+/// Whether something of this name is usually secret: an option, a variable, a header, a member of a query. Of a child,
+/// the values of such options and variables are masked.
 ///
 /// ```
 /// use linchpin_transport::child::is_secret_name;
@@ -116,7 +116,7 @@ pub fn is_secret_name(name: &str) -> bool {
     ends || PARTS.iter().any(|part| plain.contains(part))
 }
 
-/// Whether a value looks like a credential by itself.
+/// Whether a value looks like a credential.
 fn is_secret_value(value: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         "sk-",
@@ -154,7 +154,7 @@ pub(super) struct Secrets(Vec<String>);
 impl Secrets {
     fn new(mut all: Vec<String>) -> Secrets {
         all.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
-        // A secret that holds another one goes first.
+        // Longer secrets first, because one may contain another.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Secrets(all)
     }

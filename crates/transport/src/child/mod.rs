@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub fn child(line: &str) -> io::Result<Child> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     let words = shell_words::split(line)
-        .map_err(|_| wrong("a quote in the command line is not closed; close it, or put a backslash before it"))?;
+        .map_err(|_| wrong("unterminated quote in the command line; close it, or escape it with a backslash"))?;
     let mut words = words.into_iter();
     let program = words.next().filter(|program| !program.is_empty());
     let program = program.ok_or_else(|| wrong("the command line is empty; it names the program to start first"))?;
@@ -52,9 +52,9 @@ pub fn child(line: &str) -> io::Result<Child> {
 /// let server = Child::new("weather-server").arg("--metric").env("RUST_LOG", "info").pass_env("WEATHER_API_KEY").cwd("/srv");
 /// ```
 ///
-/// **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately when the
-/// connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh` waits for that.
-/// Its descendants end with it, and also when it exits by itself:
+/// **Children cannot leak.** A child ends with its connection: gracefully on [`ClientTransport::close`], immediately
+/// when the connection is dropped (also by a panic), and when this process ends, however that happens: a separate `sh`
+/// waits for that. Its descendants end with it, and also when it exits by itself:
 ///
 /// | system | the child | descendants in its process group | descendants outside it: `setsid`, daemons |
 /// |---|---|---|---|
@@ -62,18 +62,18 @@ pub fn child(line: &str) -> io::Result<Child> {
 /// | macOS and other Unix systems | yes | yes | no |
 /// | others | by close and drop only | no | no |
 ///
-/// Descendants outside the group are identified by an inherited mark, in their environment (`LINCHPIN_CHILD`) and
-/// as their limit on file locks. Not covered on any system: processes that run
-/// elsewhere on a child's behalf, such as a container or a service, and processes of other users. Without `/bin/sh` (and, for
-/// descendants outside the group, `grep`) they may outlive this process if it is killed.
+/// Descendants outside the group are identified by an inherited mark, in their environment (`LINCHPIN_CHILD`) and as
+/// their limit on file locks. Not covered on any system: processes that run elsewhere on a child's behalf, such as a
+/// container or a service, and processes of other users. Without `/bin/sh` (and, for descendants outside the group,
+/// `grep`) they may outlive this process if it is killed.
 ///
 /// **Environment.** A server does not inherit this program's whole environment, which may contain unrelated credentials:
 /// only the variables that programs need to start ([`Child::PASSED_ENV`]), and those set with [`Child::env`] and
 /// [`Child::pass_env`]. [`Child::inherit_env`] passes everything, [`Child::clear_env`] nothing but the mark.
 ///
-/// **Secrets.** Environment variables are never shown. Errors show the command line, with everything masked that looks like a
-/// secret or was passed to [`Child::secret`]; the same applies to lines of standard error, and to lines of standard output that
-/// are not messages.
+/// **Secrets.** Environment variables are never shown. Errors show the command line, with everything masked that looks
+/// like a secret or was passed to [`Child::secret`]; the same applies to lines of standard error, and to lines of
+/// standard output that are not messages.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
@@ -84,8 +84,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// The variables that every child gets unless [`Child::clear_env`] is called, where this program has them; and with them
-    /// all that begin with `LC_`. They are what programs need to find their files, caches and the network.
+    /// The variables that every child gets unless [`Child::clear_env`] is called, where this program has them; and with
+    /// them all that begin with `LC_`. They are what programs need to find their files, caches and the network.
     pub const PASSED_ENV: &'static [&'static str] = PASSED;
 
     /// Starts this program: a path, or a name that is looked up on `PATH`. For a whole command line use [`child`].
@@ -148,7 +148,8 @@ impl Child {
 
     /// Masks this value wherever the command line or the child's output is shown.
     ///
-    /// Values that look like secrets are always masked. Values of less than six bytes are not: they would match everywhere.
+    /// Values that look like secrets are always masked. Values of less than six bytes are not: they would match
+    /// everywhere.
     pub fn secret(mut self, value: impl Into<String>) -> Child {
         self.secrets.push(value.into());
         self

@@ -1,4 +1,4 @@
-//! The life of a child: its start, what its end is called, and how it is ended.
+//! The lifecycle of a child process: start, exit status, shutdown.
 
 use super::group::{Group, Keeper};
 use super::mask::Secrets;
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 const STATUS_WAIT: Duration = Duration::from_millis(500);
 /// How long the rest of standard error is waited for when the child has ended.
 const STDERR_WAIT: Duration = Duration::from_millis(300);
-/// How long descendants may live on after the child, so that what it has said is heard.
+/// How long descendants may outlive the child, so that its output is read.
 const LEFTOVERS_WAIT: Duration = Duration::from_millis(500);
 /// How long a killed child is waited for.
 const KILL_WAIT: Duration = Duration::from_secs(2);
@@ -31,10 +31,10 @@ pub(super) struct Running {
     pub(super) stdout: ChildStdout,
 }
 
-/// What is behind the streams.
+/// The process behind the streams.
 pub(super) struct Process {
     group: Arc<Group>,
-    /// How it ended, once it has; the other end is dropped when everything is reaped.
+    /// Its exit status, once it has exited; the sender is dropped when everything is reaped.
     exit: watch::Receiver<Option<Exit>>,
     stderr: Arc<Stderr>,
     secrets: Arc<Secrets>,
@@ -43,7 +43,7 @@ pub(super) struct Process {
 
 type Exit = Result<ExitStatus, Arc<io::Error>>;
 
-/// Starts a child; an error says which program could not be started, why, and what to do.
+/// Starts a child; an error says which program failed to start, why, and what to do.
 pub(super) fn start(child: &Child, options: &ConnectOptions) -> Result<Running, String> {
     let (name, secrets) = child.masked();
     let failed = |why: String| secrets.hide(format!("`{name}` could not be started: {why}"));
@@ -94,7 +94,7 @@ pub(super) fn start(child: &Child, options: &ConnectOptions) -> Result<Running, 
     Ok(Running { process: Process { group, exit, stderr, secrets, limits: options.limits.clone() }, stdin, stdout })
 }
 
-/// Waits for the end of the child, ends what it has left behind, and reaps all.
+/// Waits for the child to exit, kills its descendants, and reaps all.
 async fn reap(
     mut child: tokio::process::Child,
     keeper: Option<Keeper>,
@@ -106,7 +106,7 @@ async fn reap(
     if keeper.is_some() {
         let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
     }
-    // Without a keeper at once: the number of the group may be free when its last member has ended.
+    // Without a keeper at once: the group id may be reused when its last member has ended.
     group.kill();
     if let Some(keeper) = keeper {
         keeper.finish().await;
@@ -126,7 +126,7 @@ impl Process {
         let when = if asked { " before answering" } else { "" };
         let mut why = match (self.exited(STATUS_WAIT).await, error) {
             (Some(exit), _) => {
-                // What it has left behind may hold standard error open.
+                // Descendants may keep standard error open.
                 self.group.kill();
                 let _ = timeout(STDERR_WAIT, self.stderr.ended()).await;
                 match exit {
@@ -158,7 +158,7 @@ impl Peer for Process {
                 self.exited(limit(self.limits.child.term_ms_max)).await;
             }
             self.group.kill();
-            // Until nothing is left, not even an entry in the table of processes.
+            // Until nothing is left, not even a zombie.
             let mut exit = self.exit.clone();
             let reaped = async { while exit.changed().await.is_ok() {} };
             let _ = timeout(KILL_WAIT, reaped).await;

@@ -1,4 +1,4 @@
-//! The standard error of a child: always read, the last lines kept for errors.
+//! The standard error of a child: always drained, the last lines kept for errors.
 
 use super::mask::Secrets;
 use linchpin_proto::{ConnectOptions, Traffic};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
-/// Longest line kept; the rest of a longer one is dropped.
+/// Maximum length of a kept line; the rest is dropped.
 const LINE_BYTES: usize = 4 << 10;
 /// Bytes read at once.
 const READ_BYTES: usize = 8 << 10;
@@ -86,7 +86,7 @@ impl Stderr {
         let kept = self.kept();
         if kept.lines.is_empty() {
             return match kept.more {
-                true => "; what it wrote to standard error is longer than is kept".to_owned(),
+                true => "; its standard error output exceeds the limit".to_owned(),
                 false => "; it wrote nothing to standard error".to_owned(),
             };
         }
@@ -100,7 +100,7 @@ impl Stderr {
     }
 }
 
-/// Adds to a line what fits; `true` when something was dropped.
+/// Appends to a line as far as it fits; `true` if something was dropped.
 fn append(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let room = LINE_BYTES - line.len();
     line.extend_from_slice(&bytes[..bytes.len().min(room)]);

@@ -33,7 +33,7 @@ pub(crate) fn reply(status: u16, reply: Reply) -> Response<HttpBody> {
     document(status, HttpBody::reply(reply))
 }
 
-/// A refusal that is the transport's own. `why` says what to send instead.
+/// A rejection by the transport. `why` says what to send instead.
 pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, why: &str) -> Response<HttpBody> {
     let code = match status {
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => code::INTERNAL_ERROR,
@@ -44,12 +44,12 @@ pub(crate) fn refuse(status: StatusCode, id: Option<&Id>, why: &str) -> Response
 
 /// The method is not one of this endpoint's.
 pub(crate) fn method_not_allowed(allow: &'static str) -> Response<HttpBody> {
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, None, &format!("this endpoint takes {allow}"));
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, None, &format!("this endpoint accepts {allow}"));
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
 }
 
-/// A message that wants no answer was taken.
+/// 202 Accepted, for a message without a response.
 pub(crate) fn accepted() -> Response<HttpBody> {
     empty(StatusCode::ACCEPTED)
 }
@@ -61,7 +61,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<HttpBody> {
     response
 }
 
-/// A finished answer as a stream of one event. Everything else stays as it is.
+/// Converts a complete response to a stream of one event. Others are unchanged.
 pub(crate) fn as_stream(response: Response<HttpBody>) -> Response<HttpBody> {
     if response.status() != StatusCode::OK
         || response.headers().get(CONTENT_TYPE).is_none_or(|t| t != "application/json")

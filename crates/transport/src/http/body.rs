@@ -23,7 +23,7 @@ pub struct HttpBody {
     paced: Option<Box<Paced>>,
 }
 
-/// What a body needs that is given out in pieces.
+/// The state of a body that is sent in pieces.
 struct Paced {
     pace: Arc<Pace>,
     rest: Bytes,
@@ -52,7 +52,7 @@ impl HttpBody {
         HttpBody::new(Kind::Full(Some(bytes.into()).filter(|b: &Bytes| !b.is_empty())))
     }
 
-    /// A whole response. Shared chunks are not copied.
+    /// A complete response. Shared chunks are not copied.
     pub(crate) fn reply(reply: Reply) -> HttpBody {
         match reply.into_parts() {
             (frame, None) => HttpBody::full(frame),
@@ -60,9 +60,9 @@ impl HttpBody {
         }
     }
 
-    /// Puts an answer under `budget` until it was taken, on HTTP/1.1 only a large one. `false` when there is no room for it.
+    /// Charges a response to `budget` until it is sent, on HTTP/1.1 only a large one. `false` if the budget is exceeded.
     ///
-    /// What is shared with other responses costs this one nothing, and a stream counts its messages itself.
+    /// Data shared with other responses is not counted, and a stream counts its messages itself.
     pub(crate) fn reserve(&mut self, budget: &Arc<Budget>) -> bool {
         let Kind::Full(Some(bytes)) = &mut self.kind else { return true };
         let beside = match Pace::current() {
@@ -89,14 +89,14 @@ impl HttpBody {
         HttpBody::new(Kind::Stream(Box::new(Stream { keep_alive: KeepAlive::new(keep_alive_ms), hold: None, source })))
     }
 
-    /// Keeps `hold` until the stream ends. A body of one chunk ends at once and needs no such thing.
+    /// Keeps `hold` until the stream ends. A body of one chunk ends at once and does not need it.
     pub(crate) fn hold(&mut self, hold: impl FnOnce() -> Box<dyn Send>) {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.hold = Some(hold());
         }
     }
 
-    /// Gives the body out in pieces, and keeps `hold` until the last one is on its way.
+    /// Sends the body in pieces, and keeps `hold` until the last one is sent.
     pub(crate) fn pace(&mut self, pace: Arc<Pace>, hold: Box<dyn Send>) {
         self.paced = Some(Box::new(Paced { pace, rest: Bytes::new(), _hold: hold }));
     }
@@ -124,8 +124,8 @@ impl HttpBody {
         next
     }
 
-    /// The next piece. The last one is a single byte: hyper hands it over only when the reader has room for it, so as long
-    /// as anything waits the stream is not finished, and can still be reset.
+    /// The next piece. The last one is a single byte: hyper hands it over only when the reader has room for it, so as
+    /// long as anything waits the stream is not finished, and can still be reset.
     fn poll_piece(&mut self, paced: &mut Paced, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if paced.rest.is_empty() {
             match self.poll_chunk(cx) {
@@ -144,7 +144,7 @@ impl HttpBody {
         Poll::Ready(Some(piece))
     }
 
-    /// Whether [`HttpBody::poll_chunk`] has nothing more to give.
+    /// Whether [`HttpBody::poll_chunk`] has ended.
     fn is_given(&self) -> bool {
         matches!(self.kind, Kind::Full(None) | Kind::Shared(_, 3..))
     }
@@ -202,7 +202,7 @@ impl fmt::Debug for HttpBody {
     }
 }
 
-/// A timer that exists only once a stream was quiet for the first time.
+/// A timer that is created when a stream is idle for the first time.
 struct KeepAlive {
     every: Duration,
     last: Option<Instant>,

@@ -6,7 +6,7 @@ use linchpin_proto::Cancel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Places kept for calls to come while none is running.
+/// Capacity kept while no call is running.
 const KEPT: usize = 1_024;
 
 /// See the module's documentation.

@@ -1,4 +1,4 @@
-//! One TCP connection: which version of HTTP it speaks, and what is known about it from outside.
+//! One TCP connection: its HTTP version and its statistics.
 //!
 //! Deadlines for headers, idle connections and stalled readers are not timers of each connection: activity is recorded
 //! in its [`ConnectionStats`], and one task checks all of them periodically.
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Streams of one HTTP/2 connection at once.
+/// Maximum concurrent streams of an HTTP/2 connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 
 /// Serves one connection to its end.
@@ -37,7 +37,7 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
         builder.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
         builder.max_header_list_size(u32::try_from(limits.connections.header_bytes_max).unwrap_or(u32::MAX));
         drop(limits);
-        // In a box of its own, so that the many connections of the other kind need no room for it.
+        // Boxed, so that the many HTTP/1.1 connections need no space for it.
         Box::pin(ConnectionTask::new(builder.serve_connection(io, service), pulse, all)).await
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
@@ -51,8 +51,8 @@ pub(crate) async fn serve(tcp: TcpStream, app: HttpService, limits: Arc<Limits>,
     }
 }
 
-/// Whether a connection begins as HTTP/2 does. Nothing is consumed; the first bytes decide, and no method of HTTP/1.1
-/// begins like that.
+/// Whether a connection starts with the HTTP/2 preface. Nothing is consumed; the first bytes decide, because no HTTP/1.1
+/// method starts like that.
 async fn is_h2(tcp: &TcpStream) -> io::Result<bool> {
     const PREFACE: &[u8] = b"PRI ";
     let mut first = [0; 4];
@@ -122,23 +122,23 @@ impl Connection for hyper::server::conn::http2::Connection<TokioIo<Watched>, Cou
     }
 }
 
-/// What a connection shows of itself.
+/// Statistics of a connection.
 #[derive(Default)]
 pub(crate) struct ConnectionStats {
     h2: bool,
-    /// Requests whose response is not over.
+    /// Requests whose response is not complete.
     busy: AtomicU32,
     requests: AtomicU32,
     writes: AtomicU32,
     /// Something was read since the last request ended.
     partial: AtomicBool,
-    /// The socket takes no more bytes.
+    /// The socket does not accept more bytes.
     stalled: AtomicBool,
     /// It must end at its next poll.
     must_close: AtomicBool,
 }
 
-/// Counts a request until its response is over.
+/// Counts a request until its response is complete.
 struct Busy(Arc<ConnectionStats>);
 
 impl Busy {
@@ -282,7 +282,7 @@ struct Entry {
     stalled_ms: u64,
 }
 
-/// Where the whole is in its life.
+/// The lifecycle state of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Open,
@@ -292,7 +292,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// A connection's place among all; dropping it leaves.
+/// The registration of a connection; dropping it unregisters.
 struct Entered {
     all: Arc<Connections>,
     key: u64,
@@ -334,7 +334,7 @@ impl Connections {
         }
     }
 
-    /// Tells all connections.
+    /// Notifies all connections.
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
         for entry in self.lock().all.values() {
@@ -342,14 +342,14 @@ impl Connections {
         }
     }
 
-    /// How often connections are looked at.
+    /// Interval of checks of all connections.
     pub(crate) fn tick(&self) -> Duration {
         let Deadlines { header_read_ms_max, idle_ms_max, write_ms_max } = self.deadlines;
         let shortest = header_read_ms_max.min(idle_ms_max).min(write_ms_max);
         Duration::from_millis((shortest / 4).clamp(5, 5_000))
     }
 
-    /// Ends connections whose time is over, a tick after the last look.
+    /// Closes connections past their deadline, a tick after the last check.
     pub(crate) fn look(&self) {
         let tick = self.tick().as_millis() as u64;
         for entry in self.lock().all.values_mut() {
@@ -379,7 +379,7 @@ impl Entry {
         self.head_ms = more(self.head_ms, !active && partial);
         self.idle_ms = more(self.idle_ms, !active && !draining);
         match () {
-            () if self.stalled_ms >= deadlines.write_ms_max => Some("its reader took nothing for too long"),
+            () if self.stalled_ms >= deadlines.write_ms_max => Some("its reader was stalled for too long"),
             () if self.head_ms >= deadlines.header_read_ms_max => Some("a request's head took too long"),
             () if self.idle_ms >= deadlines.idle_ms_max => Some("it was idle for too long"),
             () => None,

@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, Response, StatusCode, request};
 /// How long a browser may cache the response to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
-/// The answer to a preflight, the question a browser asks before a page's own request. `None` for other requests.
+/// The response to a CORS preflight. `None` for other requests.
 pub(crate) fn preflight(request: &request::Parts) -> Option<Response<HttpBody>> {
     if request.method != Method::OPTIONS || !request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;

@@ -1,7 +1,7 @@
 //! The `Host` and `Origin` checks, which prevent DNS rebinding.
 //!
-//! A web page can be made to reach a loopback address under the attacker's own name. It cannot choose the `Host` and
-//! `Origin` that its browser sends, so both are compared with an allowlist before anything else is read.
+//! A web page can reach a loopback address under the attacker's host name (DNS rebinding). It cannot choose the `Host`
+//! and `Origin` that its browser sends, so both are compared with an allowlist before anything else is read.
 
 use super::answer::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::intake::Refusal;
@@ -11,12 +11,12 @@ use http::{HeaderMap, HeaderName, StatusCode, Uri, Version, request};
 /// Names under which a program on the same machine reaches a server.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The lists, prepared once.
+/// The parsed lists.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// Allowed hosts, lower case; an entry with a port allows that port only. `None` allows any.
     hosts: Option<Box<[Box<str>]>>,
-    /// Origins allowed beside the default rule, lower case.
+    /// Origins allowed in addition to the default rule, lower case.
     origins: Box<[Box<str>]>,
     /// Whether pages of this machine, and those this server itself serves, are allowed.
     same_host: bool,
@@ -33,7 +33,7 @@ impl Guard {
         Guard { hosts, origins: origins.unwrap_or_default().iter().map(lower).collect(), same_host: origins.is_none() }
     }
 
-    /// Whether the request may be looked at; otherwise what is wrong, for its sender.
+    /// Checks the request; the error is for its sender.
     pub(crate) fn check(&self, request: &request::Parts) -> Result<(), Refusal> {
         if request.headers.keys_len() != request.headers.len() {
             check_single(&request.headers)?;
@@ -58,7 +58,7 @@ impl Guard {
         }
     }
 
-    /// Whether a page of this origin, which may talk to this server, was named: then its browser is told so.
+    /// Whether this origin was configured explicitly: then the response gets CORS headers.
     pub(crate) fn is_named(&self, origin: &[u8]) -> bool {
         self.origins.iter().any(|o| o.as_bytes().eq_ignore_ascii_case(origin))
     }
@@ -70,12 +70,12 @@ impl Guard {
         let rest =
             strip_prefix_ignore_case(origin, b"http://").or_else(|| strip_prefix_ignore_case(origin, b"https://"));
         let (Some(authority), Some(host), true) = (rest, host, self.same_host) else { return false };
-        // Either the page came from this very host, whose name was just found on the list, or both are this machine.
+        // Either the page is from this host, whose name is on the list, or both are this machine.
         authority.eq_ignore_ascii_case(host) || (is_loopback(host) && is_loopback(authority))
     }
 }
 
-/// The request's host, if each place that names one names an allowed one.
+/// The request's host, if all places that name a host name an allowed one.
 fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Result<&'a [u8], &'static str> {
     const FOREIGN: &str = "this Host is not allowed; if clients are meant to use that name, allow it with .allow_host(..), \
                            HttpOptions::allowed_hosts, or --accept-host of `linchpin serve`";
@@ -88,7 +88,8 @@ fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap, allowed: &[Box<str>]) -> Re
     if both { Ok(host) } else { Err(FOREIGN) }
 }
 
-/// Rejects duplicates of headers that identify host, session, revision or event: a proxy in front may read the other one.
+/// Rejects duplicates of headers that identify host, session, revision or event: a proxy in front may read the other
+/// one.
 fn check_single(headers: &HeaderMap) -> Result<(), Refusal> {
     const SINGLE: [(HeaderName, &str); 4] = [
         (HOST, "more than one Host header; send one"),
@@ -105,7 +106,7 @@ fn check_single(headers: &HeaderMap) -> Result<(), Refusal> {
 /// Whether a host, with or without its port, is one of these.
 fn is_among<'a>(host: &[u8], mut allowed: impl Iterator<Item = &'a [u8]>) -> bool {
     let name = hostname(host).unwrap_or_default();
-    // The length tells most of them apart at once.
+    // The length distinguishes most of them.
     let same = |a: &[u8], b: &[u8]| a.len() == b.len() && a.eq_ignore_ascii_case(b);
     allowed.any(|a| !a.is_empty() && (same(a, name) || same(a, host)))
 }
@@ -114,7 +115,7 @@ fn is_loopback(authority: &[u8]) -> bool {
     is_among(authority, LOOPBACK.iter().map(|name| name.as_bytes()))
 }
 
-/// The host without its port; `None` when what follows it is no port.
+/// The host without its port; `None` if the port is invalid.
 fn hostname(authority: &[u8]) -> Option<&[u8]> {
     let end = match authority.first() {
         Some(b'[') => authority.iter().position(|b| *b == b']')? + 1,

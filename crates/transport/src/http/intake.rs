@@ -18,7 +18,7 @@ pub(crate) type Refusal = (StatusCode, &'static str);
 
 const UNSUPPORTED: StatusCode = StatusCode::UNSUPPORTED_MEDIA_TYPE;
 
-/// Checks what a POST says about its body.
+/// Checks the content headers of a POST.
 pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_json = |v: &[u8]| v == b"application/json" || is_type(v, b"application/json");
     if !headers.get(CONTENT_TYPE).is_some_and(|v| is_json(v.as_bytes())) {
@@ -31,22 +31,22 @@ pub(crate) fn check_body_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that a POST's sender takes either form of answer. A missing header means anything, as HTTP has it.
+/// Checks that the sender of a POST accepts both response types. A missing header means any, as in HTTP.
 pub(crate) fn check_post_accept(headers: &HeaderMap) -> Result<(), Refusal> {
-    // What every client library sends needs no reading.
+    // Fast path for the values that all client libraries send.
     if headers.get(ACCEPT).is_some_and(|v| v.as_bytes() == b"application/json, text/event-stream") {
         return Ok(());
     }
     if accepts(headers, b"application/json") && accepts(headers, b"text/event-stream") {
         return Ok(());
     }
-    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: application/json, text/event-stream`: an answer may be either"))
+    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: application/json, text/event-stream`: the response may be either"))
 }
 
 /// Whether a sender names `text/event-stream` before `application/json`, and so would rather have a stream.
 pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(ACCEPT).map(|v| v.as_bytes()) else { return false };
-    // What every client library sends needs no reading.
+    // Fast path for the values that all client libraries send.
     if value == b"application/json, text/event-stream" {
         return false;
     }
@@ -54,12 +54,12 @@ pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
     matches!((place(b"text/event-stream"), place(b"application/json")), (Some(stream), Some(document)) if stream < document)
 }
 
-/// Checks that a GET's sender takes a stream.
+/// Checks that the sender of a GET accepts an event stream.
 pub(crate) fn check_get_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepts(headers, b"text/event-stream") {
         return Ok(());
     }
-    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: text/event-stream`: the answer is a stream of events"))
+    Err((StatusCode::NOT_ACCEPTABLE, "send `Accept: text/event-stream`: the response is an event stream"))
 }
 
 fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
@@ -85,22 +85,22 @@ fn media_type(value: &[u8]) -> &[u8] {
     value[..end].trim_ascii()
 }
 
-/// A body on its way in. One chunk is passed on as it is; more are joined in one buffer.
+/// An incoming body. A single chunk is passed on unchanged; several are joined in one buffer.
 #[derive(Default)]
 pub(crate) struct Intake {
     first: Option<Bytes>,
     joined: Vec<u8>,
-    /// For a body that is not small. It stays with the body for as long as anybody looks at it.
+    /// The budget of a body that is not small; held as long as the body.
     reserved: Option<Reservation>,
-    /// Of a request over HTTP/2 that is not complete at once: the bytes of its head, which count with its body. A connection
-    /// has many of them.
+    /// Of a request over HTTP/2 that is not complete at once: the bytes of its head, which count with its body. A
+    /// connection has many of them.
     http_2_head: Option<usize>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Intake {
-    /// The whole body. It is refused as soon as it is known to be too long, when it takes too long to arrive, and when
-    /// there is no room left for it.
+    /// Reads the whole body. Fails as soon as it is known to be too long, when it takes too long to arrive, and when
+    /// the budget is exceeded.
     pub(crate) fn poll<B>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -197,15 +197,13 @@ impl Intake {
     }
 }
 
-/// Bodies and answers up to this size are not counted on HTTP/1.1, where a connection has one of them at a time.
+/// Bodies and responses up to this size are not counted on HTTP/1.1, where a connection has one of them at a time.
 pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
-/// What a stream of HTTP/2 takes besides its head and body.
+/// Memory of an HTTP/2 stream besides its head and body.
 pub(crate) const STREAM_BYTES: usize = 1 << 10;
 
-const TOO_LARGE: Refusal = (
-    StatusCode::PAYLOAD_TOO_LARGE,
-    "the message is longer than this server takes; send less at once, in several messages",
-);
+const TOO_LARGE: Refusal =
+    (StatusCode::PAYLOAD_TOO_LARGE, "the message exceeds the size limit of this server; send several smaller messages");
 const NO_ROOM: Refusal = (StatusCode::SERVICE_UNAVAILABLE, EXHAUSTED);
 const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive");
 

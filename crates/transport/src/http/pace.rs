@@ -1,8 +1,8 @@
 //! Detection of stalled readers of HTTP/2 streams.
 //!
-//! On HTTP/1.1 a stalled reader stalls the socket, which the connection detects. On HTTP/2 each stream has its own flow-control
-//! window, and one that stays closed says nothing about the socket. So bodies are written in pieces, and a stream
-//! whose next piece is not requested for too long is reset. The connection and its other streams continue.
+//! On HTTP/1.1 a stalled reader stalls the socket, which the connection detects. On HTTP/2 each stream has its own
+//! flow-control window, and one that stays closed says nothing about the socket. So bodies are written in pieces, and a
+//! stream whose next piece is not requested for too long is reset. The connection and its other streams continue.
 
 use hyper::rt::Executor;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ tokio::task_local! {
     static PACE: Arc<Pace>;
 }
 
-/// What a stream's body shows of its reader.
+/// The reader's progress on a stream's body.
 #[derive(Default)]
 pub(crate) struct Pace {
     /// Pieces given out, modulo 2³².
@@ -91,7 +91,7 @@ impl<F: Future<Output = ()>> Future for Paced<F> {
             end.as_mut().reset(Instant::now() + *this.patience);
         }
         ready!(end.as_mut().poll(cx));
-        tracing::debug!("reset a stream whose reader took nothing for too long");
+        tracing::debug!("reset a stream whose reader was stalled for too long");
         Poll::Ready(())
     }
 }

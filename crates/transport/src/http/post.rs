@@ -22,7 +22,7 @@ use linchpin_proto::{
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What is kept of a request's head while its body arrives.
+/// The parts of a request head needed after its body has arrived.
 pub(crate) struct Head {
     pub(crate) headers: HeaderMap,
     pub(crate) extensions: Extensions,
@@ -70,7 +70,7 @@ impl Running {
     }
 }
 
-/// Takes a whole body.
+/// Handles a complete body.
 pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Context<'_>) -> Next {
     match frame::read(body, &shared.limits) {
         Err(reply) => Next::Answer(refused(reply)),
@@ -98,7 +98,7 @@ fn answered(reply: Reply, features: &Features) -> Response<HttpBody> {
     answer::reply(rules::status(reply.kind(), Some(features)), reply)
 }
 
-/// The response to a call that was cancelled: it says nothing, as it must.
+/// The response to a cancelled call: empty, as required.
 fn withheld() -> Response<HttpBody> {
     answer::events(HttpBody::empty())
 }
@@ -118,7 +118,7 @@ fn alone(shared: &Arc<Shared>, head: Head, request: Request, cx: &mut Context<'_
 /// A running call that belongs to no session.
 pub(crate) struct Call {
     exchange: Box<dyn RunningCall>,
-    // After the exchange: once it is no longer counted, it is gone.
+    // After the exchange, because the session may be dropped once it is not counted.
     _entered: Entered,
 }
 
@@ -193,7 +193,7 @@ impl Source for StatelessStream {
 
 // --- opening a session ---------------------------------------------------------------------------------------------
 
-/// A request that opens a session and is not answered yet.
+/// A pending request that opens a session.
 pub(crate) struct Opening {
     engine: Option<Engine>,
     place: Option<SessionSlot>,
@@ -207,7 +207,7 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
     let request = match engine.receive(message) {
         Event::Call(request) => request,
         Event::Reply(reply) => return Next::Answer(refused(reply)),
-        _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "a request was expected")),
+        _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "expected a request")),
     };
     let refuse = |why| Next::Answer(answer::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), why));
     let declared = engine.session().map_or(0, |session| session.declared_bytes());
@@ -264,7 +264,7 @@ fn opened(
     let session = shared.sessions.open(place, principal, engine);
     let header = session.and_then(|s| HeaderValue::from_str(&id_of(s.key())).ok());
     let Some(mut header) = header else {
-        return answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "no session could be opened");
+        return answer::refuse(StatusCode::INTERNAL_SERVER_ERROR, Some(id), "cannot open a session");
     };
     header.set_sensitive(true);
     let mut response = answer::reply(200, reply);
@@ -298,9 +298,9 @@ fn in_session(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Conte
     }
 }
 
-/// What became of one message inside a session.
+/// The outcome of a message inside a session.
 enum Outcome {
-    /// It wants no answer.
+    /// No response.
     Nothing,
     Reply(Reply),
     /// It was cancelled meanwhile.
@@ -320,7 +320,7 @@ fn take(
         Event::Call(request) => {
             let id = request.id.clone();
             match shared.service.start(*request, door(), cx) {
-                // Nothing was asked, so nothing is withdrawn.
+                // No server request was sent, so none is cancelled.
                 CallStart::Done(reply) => match session.engine().finish(&id) {
                     (true, _) => return Outcome::Reply(reply),
                     (false, _) => return Outcome::Withheld,
@@ -338,7 +338,7 @@ fn take(
 }
 
 fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
-    const NO_BATCHES: &str = "batches are not part of this protocol revision; send each message as a POST of its own";
+    const NO_BATCHES: &str = "this protocol revision has no batches; send each message as a separate POST";
     if !head.headers.contains_key(answer::SESSION_ID) {
         return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, NO_BATCHES));
     }
@@ -390,11 +390,11 @@ fn array(replies: &[Reply]) -> Vec<u8> {
     out
 }
 
-/// Calls inside a session that have said nothing yet. Dropping this is no cancellation: they run on, unheard, because
+/// Calls inside a session without output yet. Dropping this does not cancel them: they continue, because
 /// their client has no event id to come back with.
 pub(crate) struct InSession {
     work: Option<Work>,
-    /// The answers of a batch so far; absent for a single call.
+    /// The responses of a batch so far; absent for a single call.
     replies: Option<Vec<Reply>>,
 }
 
@@ -420,7 +420,7 @@ impl InSession {
         }
     }
 
-    /// Turns the response into a stream of events: from now on the client can come back to it. With `pause`, it is asked
+    /// Turns the response into an event stream, which the client can resume. With `pause`, it is asked
     /// to do so after that many milliseconds.
     fn stream(&mut self, shared: &Shared, first: Option<(Bytes, bool)>, pause: Option<u64>) -> Response<HttpBody> {
         let Some(work) = self.work.take() else { return withheld() };

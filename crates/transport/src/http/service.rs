@@ -47,7 +47,8 @@ pub struct Principal(pub Arc<str>);
 
 /// A server as an HTTP service, for mounting beside other routes. Clones share sessions.
 ///
-/// [`HttpExt::into_service`](super::HttpExt::into_service) creates one. `Error` is [`Infallible`]: failures become responses.
+/// [`HttpExt::into_service`](super::HttpExt::into_service) creates one. `Error` is [`Infallible`]: failures become
+/// responses.
 ///
 /// ```
 /// # use linchpin_proto::service::IntoService;
@@ -126,7 +127,7 @@ impl HttpService {
         &self.shared.limits
     }
 
-    /// Ends streams without an end of their own. Running calls continue.
+    /// Ends streams that do not end by themselves. Running calls continue.
     pub(crate) fn end_listening(&self) {
         self.shared.sessions.end_listening();
         #[cfg(feature = "sse")]
@@ -137,11 +138,11 @@ impl HttpService {
 
     /// Shuts the service down gracefully, for a service mounted in another server.
     ///
-    /// [`http()`](super::http()) does this by itself. New requests get status 503, subscriptions and session streams end, and
-    /// running calls may finish within `calls.drain_ms_max`; then they are cancelled, every session ends, and the callbacks
-    /// of `Server::on_shutdown` run. Once this returns, the service holds no response open, so the surrounding server can
-    /// end too. Call it as part of the shutdown signal, not afterwards: a server that shuts down gracefully waits for open
-    /// streams, which would otherwise never end.
+    /// [`http()`](super::http()) does this by itself. New requests get status 503, subscriptions and session streams
+    /// end, and running calls may finish within `calls.drain_ms_max`; then they are cancelled, every session ends, and
+    /// the callbacks of `Server::on_shutdown` run. Once this returns, the service holds no response open, so the
+    /// surrounding server can end too. Call it as part of the shutdown signal, not afterwards: a server that shuts down
+    /// gracefully waits for open streams, which would otherwise never end.
     ///
     /// ```no_run
     /// # use linchpin_transport::{http::HttpService, shutdown_signal};
@@ -299,7 +300,7 @@ impl<B> fmt::Debug for HttpFuture<B> {
 }
 
 impl Shared {
-    /// Decides as much as possible from the request's headers alone.
+    /// Handles the request as far as possible by its headers alone.
     fn begin(&self, parts: request::Parts) -> State {
         let route = self.route(parts.uri.path());
         let request::Parts { method, uri, headers, extensions, .. } = parts;
@@ -325,7 +326,7 @@ impl Shared {
             #[cfg(feature = "sse")]
             (Route::Message, _) => State::Answer(answer::method_not_allowed("POST")),
             (Route::Unknown, _) => {
-                let why = format!("there is nothing at {}", uri.path().chars().take(80).collect::<String>());
+                let why = format!("no endpoint at {}", uri.path().chars().take(80).collect::<String>());
                 State::Answer(answer::refuse(StatusCode::NOT_FOUND, None, &why))
             }
         }
@@ -388,10 +389,7 @@ impl Shared {
         let found = key_of(value.as_bytes()).and_then(|key| self.sessions.find(key));
         // A session of another principal looks as if it did not exist.
         let Some(session) = found.filter(|s| s.belongs_to(principal)) else {
-            return refuse(
-                StatusCode::NOT_FOUND,
-                "there is no such session, or it has ended; start a new one with `initialize`",
-            );
+            return refuse(StatusCode::NOT_FOUND, "unknown or expired session; start a new one with `initialize`");
         };
         let Some(version) = headers.get(answer::PROTOCOL_VERSION) else {
             // Older revisions lack the header, and the revision of others is known from `initialize`.
@@ -403,10 +401,7 @@ impl Shared {
             return Ok(session);
         }
         if header_version(version) == HeaderVersion::Unknown {
-            return refuse(
-                StatusCode::BAD_REQUEST,
-                "the MCP-Protocol-Version header names no version that this server speaks",
-            );
+            return refuse(StatusCode::BAD_REQUEST, "unsupported MCP-Protocol-Version header");
         }
         if features.version_header {
             let why = format!("MCP-Protocol-Version differs from the session's; send {}", features.revision.as_str());
@@ -469,7 +464,7 @@ impl Shared {
     fn sse_message(&self, uri: &http::Uri, head: Head) -> State {
         let peer = self.sse.as_ref().and_then(|sse| sse.find(uri.query(), head.principal()));
         let Some(peer) = peer else {
-            let why = "there is no such session, or its stream was closed; open a new one with GET";
+            let why = "unknown session, or its stream was closed; open a new one with GET";
             return State::Answer(answer::refuse(StatusCode::NOT_FOUND, None, why));
         };
         match intake::check_body_headers(&head.headers) {
@@ -482,7 +477,7 @@ impl Shared {
 const CLOSING: &str = "the server is shutting down; try again later";
 /// How long cancelled calls may take to end before the shutdown continues.
 const CANCEL_TIME: Duration = Duration::from_millis(100);
-const NO_SUCH_EVENT: &str = "Last-Event-ID names no event that is still kept for this session; send the request again";
+const NO_SUCH_EVENT: &str = "the event of Last-Event-ID is not available any more; send the request again";
 
 /// Whether a request names a revision without sessions and has no session id: it can only be a POST.
 fn has_no_sessions(headers: &HeaderMap) -> bool {

@@ -15,9 +15,9 @@ pub(crate) struct HttpSession {
     service: Arc<dyn Service>,
     engine: Mutex<Engine>,
     streams: Mutex<Streams>,
-    /// Bytes kept in all streams.
+    /// Bytes stored in all streams.
     kept: AtomicIsize,
-    /// Streams that somebody reads now.
+    /// Streams with a reader.
     readers: AtomicU32,
     /// When the session was last used, on its clock.
     seen: AtomicU64,
@@ -61,17 +61,17 @@ impl HttpSession {
         Some(session)
     }
 
-    /// What the session's id stands for.
+    /// The key of the session id.
     pub(crate) fn key(&self) -> u128 {
         self.key
     }
 
-    /// Whether it was opened by whoever asks now.
+    /// Whether it belongs to this principal.
     pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
         self.principal.as_ref() == principal
     }
 
-    /// What its revision has.
+    /// The features of its revision.
     pub(crate) fn features(&self) -> &'static Features {
         self.features
     }
@@ -118,7 +118,7 @@ impl HttpSession {
         self.readers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether nothing happened for too long: no request, no open stream and no running call.
+    /// Whether it is idle for too long: no request, no open stream and no running call.
     pub(crate) fn is_expired(&self, now: u64) -> bool {
         self.is_idle(now, self.limits().sessions.idle_ms_max)
     }
@@ -128,7 +128,7 @@ impl HttpSession {
         quiet && self.readers.load(Ordering::Relaxed) == 0 && self.engine().running() == 0
     }
 
-    /// Forgets finished streams whose time is over.
+    /// Removes expired finished streams.
     pub(crate) fn sweep(&self, now: u64) {
         let mut streams = self.streams();
         if !streams.all.is_empty() {
@@ -178,7 +178,7 @@ impl HttpSession {
         self.streams().all.iter().find(|s| s.number() == number).cloned()
     }
 
-    /// Opens the stream of a plain GET, or takes it over. `None` when somebody reads it and this is no resumption.
+    /// Opens the stream of a plain GET, or takes it over. `None` if it has a reader and this is not a resumption.
     pub(crate) fn standalone(self: &Arc<Self>, after: Option<u32>, retry_ms: u64) -> Option<Reader> {
         let stream = {
             let mut streams = self.streams();
@@ -198,7 +198,7 @@ impl HttpSession {
             return None;
         }
         let feed = self.engine().session().and_then(|s| s.feed().map(|handle| handle.feed().clone()));
-        // An event that is no longer known was on this stream all the same: its reader misses nothing but repeats.
+        // An event that is no longer stored was on this stream, so its reader misses nothing.
         let after = after.unwrap_or_else(|| stream.last());
         let reader = stream.attach(self, after, feed.clone()).or_else(|| stream.attach(self, stream.last(), feed))?;
         if self.features.priming {
@@ -207,7 +207,7 @@ impl HttpSession {
         Some(reader)
     }
 
-    /// Ends a call that the client cancelled, after the withdrawals of what it had asked were sent.
+    /// Ends a call that the client cancelled, after the cancellations of its server requests were sent.
     pub(crate) fn cancel(&self, cancel: &Arc<dyn Cancel>, withdrawals: &[Bytes]) {
         let stream = match withdrawals {
             [] => None,
@@ -236,7 +236,7 @@ impl HttpSession {
         }
     }
 
-    /// Ends everything: calls are cancelled, streams end, nothing is kept.
+    /// Ends everything: calls are cancelled, streams end, events are dropped.
     pub(crate) fn close(&self) {
         let cancellers = self.engine().close();
         for cancel in cancellers {

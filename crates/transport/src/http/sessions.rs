@@ -70,8 +70,8 @@ impl Sessions {
         self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new session that declared this much. When there are too many, another one gives way: the oldest whose
-    /// client never came back, or else the one that was idle for longest, for a minute at least. `None` when there is none
+    /// Reserves a slot for a new session of this size. When there are too many, another one is evicted: the oldest whose
+    /// client never came back, or else the one idle for longest, for at least a minute. `None` if there is none
     /// of those.
     pub(crate) fn place(&self, declared: Reservation) -> Option<SessionSlot> {
         let place = SessionSlot { count: self.count.clone(), _declared: declared };
@@ -79,8 +79,8 @@ impl Sessions {
         (before < self.limits().sessions.concurrent_max || self.end_one()).then_some(place)
     }
 
-    /// Ends the session that is missed least. Of a shard's, if that one was never used and is not new: shards take turns,
-    /// which keeps the search short and comes close to the oldest of all.
+    /// Ends the session that is missed least. Of a shard's, if that one was never used and is not new: shards take
+    /// turns, which keeps the search short and comes close to the oldest of all.
     fn end_one(&self) -> bool {
         let now = self.epoch.elapsed().as_millis() as u64;
         if now < self.all_in_use.load(Ordering::Relaxed) {
@@ -108,7 +108,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a session. `None` when there is no randomness, or the engine has no session.
+    /// Opens a session. `None` if the random number generator fails, or the engine has no session.
     pub(crate) fn open(
         self: &Arc<Self>,
         place: SessionSlot,
@@ -124,7 +124,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// The session of this key, which was thereby heard of.
+    /// The session of this key; marks it as used.
     pub(crate) fn find(&self, key: u128) -> Option<Arc<HttpSession>> {
         let session = self.shard(key).get(&key)?.session.clone();
         session.touch();
@@ -145,7 +145,7 @@ impl Sessions {
         entry.is_some()
     }
 
-    /// Ends streams without an end of their own.
+    /// Ends streams that do not end by themselves.
     pub(crate) fn end_listening(&self) {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ impl Sessions {
         runtime.spawn(sweep(Arc::downgrade(self), Duration::from_millis(tick.clamp(10, 60_000))));
     }
 
-    /// Ends what is idle for too long. Whether any session is left.
+    /// Ends idle sessions. Returns whether any session is left.
     fn sweep(&self) -> bool {
         let now = self.epoch.elapsed().as_millis() as u64;
         let mut left = false;
@@ -235,7 +235,7 @@ pub(crate) fn id_of(key: u128) -> String {
     format!("{key:032x}")
 }
 
-/// The key an id stands for. Only ids as [`id_of`] writes them have one.
+/// The key of a session id. Only ids in the format of [`id_of`] have one.
 pub(crate) fn key_of(id: &[u8]) -> Option<u128> {
     if id.len() != 32 {
         return None;

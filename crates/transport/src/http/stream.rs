@@ -1,8 +1,8 @@
-//! One SSE stream of a session: its events, kept as long as they can be replayed, and the calls that feed it.
+//! One SSE stream of a session: its events, stored as long as they can be replayed, and the calls that feed it.
 //!
-//! A stream has at most one reader. The reader also polls the calls, in place: there is no task and no channel while
-//! a client is connected. When the reader disconnects, a task takes over and keeps the events; a client that reconnects with
-//! `Last-Event-ID` takes over from the task. A slow reader delays only its own stream.
+//! A stream has at most one reader. The reader also polls the calls, in place: there is no task and no channel while a
+//! client is connected. When the reader disconnects, a task takes over and keeps the events; a client that reconnects
+//! with `Last-Event-ID` takes over from the task. A slow reader delays only its own stream.
 //!
 //! ```text
 //!   POST's body ──drop──▶ task ──GET with Last-Event-ID──▶ GET's body ──drop──▶ task …
@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct EventStream {
     /// The stream's number in its session; 0 is the one of a plain GET.
     number: u32,
-    /// What ends the calls that feed it.
+    /// Cancels the calls that feed it.
     cancellers: Box<[Arc<dyn Cancel>]>,
     inner: Mutex<Inner>,
 }
@@ -33,17 +33,17 @@ struct Inner {
     /// Events in order; their numbers are not contiguous once some were dropped.
     events: VecDeque<Event>,
     last: u32,
-    /// The newest event that had to go although somebody may still ask for it.
+    /// The newest dropped event that may still be requested.
     lost: u32,
     /// The last event the current reader took.
     sent: u32,
-    /// Grows with every takeover; whoever holds an older number has lost the stream.
+    /// Grows with every takeover; a holder of an older number has lost the stream.
     holder: u32,
     attached: bool,
     /// The reader must end after the events that wait, and come back later.
     close_after_flush: bool,
     waker: Option<Waker>,
-    /// Absent while it is being polled, and once it ended.
+    /// Absent while it is polled, and after its end.
     work: Option<Work>,
     /// When the stream ended, on the session's clock.
     ended: Option<u64>,
@@ -74,18 +74,18 @@ impl EventStream {
         self.lock().last
     }
 
-    /// Whether a reader is there.
+    /// Whether it has a reader.
     pub(crate) fn is_attached(&self) -> bool {
         self.lock().attached
     }
 
-    /// Whether the stream ended, and nobody reads it any more.
+    /// Whether the stream ended and has no reader.
     pub(crate) fn is_over(&self) -> bool {
         let inner = self.lock();
         inner.ended.is_some() && !inner.attached
     }
 
-    /// Whether the stream ended before `then` on the session's clock, and nobody reads it any more.
+    /// Whether the stream ended before `then` on the session's clock and has no reader.
     pub(crate) fn over_since(&self, then: u64) -> bool {
         let inner = self.lock();
         !inner.attached && inner.ended.is_some_and(|at| at <= then)
@@ -137,7 +137,7 @@ impl EventStream {
         session.account(change, self);
     }
 
-    /// Ends the stream without its newest message, for which there is no room: whoever waits for it hears of the end.
+    /// Ends the stream without its newest message, which exceeds the limit: the waiting client sees the end.
     fn lose(&self, session: &HttpSession, seq: u32) {
         tracing::debug!(EXHAUSTED);
         self.lock().lost = seq;
@@ -165,7 +165,7 @@ impl EventStream {
         self.lock().events.iter().map(|e| e.bytes.len()).sum()
     }
 
-    /// Nothing follows: readers end after what waits, and calls that still feed it are cancelled.
+    /// Closes the stream: readers end after the pending events, and calls that still feed it are cancelled.
     pub(crate) fn end(&self, now: u64) {
         let (work, waker) = {
             let mut inner = self.lock();
@@ -205,7 +205,7 @@ impl EventStream {
         Some(Reader { session: session.clone(), stream: self.clone(), feed, holder })
     }
 
-    /// Polls the calls once, keeps what came out and puts the calls back. Pending when `holder` has nothing to look at;
+    /// Polls the calls once and stores their output. Pending if `holder` has nothing to do;
     /// its task is woken when there is. A task that does not `read` is not interested in events that wait.
     fn step(&self, session: &HttpSession, mut work: Work, holder: u32, reads: bool, cx: &mut Context<'_>) -> Poll<()> {
         let out = work.poll_next(true, cx);
@@ -227,7 +227,7 @@ impl EventStream {
         }
         inner.work = Some(work);
         if inner.holder != holder {
-            // Someone took the stream over meanwhile, and waits for the calls.
+            // The stream was taken over meanwhile, and the new holder waits for the calls.
             let waker = inner.waker.take();
             drop(inner);
             waker.into_iter().for_each(Waker::wake);
@@ -305,7 +305,7 @@ impl Inner {
     }
 }
 
-/// The one who reads a stream. Dropping it leaves the calls to a task.
+/// The reader of a stream. Dropping it moves the calls to a task.
 pub(crate) struct Reader {
     session: Arc<HttpSession>,
     stream: Arc<EventStream>,
@@ -321,7 +321,7 @@ impl Source for Reader {
             if inner.holder != self.holder {
                 return Poll::Ready(None);
             }
-            // This task is awake: what it adds itself need not wake it again.
+            // This task is awake: its own events need not wake it again.
             inner.waker = None;
             if let Some(bytes) = inner.next_unsent() {
                 return Poll::Ready(Some(bytes));
@@ -370,10 +370,10 @@ impl Drop for Reader {
     }
 }
 
-/// Polls the calls of a stream that nobody reads, until they end or somebody takes over.
+/// Polls the calls of a stream without a reader, until they end or a reader takes over.
 fn run_unread(session: Arc<HttpSession>, stream: Arc<EventStream>, holder: u32) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        // Without a runtime there is nobody to run them, and they end here.
+        // Without a runtime they cannot run, and end here.
         return stream.end(session.now());
     };
     tracing::debug!(stream = stream.number, "a stream lost its reader; its calls go on");

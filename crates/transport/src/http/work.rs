@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Calls that are polled together by whoever holds this. Dropping it cancels them and tells the engine.
+/// Calls that are polled together. Dropping them cancels them and notifies the engine.
 pub(crate) struct Work {
     session: Arc<HttpSession>,
     calls: Vec<Call>,
-    /// What one step gave beyond its first frame.
+    /// The output of a step after its first frame.
     queued: VecDeque<Out>,
 }
 
@@ -23,13 +23,13 @@ struct Call {
     _entered: Entered,
 }
 
-/// What comes out of running calls.
+/// The output of running calls.
 pub(crate) enum Out {
-    /// A notification: may be dropped when nobody reads.
+    /// A notification: may be dropped without a reader.
     Notice(Bytes),
     /// A question, or its withdrawal: never dropped.
     Question(Bytes),
-    /// An answer: never dropped.
+    /// A response: never dropped.
     Answer(Reply),
     /// Hang up and let the client come back after so many milliseconds.
     Pause(u64),
@@ -46,7 +46,7 @@ impl Work {
         let cancel = exchange.canceller();
         let mut engine = self.session.engine();
         engine.attach(&id, cancel.clone());
-        // A cancellation that arrived before the canceller was attached found nothing to end.
+        // A cancellation that arrived before the canceller was attached had no effect.
         if !engine.may_send(&id) {
             cancel.cancel();
         }
@@ -65,7 +65,7 @@ impl Work {
         &self.session
     }
 
-    /// What ends the calls from elsewhere.
+    /// Cancels the calls from elsewhere.
     pub(crate) fn cancellers(&self) -> Box<[Arc<dyn Cancel>]> {
         self.calls.iter().map(|c| c.cancel.clone()).collect()
     }
@@ -122,12 +122,12 @@ impl Drop for Work {
     }
 }
 
-/// Lets calls run to their end when their client hung up before it had a stream to come back to: what they say is lost,
-/// what they do is done.
+/// Lets calls run to their end when their client disconnected before it had a stream to resume: their output is lost,
+/// their effects are not.
 pub(crate) fn run_unheard(mut work: Work) {
-    // Without a runtime there is nobody to run them, and they end here.
+    // Without a runtime they cannot run, and end here.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        tracing::debug!("a client hung up; its call goes on");
+        tracing::debug!("a client disconnected; its call continues");
         runtime.spawn(async move { while std::future::poll_fn(|cx| work.poll_next(false, cx)).await.is_some() {} });
     }
 }

@@ -1,4 +1,4 @@
-//! The requests that wait for their answers, by number.
+//! Pending requests, by id.
 
 use linchpin_proto::TransportError;
 use linchpin_proto::frame::Message;
@@ -16,7 +16,7 @@ pub(super) struct InFlight(Mutex<Slots>);
 #[derive(Default)]
 struct Slots {
     waiting: HashMap<u64, Slot, BuildHasherDefault<Spread>>,
-    /// Why nothing will be answered any more.
+    /// Why no response will come any more.
     over: Option<Arc<str>>,
 }
 
@@ -31,7 +31,7 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for the answer to request `id`. Dropping what is returned forgets the request.
+    /// Registers request `id`. Dropping the returned value unregisters it.
     pub(super) fn open(&self, id: u64) -> Result<Waiting<'_>, TransportError> {
         let mut slots = self.lock();
         if let Some(why) = &slots.over {
@@ -44,7 +44,7 @@ impl InFlight {
         Ok(Waiting { all: self, id })
     }
 
-    /// Gives request `id` its answer; `false` when nobody waits for it.
+    /// Delivers the response to request `id`; `false` if it is not pending.
     pub(super) fn settle(&self, id: u64, answer: Result<Message, TransportError>) -> bool {
         let mut slots = self.lock();
         let Some(slot @ Slot::Waiting(_)) = slots.waiting.get_mut(&id) else { return false };
@@ -69,7 +69,7 @@ impl InFlight {
         self.lock().waiting.values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 
-    /// Why the link is over, if it is.
+    /// Why the link has ended, if it has.
     pub(super) fn over(&self) -> Option<Arc<str>> {
         self.lock().over.clone()
     }
@@ -97,7 +97,7 @@ fn wake(slot: Slot) {
     }
 }
 
-/// Waits for one answer.
+/// Waits for a response.
 pub(super) struct Waiting<'a> {
     all: &'a InFlight,
     id: u64,
@@ -119,7 +119,7 @@ impl Future for Waiting<'_> {
             }
             _ => match slots.waiting.remove(&self.id) {
                 Some(Slot::Settled(answer)) => Poll::Ready(answer),
-                _ => Poll::Ready(Err(TransportError::CutOff("the answer was taken already".into()))),
+                _ => Poll::Ready(Err(TransportError::CutOff("the response was already taken".into()))),
             },
         }
     }
@@ -133,7 +133,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Spreads numbers that this side counts up; nobody else chooses them.
+/// Hashes sequential ids, which the peer cannot choose.
 #[derive(Default)]
 struct Spread(u64);
 

@@ -1,8 +1,9 @@
 //! One message a line, the client's side: the link behind child processes, pipes, unix sockets and memory.
 //!
 //! A request is written by the task that makes it ([`outbox`]); one task reads, gives answers to those who wait
-//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are not messages are skipped,
-//! counted and told of in errors; where they can be told to be a broken answer, the request fails at once ([`partial_parse`]).
+//! ([`in_flight`]) and everything else to the inbox, in the order it was heard. Lines that are not messages are
+//! skipped, counted and told of in errors; where they can be told to be a broken answer, the request fails at once
+//! ([`partial_parse`]).
 
 mod in_flight;
 mod outbox;
@@ -23,19 +24,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 
-/// What stands behind a pair of streams, and knows more about their end than the streams do.
+/// The process behind a pair of streams, which knows why they ended.
 pub(crate) trait Peer: Send + Sync + 'static {
-    /// Why there is nothing more to read, as a sentence. `error` is that of reading or writing, if there was one;
-    /// `asked` says whether somebody waits for an answer.
+    /// Why the stream ended, as a sentence. `error` is the read or write error, if any; `asked` says whether a request
+    /// is pending.
     fn ended(&self, error: Option<io::Error>, asked: bool) -> BoxFuture<'_, String>;
 
-    /// Ends what is behind the streams, gracefully. The stream to it has been closed.
+    /// Shuts it down gracefully. The stream to it has been closed.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Ends it at once, without waiting.
+    /// Kills it without waiting.
     fn abandon(&self);
 
-    /// Something it has written, without the secrets that this side has given it.
+    /// Masks secrets in its output.
     fn hide(&self, text: String) -> String {
         text
     }
@@ -58,11 +59,11 @@ struct Shared {
     ending: AtomicBool,
 }
 
-/// What was heard that is no message.
+/// Lines that are not messages.
 #[derive(Default)]
 struct UnparsedLines {
     lines: u64,
-    /// How the last one begins.
+    /// The start of the last one.
     last: String,
 }
 
@@ -93,12 +94,12 @@ impl ClientTransport for PipeTransport {
     fn exchange(&self, out: Outgoing) -> BoxFuture<'_, Result<Answer, TransportError>> {
         Box::pin(async move {
             let Some(id) = out.id else {
-                return Err(TransportError::CutOff("a message without an id gets no answer".into()));
+                return Err(TransportError::CutOff("a message without an id has no response".into()));
             };
-            // Before the message is out, so that no answer can come too early.
+            // Before the message is sent, so that the response cannot come too early.
             let answer = self.shared.in_flight.open(id)?;
             match self.shared.send(&out.frame).await {
-                // When writing has failed, the reason is better known once the other stream has ended, too.
+                // After a write error the reason is better known once the other stream has ended, too.
                 Ok(()) | Err(End::Broken) => Ok(Answer { message: answer.await?, status: None }),
                 Err(End::Finished) => Err(self.shared.gone()),
             }
@@ -126,7 +127,7 @@ impl ClientTransport for PipeTransport {
             self.shared.outbox.finish(Duration::from_millis(self.shared.options.limits.connections.close_ms_max)).await;
             self.writer.abort();
             self.shared.outbox.end(End::Finished);
-            // The reader goes on meanwhile: a program whose output nobody takes might never come to its end.
+            // Continue reading: a program whose output is not read might never exit.
             self.shared.peer.close().await;
             self.reader.abort();
         })
@@ -151,7 +152,7 @@ impl Shared {
         self.options.show(|| Traffic::Sent(std::str::from_utf8(frame).unwrap_or_default()));
     }
 
-    /// Why nothing can be sent any more.
+    /// Why the link is closed.
     fn gone(&self) -> TransportError {
         let why = self.in_flight.over();
         TransportError::Closed(why.unwrap_or_else(|| "the server does not take messages any more".into()))
@@ -180,19 +181,19 @@ impl Shared {
                 continue;
             };
             let id = match outcome {
-                // An error that names no request can only be meant for the one that waits.
+                // An error without an id can only be for the one pending request.
                 Err(_) if id.as_json() == "null" => self.in_flight.only(),
                 _ => id.as_number(),
             };
             match id.is_some_and(|id| self.in_flight.settle(id, Ok(message))) {
                 true => answered += 1,
-                false => tracing::debug!("an answer to nothing was ignored"),
+                false => tracing::debug!("a response to an unknown request was ignored"),
             }
         }
         answered
     }
 
-    /// Takes a line that is no message.
+    /// Handles a line that is not a message.
     fn garbage(&self, line: &[u8]) {
         if self.options.tap.is_some() {
             let text = self.peer.hide(String::from_utf8_lossy(line).into_owned());
@@ -204,19 +205,19 @@ impl Shared {
         }
     }
 
-    /// Fails the request that a line was meant to answer, if that can be seen.
+    /// Fails the request of a broken response, if it can be identified.
     fn fail_broken(&self, line: &[u8], why: &str) {
         let head = partial_parse::by_head(line);
         if head.request || !(head.result || head.message) {
             return;
         }
         if let Some(id) = head.id.or_else(|| partial_parse::by_tail(line)).and_then(|id| id.as_number()) {
-            let what = format!("the answer cannot be read: {why}");
+            let what = format!("invalid response: {why}");
             self.in_flight.settle(id, Err(TransportError::Unreadable(what.into())));
         }
     }
 
-    /// Remembers a line that is no message; returns how many there were.
+    /// Records a line that is not a message; returns their number.
     fn noise(&self, line: &[u8]) -> u64 {
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         noise.lines += 1;
@@ -226,7 +227,7 @@ impl Shared {
         noise.lines
     }
 
-    /// Takes the news that a line is too long; returns whether its request is found.
+    /// Handles a line that is too long; returns whether its request was found.
     fn too_long(&self, head: &Bytes) -> bool {
         let limit = self.options.limits.messages.frame_bytes_max;
         let note = format!("a message longer than {limit} bytes is skipped");
@@ -242,7 +243,7 @@ impl Shared {
 
     fn fail_too_long(&self, id: u64) -> bool {
         let limit = self.options.limits.messages.frame_bytes_max;
-        let why = format!("the answer is longer than the limit of {limit} bytes (messages.frame_bytes_max)");
+        let why = format!("the response exceeds the limit of {limit} bytes (messages.frame_bytes_max)");
         self.in_flight.settle(id, Err(TransportError::Unreadable(why.into())))
     }
 
@@ -317,7 +318,7 @@ async fn write(shared: Arc<Shared>) {
     shared.end(Some(io::ErrorKind::BrokenPipe.into())).await;
 }
 
-/// Streams with nothing behind them that this side could end.
+/// Streams without a process.
 pub(crate) struct Stream;
 
 impl Peer for Stream {
@@ -339,13 +340,14 @@ impl Peer for Stream {
 
 /// Least free space before a read. Small, so that the messages of one buffer cost one allocation.
 const ROOM_BYTES: usize = 4 << 10;
-/// Answers that come at once before what their receivers send is gathered: with fewer, a task more costs more than a write.
+/// Answers that come at once before what their receivers send is gathered: with fewer, a task more costs more than a
+/// write.
 const GATHER: usize = 3;
-/// Bytes of a line that is no message in which secrets are looked for before its beginning is shown.
+/// Maximum bytes of a non-message line that are searched for secrets before its start is shown.
 const NOISE_BYTES: usize = 4 << 10;
 /// Characters shown of it.
 const NOISE_CHARS: usize = 200;
 /// How long after a failed write the end of the other stream is waited for.
 const BROKEN_WAIT: Duration = Duration::from_secs(2);
-/// The byte order mark some programs put before their first line.
+/// The byte order mark that some programs write before their first line.
 const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -1,9 +1,10 @@
-//! What is on its way to the server: written by whoever has something to say, in their own task.
+//! Outgoing messages, written by the task that sends them.
 //!
-//! A sender appends its message; if nobody is writing, it writes at once, without a channel or another task. What others
-//! append meanwhile goes out with the next write. When the server takes nothing more, the rest is left to the link's
-//! writing task, and senders wait once [`OUT_BYTES`] are pending. When several answers have come at once, their receivers
-//! are likely to send again at once: then what they send is left to the writing task, too, which writes it in one piece.
+//! A sender appends its message; if nobody is writing, it writes at once, without a channel or another task. What
+//! others append meanwhile goes out with the next write. When the server takes nothing more, the rest is left to the
+//! link's writing task, and senders wait once [`OUT_BYTES`] are pending. When several answers have come at once, their
+//! receivers are likely to send again at once: then what they send is left to the writing task, too, which writes it in
+//! one piece.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +14,13 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
-/// Bytes that may be pending before senders have to wait.
+/// Maximum pending bytes before senders must wait.
 const OUT_BYTES: usize = 256 << 10;
-/// The same for messages whose sender cannot wait.
+/// The same for messages whose senders cannot wait.
 const OUT_BYTES_HARD: usize = 2 * OUT_BYTES;
-/// Largest buffer kept while nothing is in it.
+/// Maximum capacity of an empty buffer.
 const IDLE_BYTES: usize = 64 << 10;
-/// Writes one sender does for others before the writing task takes over.
+/// Maximum writes of a sender for others before the writing task takes over.
 const TURNS: usize = 8;
 
 pub(super) struct Outbox {
@@ -32,22 +33,22 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct Out {
-    /// What nobody has begun to write.
+    /// Bytes not yet being written.
     pending: Vec<u8>,
-    /// The pen, while nobody writes.
+    /// The writer, while nobody writes.
     idle: Option<WriterState>,
     /// The pen, when its last owner could not write on.
     stalled: Option<WriterState>,
-    /// Somebody waits for `room`.
+    /// A sender waits for `room`.
     wanted: bool,
     end: Option<End>,
     /// More is expected right away: senders leave writing to the writing task.
     gathering: bool,
-    /// The stream is closed, or will be by whoever holds the pen.
+    /// The stream is closed, or will be by the current writer.
     gone: bool,
 }
 
-/// Why nothing more is taken.
+/// Why the outbox is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     /// This side has ended it.
@@ -88,12 +89,12 @@ impl Outbox {
         }
     }
 
-    /// The same without waiting; a server that takes nothing loses the message.
+    /// The same without waiting; the message is lost if the server does not read.
     pub(super) fn send_now(&self, frame: &[u8], sent: &(dyn Fn() + Sync)) {
         let _ = self.hand_over(frame, OUT_BYTES_HARD, sent);
     }
 
-    /// `false` when there is no room.
+    /// `false` if the limit is reached.
     fn hand_over(&self, frame: &[u8], room: usize, sent: &(dyn Fn() + Sync)) -> Result<bool, End> {
         let mut out = self.lock();
         if let Some(end) = out.end {
@@ -154,7 +155,7 @@ impl Outbox {
         self.told(out);
     }
 
-    /// Tells those who wait that there is room, if anybody does.
+    /// Wakes senders that wait for room.
     fn told(&self, mut out: MutexGuard<'_, Out>) {
         let wanted = std::mem::take(&mut out.wanted);
         drop(out);
@@ -260,7 +261,7 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more and forgets what is pending.
+    /// Closes the outbox and discards pending messages.
     pub(super) fn end(&self, end: End) {
         let mut out = self.lock();
         out.end = out.end.or(Some(end));
@@ -274,7 +275,7 @@ impl Outbox {
 }
 
 impl WriterState {
-    /// Takes over what is pending.
+    /// Takes the pending bytes.
     fn load(&mut self, out: &mut Out) {
         self.bytes.clear();
         self.written = 0;
@@ -294,7 +295,7 @@ impl WriterState {
     }
 }
 
-/// Appends a message as one line. Line breaks between JSON tokens become blanks; inside a string there are none.
+/// Appends a message as one line. Line breaks between JSON tokens become spaces; strings contain none.
 fn append(out: &mut Vec<u8>, frame: &[u8]) {
     let start = out.len();
     out.reserve(frame.len() + 1);

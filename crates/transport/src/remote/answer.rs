@@ -1,4 +1,4 @@
-//! Reading what a server answers: one JSON text, or an event stream whose messages go where they belong.
+//! Reads responses of a server: one JSON text, or an event stream whose messages are dispatched.
 
 use super::endpoint::Endpoint;
 use crate::web::{WebBody, WebError, WebErrorKind, WebResponse};
@@ -10,12 +10,12 @@ use linchpin_proto::frame::{self, Kind, Message};
 use linchpin_proto::http::sse::{SseEvent, SseParser};
 use std::time::Duration;
 
-/// What a body is.
+/// The kind of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
     Stream,
-    /// Its type does not say; its first byte must.
+    /// Unknown from its type; decided by its first byte.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl Form {
         }
     }
 
-    /// What a body that begins like this is.
+    /// The kind of a body that starts like this.
     fn guess(first: &[u8]) -> Option<Form> {
         let first = first.trim_ascii_start();
         let stream = [b"data".as_slice(), b"event", b"id", b"retry", b":"].iter().any(|field| first.starts_with(field));
@@ -45,18 +45,18 @@ impl Form {
     }
 }
 
-/// An event stream, and where it stands. It outlives the bodies that carry it.
+/// An event stream and its position. It outlives the bodies that carry it.
 pub(super) struct Stream {
     parser: SseParser,
     events: Vec<SseEvent>,
     bytes_max: usize,
-    /// What this body last said the id is.
+    /// The last event id of this body.
     said: String,
-    /// The id to resume after; empty when there is none.
+    /// The id to resume after; empty if there is none.
     pub(super) last_id: String,
-    /// How long the server wants to be left alone before it is resumed.
+    /// The reconnection delay requested by the server.
     pub(super) retry_ms: Option<u64>,
-    /// A message has come since this was last reset. Ids alone are no progress.
+    /// Whether a message was received since the last reset. Ids alone are not progress.
     pub(super) moved: bool,
 }
 
@@ -74,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// Another body goes on where the last ended; half an event at that end is forgotten.
+    /// Continues with another body; an incomplete event at the end of the last one is discarded.
     pub(super) fn again(&mut self) {
         self.parser = SseParser::new(self.bytes_max);
         self.events.clear();
@@ -85,7 +85,7 @@ impl Stream {
     /// Takes a piece. Complete events with data can be taken with [`Stream::next`], even when this fails.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Result<(), TransportError> {
         let fed = self.parser.feed(piece, &mut self.events);
-        // A body that says nothing about ids leaves the one that is known.
+        // A body without ids keeps the known one.
         if self.parser.last_event_id() != self.said {
             self.parser.last_event_id().clone_into(&mut self.said);
             self.last_id.clone_from(&self.said);
@@ -101,22 +101,22 @@ impl Stream {
         self.events.pop()
     }
 
-    /// How long to wait before the stream is resumed for the `n`th time in vain, counted from 0: what the server asks for,
-    /// but no shorter than [`RETRY_MS_MIN`] and no longer than `ms_max`.
+    /// How long to wait before the stream is resumed for the `n`th time in vain, counted from 0: what the server asks
+    /// for, but no shorter than [`RETRY_MS_MIN`] and no longer than `ms_max`.
     pub(super) fn wait(&self, n: u32, ms_max: u64) -> Duration {
         let wanted = self.retry_ms.unwrap_or(RETRY_MS).max(RETRY_MS_MIN);
         Duration::from_millis(wanted.saturating_mul(1 << n.min(16)).min(ms_max))
     }
 }
 
-/// Whether an event holds a message: those of other types than `message`, and those without data, do not.
+/// Whether an event contains a message: not those of other types than `message`, nor those without data.
 fn is_message(event: &SseEvent) -> bool {
     !event.data.is_empty() && event.name == "message"
 }
 
 impl Endpoint {
-    /// Reads a message of the server and gives it on: answers to `answers`, everything else to the inbox. A tap sees what
-    /// cannot be read as garbage.
+    /// Parses a message of the server and dispatches it: responses to `answers`, everything else to the inbox. A tap
+    /// sees what cannot be read as garbage.
     pub(super) fn hear(&self, text: Bytes, answers: &mut dyn FnMut(Message)) -> Result<(), String> {
         let options = &self.options;
         let mut shown = options.tap.is_some().then(|| text.clone());
@@ -137,15 +137,15 @@ impl Endpoint {
         heard
     }
 
-    /// The same for an event of a stream. Those that hold no message say nothing.
+    /// The same for an event of a stream. Events without a message are ignored.
     pub(super) fn hear_event(&self, event: SseEvent, answers: &mut dyn FnMut(Message)) {
         if is_message(&event) {
-            // One unreadable event is no reason to give up the others.
+            // One invalid event does not affect the others.
             let _ = self.hear(event.data.into(), answers);
         }
     }
 
-    /// Reads an answer that is one JSON text.
+    /// Reads a response that is one JSON text.
     pub(super) async fn read_json(
         &self,
         body: &mut WebBody,
@@ -158,15 +158,17 @@ impl Endpoint {
             text = [before, text].concat().into();
         }
         if text.trim_ascii().is_empty() {
-            return Err(TransportError::Unreadable(format!("{} answered nothing", self.name).into()));
+            return Err(TransportError::Unreadable(format!("{} returned an empty response", self.name).into()));
         }
         let mut found = None;
         self.hear(text, &mut |message| pick(&mut found, message, id))
-            .map_err(|why| TransportError::Unreadable(format!("the answer of {} is {why}", self.name).into()))?;
-        found.ok_or_else(|| TransportError::Unreadable(format!("{} answered another request", self.name).into()))
+            .map_err(|why| TransportError::Unreadable(format!("the response of {} is {why}", self.name).into()))?;
+        found.ok_or_else(|| {
+            TransportError::Unreadable(format!("{} returned a response to another request", self.name).into())
+        })
     }
 
-    /// Reads a stream until the answer, or until its end (`None`), or until it breaks.
+    /// Reads a stream until the response, its end (`None`), or an error.
     pub(super) async fn read_stream(
         &self,
         body: &mut WebBody,
@@ -194,7 +196,7 @@ impl Endpoint {
         }
     }
 
-    /// The first piece of a body whose type says nothing, and what it looks like.
+    /// Detects the kind of a body of unknown type by its first chunk.
     pub(super) async fn look(&self, answer: &mut WebResponse) -> Result<(Form, Bytes), TransportError> {
         let form = Form::of(answer);
         if form != Form::Unknown {
@@ -214,14 +216,14 @@ impl Endpoint {
         }
         let status = answer.parts.status.as_u16();
         let why = match answer.parts.headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes())) {
-            _ if first.is_empty() => format!("{} answered a request with status {status} and nothing else", self.name),
-            Some(form) => format!("{} answered with {form}, which is neither JSON nor an event stream", self.name),
-            None => format!("{} answered with something that is neither JSON nor an event stream", self.name),
+            _ if first.is_empty() => format!("{} returned status {status} with an empty body", self.name),
+            Some(form) => format!("{} returned {form}, which is neither JSON nor an event stream", self.name),
+            None => format!("{} returned neither JSON nor an event stream", self.name),
         };
         Err(TransportError::Unreadable(why.into()))
     }
 
-    /// What an answer with the status of an error means: a JSON-RPC error in it is the answer.
+    /// Handles a response with an error status: a JSON-RPC error in it is the response.
     pub(super) async fn refused(&self, mut answer: WebResponse, id: Option<u64>) -> Result<Answer, TransportError> {
         let status = answer.parts.status;
         let reading = answer.body.beginning(ERROR_BYTES);
@@ -247,7 +249,7 @@ fn status_error(status: StatusCode, text: &[u8]) -> TransportError {
     TransportError::Status { status: status.as_u16(), body: text.into() }
 }
 
-/// Keeps the answer to `id`. An error whose id is no number answers whatever was asked: nothing else can be meant.
+/// Stores the response to `id`. An error without a numeric id applies to the pending request.
 fn pick(found: &mut Option<Message>, message: Message, id: u64) {
     let Kind::Response { id: theirs, outcome } = &message.kind else { return };
     let ours = match theirs.as_number() {
@@ -259,7 +261,7 @@ fn pick(found: &mut Option<Message>, message: Message, id: u64) {
     }
 }
 
-/// What a body that ends badly means.
+/// The error of a body that ends early.
 pub(super) fn broken(error: &WebError) -> TransportError {
     match error.kind() {
         WebErrorKind::TooLong => TransportError::Unreadable(error.text()),

@@ -1,4 +1,4 @@
-//! The address of a server and how requests are sent there: credentials, redirects, what a tap sees.
+//! The endpoint of a server: sends requests with credentials, redirects and tap.
 
 use super::head::{self, Heads};
 use crate::web::{Web, WebError, WebErrorKind, WebResponse, target};
@@ -21,11 +21,11 @@ pub(super) struct Endpoint {
     pub(super) options: ConnectOptions,
     pub(super) runtime: tokio::runtime::Handle,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// Requests for which the authorizer is being asked, and perhaps a user behind it.
+    /// Requests that wait for the authorizer, and perhaps for the user.
     asking: AtomicUsize,
     /// Where a permanent redirect has led.
     moved: OnceLock<Url>,
-    /// It has answered before, so that a failed connection is a failed request and no wrong address.
+    /// It has responded before, so that a failed connection is a failed request and not a wrong URL.
     worked: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl Endpoint {
         Endpoint { url, name, web, heads, options, runtime, authorizer, asking: AtomicUsize::new(0), moved, worked }
     }
 
-    /// Sends a request here and returns what answers it, redirects and refused credentials dealt with. `head` builds the
+    /// Sends a request and returns the response, after handling redirects and rejected credentials. `head` builds the
     /// headers, once for each time it is sent.
     pub(super) async fn send(
         &self,
@@ -96,12 +96,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether permission is being asked for right now, which may take as long as a user takes.
+    /// Whether a request waits for authorization, which may take as long as a user login.
     pub(super) fn asks(&self) -> bool {
         self.asking.load(Ordering::Relaxed) > 0
     }
 
-    /// One request, and whether the authorizer wants it sent again.
+    /// Sends one request; returns whether the authorizer requests a retry.
     async fn once(
         &self,
         url: &Url,
@@ -148,7 +148,7 @@ impl Endpoint {
     }
 
     fn show_request(&self, method: &Method, uri: &Uri, headers: &HeaderMap) {
-        // What is in a query may be a key.
+        // A query may contain a key.
         let shown = uri.query().and_then(|_| format!("{}?...", uri.to_string().split('?').next()?).parse().ok());
         let uri = shown.as_ref().unwrap_or(uri);
         self.options.show(|| Traffic::Request { method, uri, headers });
@@ -177,12 +177,12 @@ impl Endpoint {
     fn unauthorized(&self) -> TransportError {
         let why = match self.authorizer {
             Some(_) => "does not accept the credentials it was given (status 401)",
-            None => "wants credentials (status 401); give a token or let somebody log in",
+            None => "requires credentials (status 401); pass a token or configure a login",
         };
         TransportError::Unauthorized(format!("{} {why}", self.name).into())
     }
 
-    /// What a failed request means for the link.
+    /// The link error of a failed request.
     fn failed(&self, error: &WebError) -> TransportError {
         match error.kind() {
             WebErrorKind::TooLong => TransportError::Unreadable(error.text()),
@@ -192,8 +192,8 @@ impl Endpoint {
         }
     }
 
-    /// Reads what is left of an answer that nobody waits for, so that its connection can be used again. Not much and not
-    /// long: a stream that goes on is closed.
+    /// Drains the rest of an unneeded response, so that its connection can be reused. Limited in size and time: a
+    /// stream that continues is closed.
     pub(super) fn finish(&self, mut body: crate::web::WebBody) {
         if body.is_over() {
             return;
@@ -209,7 +209,7 @@ impl Endpoint {
     }
 }
 
-/// Origin and path of an address: what may be shown of it.
+/// Origin and path of a URL, for display.
 pub(super) fn without_secrets(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
@@ -218,7 +218,7 @@ fn uri(url: &Url) -> Uri {
     url.as_str().parse().unwrap_or_default()
 }
 
-/// The error for an answer that does not come any more.
+/// The error for a response that will not come.
 pub(super) fn closed() -> TransportError {
     TransportError::Closed("the connection was closed".into())
 }

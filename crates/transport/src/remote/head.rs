@@ -1,4 +1,4 @@
-//! The headers of requests: built once as far as they are always the same, and with credentials marked.
+//! Request headers: the constant ones are built once, credentials are marked sensitive.
 
 use crate::web::{DPOP, SESSION};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE, USER_AGENT};
@@ -7,7 +7,7 @@ use linchpin_proto::connector::Outgoing;
 use linchpin_proto::era::Features;
 use linchpin_proto::http::request_headers;
 
-/// What every request of a kind carries.
+/// The common headers of a kind of requests.
 pub(super) struct Heads {
     post: HeaderMap,
     stream: HeaderMap,
@@ -35,7 +35,7 @@ impl Heads {
         with(headers, session, "")
     }
 
-    /// For a stream of the server's messages, begun or resumed.
+    /// For the standalone event stream, new or resumed.
     pub(super) fn stream(
         &self,
         features: Option<&'static Features>,
@@ -68,7 +68,7 @@ fn with(mut headers: HeaderMap, session: Option<HeaderValue>, last: &str) -> Hea
     if let Some(session) = session {
         headers.insert(SESSION, session);
     }
-    // An event stream may hold ids that a header cannot; such an id cannot be asked for.
+    // Ids that are not valid header values cannot be resumed.
     if !last.is_empty()
         && let Ok(last) = HeaderValue::from_str(last)
     {
@@ -84,7 +84,7 @@ pub(super) fn mark(headers: &mut HeaderMap) {
             value.set_sensitive(true);
         }
     }
-    // Every further value of the same name too.
+    // Including further values of the same name.
     if headers.len() != headers.keys_len() {
         let all = headers.iter_mut().filter(|(name, _)| is_credential(name));
         all.for_each(|(_, value)| value.set_sensitive(true));

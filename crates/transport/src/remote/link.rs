@@ -16,23 +16,23 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// A way to a server that speaks Streamable HTTP.
+/// A connection to a Streamable HTTP server.
 pub(super) struct Streamable {
     shared: Arc<Shared>,
     listening: Mutex<Option<tokio::task::AbortHandle>>,
     telling: Arc<AtomicUsize>,
 }
 
-/// What the link and its tasks share.
+/// The state shared by the link and its tasks.
 pub(super) struct Shared {
     pub(super) place: Arc<Endpoint>,
-    /// The id of the session, once the server gave one.
+    /// The session id, once the server has assigned one.
     session: Mutex<Option<HeaderValue>>,
-    /// What is spoken, once that is agreed on.
+    /// The negotiated revision.
     features: Mutex<Option<&'static Features>>,
-    /// The last request stood alone: what dropping one means before the opening is over.
+    /// Whether the last request was stateless: decides what dropping one means before the handshake is complete.
     alone: AtomicBool,
-    /// The stream of the server's own messages stands, or there will be none, or it was waited for long enough.
+    /// The standalone stream is open, or not supported, or the wait for it timed out.
     listening: watch::Sender<bool>,
     closed: AtomicBool,
     closing: Notify,
@@ -107,7 +107,7 @@ impl ClientTransport for Streamable {
 
     fn settled(&self, features: &'static Features) {
         *self.shared.features.lock().unwrap_or_else(PoisonError::into_inner) = Some(features);
-        // A session that was opened anew has another stream.
+        // A new session has another stream.
         let listens = features.has_sessions && !self.shared.is_closed();
         self.shared.listening.send_replace(!listens);
         let task = listens.then(|| self.shared.place.runtime.spawn(listen(self.shared.clone())).abort_handle());
@@ -169,13 +169,13 @@ impl Shared {
         }
     }
 
-    /// The server has answered the request for a stream of its own messages, or that failed.
+    /// The request for the standalone stream was answered or failed.
     pub(super) fn listens(&self) {
         self.listening.send_if_modified(|listening| !std::mem::replace(listening, true));
     }
 
-    /// Waits for that, for a moment and only after the opening: what a server asks on that stream during a call would be
-    /// lost if the call came first.
+    /// Waits for that, briefly and only after the handshake: server requests on that stream during a call would be lost
+    /// if the call came first.
     async fn until_listening(&self) {
         if *self.listening.borrow() {
             return;
@@ -187,7 +187,7 @@ impl Shared {
 
     async fn exchange(&self, out: &Outgoing) -> Result<Answer, TransportError> {
         let Some(id) = out.id else {
-            return Err(TransportError::Unreadable("a message without an id has no answer".into()));
+            return Err(TransportError::Unreadable("a message without an id has no response".into()));
         };
         self.alone.store(out.features.is_some_and(|features| features.cancels_by_close), Ordering::Relaxed);
         let resumes = out.features.is_none_or(|features| features.has_sessions);
@@ -197,7 +197,7 @@ impl Shared {
         let mut answer = self.post(out).await?;
         let status = answer.parts.status;
         if !status.is_success() {
-            // What is rare is boxed, so that what is not stays small.
+            // The rare future is boxed, to keep the common one small.
             return Box::pin(self.place.refused(answer, Some(id))).await;
         }
         let (form, before) = self.place.look(&mut answer).await?;
@@ -214,7 +214,7 @@ impl Shared {
                 Err(TransportError::Unreadable(why)) => return Err(TransportError::Unreadable(why)),
                 Err(why) if !resumes || stream.last_id.is_empty() => return Err(why),
                 Ok(None) if !resumes || stream.last_id.is_empty() => {
-                    return Err(TransportError::CutOff("the stream ended before the answer".into()));
+                    return Err(TransportError::CutOff("the stream ended before the response".into()));
                 }
                 Ok(None) | Err(_) => {
                     drop(answer);
@@ -225,14 +225,15 @@ impl Shared {
         Ok(Answer { message, status: Some(status.as_u16()) })
     }
 
-    /// Sends a message, and learns from the answer's head what concerns the session.
+    /// Sends a message, and reads the session id from the response headers.
     async fn post(&self, out: &Outgoing) -> Result<WebResponse, TransportError> {
         let place = &self.place;
         if place.options.tap.is_some() {
             let text = String::from_utf8_lossy(&out.frame);
             place.options.show(|| Traffic::Sent(&text));
         }
-        // The first request has no session yet, but what answers the server meanwhile has; those that are stateless have none.
+        // The first request has no session yet, but what answers the server meanwhile has; those that are stateless
+        // have none.
         let has_session = out.features.map_or(out.id.is_none(), |features| features.has_sessions);
         let session = if has_session { self.session().clone() } else { None };
         let head = || place.heads.post(out, session.clone());
@@ -257,12 +258,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes on with the stream of a request where it ended, until its answer comes.
+    /// Resumes the stream of a request until its response arrives.
     async fn resume(&self, out: &Outgoing, id: u64, mut stream: Stream) -> Result<Message, TransportError> {
         let limits = &self.place.options.limits;
         let mut vain = 0;
         let mut ended = Instant::now();
-        let mut why = TransportError::CutOff("the stream ended before the answer".into());
+        let mut why = TransportError::CutOff("the stream ended before the response".into());
         loop {
             if vain == limits.connections.resumes_max {
                 return Err(why);
@@ -286,7 +287,7 @@ impl Shared {
             if !status.is_success() {
                 if !passing(status) {
                     let why =
-                        format!("the stream ended before the answer and is not resumed (status {})", status.as_u16());
+                        format!("the stream ended before the response and is not resumed (status {})", status.as_u16());
                     return Err(TransportError::CutOff(why.into()));
                 }
                 (ended, why) = (Instant::now(), TransportError::Status { status: status.as_u16(), body: "".into() });
@@ -312,7 +313,7 @@ impl Shared {
         }
     }
 
-    /// Asks for a stream of the server's messages, after the event `last` if that is not empty.
+    /// Requests the standalone stream, after the event `last` if that is not empty.
     pub(super) async fn stream(
         &self,
         features: Option<&'static Features>,
@@ -344,7 +345,7 @@ fn session_of(headers: &HeaderMap) -> Option<HeaderValue> {
     Some(id)
 }
 
-/// A server that answers this late has let its stream begin without saying so, as some do until there is a message.
+/// A server this late has opened the stream without sending response headers, as some do until the first message.
 const LISTEN_WAIT: Duration = Duration::from_millis(500);
 const TELLING_MAX: usize = 64;
 const TELL_LATER: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The stream on which a server of the sessions era says what nobody asked for.
+//! The standalone stream, for unsolicited messages of a server with sessions.
 
 use super::answer::{Form, Stream};
 use super::link::{Shared, passing};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Listens until there is no such stream (any more). Having none is a server's right, so that no failure is reported; what
-/// ends or breaks is resumed, after waits that grow as long as nothing is heard.
+/// Listens as long as the server has such a stream. It is optional, so no failure is reported; a stream that ends or
+/// breaks is resumed, with growing delays while no message arrives.
 pub(super) async fn listen(shared: Arc<Shared>) {
     let limits = shared.place.options.limits.clone();
     let mut stream = Stream::new(limits.messages.frame_bytes_max);
@@ -24,7 +24,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
                 }
                 worked = true;
                 shared.place.options.show(|| Traffic::Note("listening to the server"));
-                // No answer is expected here, and none is taken.
+                // No response is expected here, and none is accepted.
                 let read = hear(&shared, &mut answer.body, &mut stream).await;
                 if stream.moved || begun.elapsed() > STEADY {
                     vain = 0;
@@ -47,7 +47,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
     }
 }
 
-/// Gives on what is heard until the body ends or breaks.
+/// Dispatches messages until the body ends or breaks.
 ///
 /// # Errors
 /// When an event is too long: it would be so again.
@@ -62,5 +62,5 @@ async fn hear(shared: &Shared, body: &mut crate::web::WebBody, stream: &mut Stre
     Ok(())
 }
 
-/// A stream that lasted this long was a good one, even if nothing came.
+/// A stream that lasted this long counts as successful, even without messages.
 const STEADY: Duration = Duration::from_secs(5);

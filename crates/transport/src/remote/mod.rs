@@ -1,7 +1,8 @@
 //! Remote servers: Streamable HTTP in all its revisions, and the HTTP+SSE transport of 2024-11-05.
 //!
-//! Every message is a separate POST, driven in the task of the caller that waits for the response: there is no channel between a
-//! call and its connection. Only unsolicited messages of a server need a task, which starts once the connection is open.
+//! Every message is a separate POST, driven in the task of the caller that waits for the response: there is no channel
+//! between a call and its connection. Only unsolicited messages of a server need a task, which starts once the
+//! connection is open.
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -39,7 +40,7 @@ use url::Url;
 /// let server = remote("https://mcp.example/mcp")?.header("x-api-key", "the-key");
 /// # std::io::Result::Ok(())
 /// ```
-#[must_use = "nothing happens until it is dialled"]
+#[must_use = "nothing happens until it is connected"]
 pub struct Remote {
     url: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -47,7 +48,7 @@ pub struct Remote {
     only_sse: bool,
     plain_http: bool,
     web: OnceLock<Web>,
-    /// What is wrong with an option; returned when connecting.
+    /// An invalid option; returned when connecting.
     mistake: Option<String>,
 }
 
@@ -63,7 +64,7 @@ pub fn remote(url: &str) -> io::Result<Remote> {
         return Err(wrong(format!("{}: is not an http:// or https:// URL", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("the address holds a user name or password; give them in a header instead".to_owned()));
+        return Err(wrong("the URL contains a user name or password; pass them in a header instead".to_owned()));
     }
     url.set_fragment(None);
     Ok(Remote {
@@ -80,8 +81,8 @@ pub fn remote(url: &str) -> io::Result<Remote> {
 impl Remote {
     /// Sends a header with every request. Headers of the protocol cannot be replaced.
     ///
-    /// If the name suggests a credential (`authorization`, `cookie`, or a name that contains `token`, `secret`, `key`, `auth` or
-    /// the like), the value is never shown.
+    /// If the name suggests a credential (`authorization`, `cookie`, or a name that contains `token`, `secret`, `key`,
+    /// `auth` or the like), the value is never shown.
     pub fn header(mut self, name: &str, value: &str) -> Remote {
         let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
         match parsed {
@@ -106,7 +107,8 @@ impl Remote {
         self
     }
 
-    /// Uses only the HTTP+SSE transport of 2024-11-05. By default it is the last fallback, as the specification requires.
+    /// Uses only the HTTP+SSE transport of 2024-11-05. By default it is the last fallback, as the specification
+    /// requires.
     pub fn sse(mut self) -> Remote {
         self.only_sse = true;
         self
@@ -133,7 +135,7 @@ impl Remote {
         let credentials = self.authorizer.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive());
         if credentials && !self.plain_http && self.url.scheme() == "http" && !is_loopback(&self.url) {
             let why = format!(
-                "{} would be sent credentials without TLS; use https://, or allow_plain_http() where that is meant",
+                "refusing to send credentials to {} without TLS; use https://, or allow_plain_http() if intended",
                 self.name()
             );
             return Err(TransportError::Unreachable(why.into()));

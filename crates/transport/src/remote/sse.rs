@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: one stream on which everything comes, and an address to which everything is sent.
+//! The HTTP+SSE transport of 2024-11-05: one stream for incoming messages, and a URL for outgoing ones.
 //!
 //! Specification: 2024-11-05 "HTTP with SSE", and "Backwards Compatibility" of Streamable HTTP.
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use url::Url;
 
-/// A way to a server that speaks the old transport.
+/// A connection to a server with the HTTP+SSE transport.
 pub(super) struct Sse {
     shared: Arc<Shared>,
     reading: tokio::task::AbortHandle,
@@ -32,7 +32,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
 }
 
-/// Who waits for an answer; why nobody can, once the stream has ended.
+/// Pending requests, or the error after the stream has ended.
 #[derive(Default)]
 struct Waiting {
     answers: HashMap<u64, oneshot::Sender<Message>>,
@@ -42,7 +42,7 @@ struct Waiting {
 /// Opens the stream and waits for the address that the server names on it.
 ///
 /// # Errors
-/// When there is no such stream, or it names no address of the same origin in time.
+/// When there is no such stream, or it sends no endpoint of the same origin in time.
 pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportError> {
     let head = || place.heads.stream(None, None, "");
     let mut answer = place.send(Method::GET, Bytes::new(), &head).await?;
@@ -51,7 +51,7 @@ pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportErro
     }
     if Form::of(&answer) != Form::Stream {
         return Err(TransportError::Unreadable(
-            format!("{} answered GET with something that is not an event stream", place.name).into(),
+            format!("{} did not return an event stream for GET", place.name).into(),
         ));
     }
     let limits = &place.options.limits;
@@ -60,7 +60,7 @@ pub(super) async fn open(place: Arc<Endpoint>) -> Result<Arc<Sse>, TransportErro
     let endpoint = match tokio::time::timeout(deadline, endpoint(&place, &mut answer, &mut stream)).await {
         Ok(endpoint) => endpoint?,
         Err(_) => {
-            let why = format!("{} did not name an endpoint in time, so that nothing can be sent", place.name);
+            let why = format!("{} did not send an endpoint event in time", place.name);
             return Err(TransportError::Unreachable(why.into()));
         }
     };
@@ -73,7 +73,7 @@ async fn endpoint(place: &Endpoint, answer: &mut WebResponse, stream: &mut Strea
     loop {
         let piece = answer.body.chunk().await.map_err(|e| super::answer::broken(&e))?;
         let Some(piece) = piece else {
-            return Err(TransportError::Unreachable(format!("{} ended its stream at once", place.name).into()));
+            return Err(TransportError::Unreachable(format!("{} closed its stream at once", place.name).into()));
         };
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {
@@ -83,7 +83,7 @@ async fn endpoint(place: &Endpoint, answer: &mut WebResponse, stream: &mut Strea
             }
             let found = place.url.join(event.data.trim()).ok().filter(|url| url.origin() == place.url.origin());
             return found.ok_or_else(|| {
-                let why = format!("{} names an endpoint of another origin, which is not trusted", place.name);
+                let why = format!("{} sent an endpoint of another origin, which is not trusted", place.name);
                 TransportError::Unreachable(why.into())
             });
         }
@@ -91,7 +91,7 @@ async fn endpoint(place: &Endpoint, answer: &mut WebResponse, stream: &mut Strea
     }
 }
 
-/// Gives on what comes until the stream ends, which is the end of the link.
+/// Dispatches messages until the stream ends, which ends the link.
 async fn read(shared: Arc<Shared>, mut body: WebBody, mut stream: Stream) {
     let mut piece = Bytes::new();
     let why = loop {
@@ -104,7 +104,7 @@ async fn read(shared: Arc<Shared>, mut body: WebBody, mut stream: Stream) {
         }
         match body.chunk().await {
             Ok(Some(next)) => piece = next,
-            Ok(None) => break format!("{} ended the stream", shared.place.name),
+            Ok(None) => break format!("{} closed the stream", shared.place.name),
             Err(e) => break e.to_string(),
         }
     };
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Everybody who waits waits in vain. `false` when that was so already.
+    /// Fails all pending requests. `false` if they had already failed.
     fn end(&self, why: TransportError) -> bool {
         let mut waiting = self.waiting();
         let first = waiting.ended.is_none();
@@ -152,7 +152,7 @@ impl Shared {
 
     async fn exchange(&self, out: &Outgoing) -> Result<Answer, TransportError> {
         let Some(id) = out.id else {
-            return Err(TransportError::Unreadable("a message without an id has no answer".into()));
+            return Err(TransportError::Unreadable("a message without an id has no response".into()));
         };
         let (sender, mut receiver) = oneshot::channel();
         {
@@ -165,7 +165,7 @@ impl Shared {
         let _forget = Forget { shared: self, id };
         let answer = tokio::select! {
             biased;
-            // The answer may overtake the acknowledgement.
+            // The response may overtake the acknowledgement.
             message = &mut receiver => return self.take(message),
             answer = self.post(out) => answer?,
         };
@@ -173,7 +173,7 @@ impl Shared {
             return self.place.refused(answer, Some(id)).await;
         }
         if Form::of(&answer) == Form::Json {
-            // Not as it should be, but clear: the answer is the answer.
+            // Not compliant, but unambiguous: accept it.
             let mut body = answer.body;
             tokio::select! {
                 biased;
@@ -209,7 +209,7 @@ impl Shared {
     }
 }
 
-/// Takes a request that nobody waits for any more out of the table.
+/// Removes an abandoned request from the table.
 struct Forget<'a> {
     shared: &'a Shared,
     id: u64,

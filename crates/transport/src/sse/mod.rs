@@ -1,10 +1,10 @@
-//! The HTTP+SSE transport of revision 2024-11-05, for clients that know no other: a stream that is opened by GET, and
+//! The HTTP+SSE transport of revision 2024-11-05, for clients that support no other: a stream that is opened by GET, and
 //! an address for messages that the stream names in its first event.
 //!
-//! | request | answer |
+//! | request | response |
 //! |---|---|
 //! | GET `/sse` | a stream: `endpoint` with the address for messages, then every message of the server |
-//! | POST to that address | 202; answers come on the stream |
+//! | POST to that address | 202; responses come on the stream |
 //!
 //! A session lives as long as its stream; closing the stream ends its calls. It is switched on by
 //! [`HttpOptions::sse_2024`](crate::http::HttpOptions::sse_2024) and shares with Streamable HTTP the checks of `Host`,
@@ -45,7 +45,7 @@ impl Endpoints {
         };
         let mut key = [0; 16];
         if getrandom::fill(&mut key).is_err() {
-            return refuse(StatusCode::INTERNAL_SERVER_ERROR, None, "no session could be opened");
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, None, "cannot open a session");
         }
         let key = u128::from_ne_bytes(key);
         // Beside the stream's own path, so that it holds under a router's prefix too.
@@ -56,11 +56,11 @@ impl Endpoints {
         events(HttpBody::stream(stream, shared.limits.connections.keep_alive_ms))
     }
 
-    /// Who a message comes from, by the query of its address.
+    /// The sender of a message, by the query of its URL.
     pub(crate) fn find(&self, query: Option<&str>, principal: Option<&Arc<str>>) -> Option<Peer> {
         let id = query?.split('&').find_map(|pair| pair.strip_prefix("sessionId="))?;
         let peer = self.peers.lock().get(&key_of(id.as_bytes())?)?.clone();
-        // Somebody else's session looks as if it did not exist.
+        // The session of another principal looks as if it did not exist.
         peer.belongs_to(principal).then_some(peer)
     }
 

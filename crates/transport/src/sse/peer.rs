@@ -1,4 +1,4 @@
-//! One client of the older transport: its engine, and what waits for its stream.
+//! One client of the HTTP+SSE transport: its engine, and the messages for its stream.
 
 use crate::http::{Calls, Head, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ struct Inner {
     outbox: Mutex<Outbox>,
 }
 
-/// What waits for the stream.
+/// Messages for the stream.
 #[derive(Default)]
 struct Outbox {
     /// Encoded events; `true` for those that may be dropped.
@@ -37,13 +37,13 @@ struct Outbox {
     /// For what the client declared.
     declared: Option<Reservation>,
     waker: Option<Waker>,
-    /// The stream ends when nothing runs and nothing waits.
+    /// The stream ends when no call is running and no message is pending.
     draining: bool,
     closed: bool,
 }
 
 impl Peer {
-    /// A client whose stream begins with the address for its messages.
+    /// A client whose stream starts with the URL for its messages.
     pub(crate) fn new(service: &dyn Service, principal: Option<Arc<str>>, address: &str) -> Peer {
         let mut first = Vec::new();
         sse::named(&mut first, "endpoint", address.as_bytes());
@@ -57,7 +57,7 @@ impl Peer {
         self.0.principal.as_ref() == principal
     }
 
-    /// Takes one POST.
+    /// Handles a POST.
     pub(crate) fn receive(&self, shared: &Shared, head: Head, body: Bytes) -> Response<HttpBody> {
         let inner = &self.0;
         if inner.outbox().events.len() > inner.limits.messages.queued_max + inner.limits.calls.per_peer_max {
@@ -119,7 +119,7 @@ impl Peer {
         }
     }
 
-    /// Ends the stream once nothing runs and nothing waits.
+    /// Ends the stream once no call is running and no message is pending.
     pub(crate) fn drain(&self) {
         self.0.outbox().draining = true;
         self.0.wake();
@@ -156,7 +156,7 @@ impl Inner {
         self.push(&change.frame(None), true);
     }
 
-    /// Queues a message. Past the limit the oldest notice is dropped; questions and answers never are.
+    /// Queues a message. Past the limit the oldest notification is dropped; requests and responses never are.
     fn push(&self, frame: &[u8], notice: bool) {
         let mut event = Vec::with_capacity(frame.len() + 24);
         sse::named(&mut event, "message", frame);
@@ -230,11 +230,11 @@ impl Inner {
     }
 }
 
-/// A call that the engine still counts; dropping it makes the engine forget it.
+/// A call registered with the engine; dropping it unregisters.
 struct Unfinished<'a> {
     inner: &'a Inner,
     id: Id,
-    /// The engine knows: it must not be told twice, because the id may belong to a new request by then.
+    /// Already unregistered: a second time could affect a new request with the same id.
     told: bool,
 }
 
@@ -245,7 +245,7 @@ impl Unfinished<'_> {
         {
             let mut engine = self.inner.engine();
             engine.attach(&self.id, cancel.clone());
-            // A cancellation that arrived before the canceller was attached found nothing to end.
+            // A cancellation that arrived before the canceller was attached had no effect.
             if !engine.may_send(&self.id) {
                 cancel.cancel();
             }
@@ -261,7 +261,7 @@ impl Unfinished<'_> {
                     let frame = self.inner.engine().ask(&self.id, ask);
                     frame.iter().for_each(|frame| self.inner.push(frame, false));
                 }
-                // There is no way to come back to this transport's stream.
+                // The stream of this transport cannot be resumed.
                 CallEvent::Pause(_) => {}
                 CallEvent::Done(reply) => return self.finish(Some(&reply.frame())),
                 CallEvent::Cancelled => return self.finish(None),

@@ -45,14 +45,14 @@ impl WebBody {
                 Some(Err(e)) => return Poll::Ready(Err(WebError::broken(&e, &self.host))),
                 Some(Ok(frame)) => frame,
             };
-            // Trailers say nothing to us.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
             if data.is_empty() {
                 continue;
             }
             if let Some(left) = &mut self.left {
                 if data.len() > *left {
-                    let why = format!("the answer of {} is longer than allowed", self.host);
+                    let why = format!("the response of {} exceeds the limit", self.host);
                     return Poll::Ready(Err(WebError::too_long(why)));
                 }
                 *left -= data.len();
@@ -62,7 +62,7 @@ impl WebBody {
     }
 
     #[cfg(feature = "remote")]
-    /// Whether nothing more can come.
+    /// Whether the body has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.body.is_end_stream()
     }
@@ -74,9 +74,8 @@ impl WebBody {
     /// # Errors
     /// As [`WebBody::chunk`], and if the body is longer than `bytes_max`, which is checked while reading.
     pub async fn read_all(&mut self, bytes_max: usize) -> Result<Bytes, WebError> {
-        let too_long = |host: &str| {
-            WebError::too_long(format!("the answer of {host} is longer than the limit of {bytes_max} bytes"))
-        };
+        let too_long =
+            |host: &str| WebError::too_long(format!("the response of {host} exceeds the limit of {bytes_max} bytes"));
         if self.body.size_hint().lower() > bytes_max as u64 {
             return Err(too_long(&self.host));
         }
@@ -98,7 +97,7 @@ impl WebBody {
     }
 
     #[cfg(feature = "remote")]
-    /// The beginning as text, for errors: at most `bytes_max` bytes, and nothing when it cannot be read.
+    /// The start as text, for errors: at most `bytes_max` bytes, empty if it cannot be read.
     pub(crate) async fn beginning(&mut self, bytes_max: usize) -> BytesMut {
         let mut text = BytesMut::new();
         while text.len() < bytes_max {

@@ -60,10 +60,10 @@ impl WebError {
     }
 
     pub(crate) fn timeout(host: &str) -> WebError {
-        WebError { kind: WebErrorKind::Timeout, text: format!("{host} did not answer in time").into() }
+        WebError { kind: WebErrorKind::Timeout, text: format!("{host} did not respond in time").into() }
     }
 
-    /// What a failed request means.
+    /// The error of a failed request.
     pub(super) fn of(error: reqwest::Error, url: &Url) -> WebError {
         let host = host(url);
         let error = error.without_url();
@@ -75,7 +75,7 @@ impl WebError {
         } else if error.is_connect() && error.is_timeout() {
             (WebErrorKind::Timeout, format!("connecting to {host} took too long"))
         } else if error.is_timeout() {
-            (WebErrorKind::Timeout, format!("{host} did not answer in time"))
+            (WebErrorKind::Timeout, format!("{host} did not respond in time"))
         } else if error.is_connect() {
             (WebErrorKind::Unreachable, connect_text(&host, &error))
         } else if error.is_builder() {
@@ -86,9 +86,9 @@ impl WebError {
         WebError { kind, text: text.into() }
     }
 
-    /// What a body that ends badly means.
+    /// The error of a body that ends early.
     pub(super) fn broken(error: &reqwest::Error, host: &str) -> WebError {
-        let text = format!("the answer of {host} broke off: {}", deepest(error));
+        let text = format!("the response of {host} was cut off: {}", deepest(error));
         WebError { kind: WebErrorKind::Broken, text: text.into() }
     }
 }
@@ -136,7 +136,9 @@ fn tls_text(host: &str, error: &rustls::Error) -> String {
             };
             format!("the TLS certificate of {host} is not trusted: {why}")
         }
-        rustls::Error::InvalidMessage(_) => format!("{host} does not speak TLS; is it http:// instead of https://?"),
+        rustls::Error::InvalidMessage(_) => {
+            format!("{host} does not use TLS; should the URL start with http:// instead of https://?")
+        }
         other => format!("no secure connection to {host}: {other}"),
     }
 }
@@ -175,8 +177,8 @@ fn deepest(error: &(dyn StdError + 'static)) -> String {
     without_farewell(last.to_string())
 }
 
-/// What a server of HTTP/2 says when it closes a connection is its own words, and belongs in no sentence of ours: `h2` shows
-/// it as bytes in quotes, behind the reason.
+/// What a server of HTTP/2 says when it closes a connection is its own words, and belongs in no sentence of ours: `h2`
+/// shows it as bytes in quotes, behind the reason.
 fn without_farewell(mut text: String) -> String {
     if let Some(at) = text.find(" (b\"") {
         text.truncate(at);

@@ -1,9 +1,10 @@
 //! The project's only HTTP client, with rules about where it may connect.
 //!
-//! A [`Web`] sends requests with small, complete bodies, and reads response bodies in chunks. It does not follow redirects by
-//! itself, keeps no cookies, and connects to no address that its [`Reach`] forbids: the rule applies to addresses in a URL
-//! and to every address that a name resolves to, and the client connects to the address that was checked, so that a name
-//! cannot resolve differently in between. Rejected: checking the name first and letting the client resolve it again.
+//! A [`Web`] sends requests with small, complete bodies, and reads response bodies in chunks. It does not follow
+//! redirects by itself, keeps no cookies, and connects to no address that its [`Reach`] forbids: the rule applies to
+//! addresses in a URL and to every address that a name resolves to, and the client connects to the address that was
+//! checked, so that a name cannot resolve differently in between. Rejected: checking the name first and letting the
+//! client resolve it again.
 //!
 //! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are respected. **Behind a proxy, the proxy resolves
 //! names and connects**, so checking addresses is its task; addresses in a URL are still checked here. With
@@ -260,7 +261,7 @@ impl Web {
         if bytes > options.header_bytes_max {
             let most = options.header_bytes_max;
             return Err(WebError::too_long(format!(
-                "{} answered with more than {most} bytes of headers",
+                "the response headers of {} exceed {most} bytes",
                 error::host(url)
             )));
         }
@@ -274,7 +275,7 @@ impl Web {
         let options = &inner.options;
         let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.covers(url));
         let refused = if options.https_only && url.scheme() != "https" {
-            Some("is asked for without TLS")
+            Some("is requested without TLS")
         } else if options.web_ports_only && rules::is_bad_port(url.port_or_known_default().unwrap_or(0)) {
             Some("is at a port of another protocol than HTTP")
         } else if named(&options.deny_hosts) {
@@ -289,7 +290,7 @@ impl Web {
                 // The resolver does not check the proxy's own name, so it must not be requested here.
                 Some(Host::Domain(name)) if reach != Reach::Any && inner.is_proxy(name) => Some("is the proxy itself"),
                 Some(Host::Domain(_)) => None,
-                None => return Err(WebError::invalid("the URL names no host".to_owned())),
+                None => return Err(WebError::invalid("the URL has no host".to_owned())),
             }
         };
         refused.map_or(Ok(()), |why| Err(WebError::refused(&error::host(url), why)))
@@ -310,7 +311,7 @@ impl Web {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(error)) => match error.downcast_ref::<resolve::Vetoed>() {
                 Some(vetoed) => vetoed.why,
-                None => "has no address that could be checked here, and the proxy is not trusted to do so",
+                None => "cannot be resolved and checked locally, and the proxy is not trusted to resolve it",
             },
         };
         Err(WebError::refused(&error::host(url), why))

@@ -30,7 +30,7 @@ impl FromStr for Proxy {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_ascii_lowercase();
-        // What may hold a password is not repeated.
+        // It may contain a password.
         let shown = || NoProxy(format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()));
         let known = match scheme.as_str() {
             "socks" => "socks5",
@@ -61,7 +61,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// What the environment says about proxies.
+/// Proxy settings of the environment.
 pub(super) struct FromEnvironment {
     /// For `http`, for `https`, for both; already in a form that the HTTP client knows.
     pub(super) by_scheme: [Option<Proxy>; 3],

@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Reach {
     /// Any address: for URLs written by the user.
     Any,
-    /// Public addresses only: for URLs written by others. No loopback, private and shared networks,
-    /// link-local addresses (cloud metadata at 169.254.169.254 among them), multicast, documentation and reserved ranges, nor
-    /// any of those inside an IPv6 address (mapped, compatible, NAT64, 6to4, Teredo).
+    /// Public addresses only: for URLs written by others. No loopback, private and shared networks, link-local
+    /// addresses (cloud metadata at 169.254.169.254 among them), multicast, documentation and reserved ranges, nor any
+    /// of those inside an IPv6 address (mapped, compatible, NAT64, 6to4, Teredo).
     Public,
     /// Public and loopback addresses: for development.
     PublicOrLoopback,
@@ -23,7 +23,7 @@ impl Reach {
     /// Whether an address may be connected to.
     ///
     /// # Errors
-    /// The kind of address, as the end of a sentence that begins with the address.
+    /// The kind of address, as the end of a sentence that starts with the address.
     pub fn check(self, ip: IpAddr) -> Result<(), &'static str> {
         let special = match self {
             Reach::Any => None,
@@ -74,7 +74,7 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
     Some(match s {
         [0, 0, 0, 0, 0, 0, 0, 0] => "is not an address of one host",
         [0, 0, 0, 0, 0, 0, 0, 1] => LOOPBACK,
-        // What an IPv4 address is does not change by the form it is written in. Mapped, compatible, translated, and
+        // Embedded IPv4 addresses are classified like plain ones. Mapped, compatible, translated, and
         // NAT64 with the well-known prefix:
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             return special_v4(v4(high, low));
@@ -92,7 +92,7 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
         [0xfec0..=0xfeff, ..] => PRIVATE,
         [0xff00..=0xffff, ..] => "is a multicast address",
         [0x2000..=0x3fff, ..] => return None,
-        // Everything else has not been given out.
+        // Everything else is unallocated.
         _ => "is reserved",
     })
 }

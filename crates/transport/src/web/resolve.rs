@@ -64,7 +64,7 @@ impl Resolve for Vetted {
 /// The addresses of a name, all of them allowed.
 ///
 /// # Errors
-/// A [`Vetoed`] when one is not allowed; otherwise why there is none.
+/// A [`Vetoed`] if an address is not allowed; otherwise the resolver error.
 pub(super) async fn vetted(
     reach: Reach,
     lookup: Option<&dyn Lookup>,

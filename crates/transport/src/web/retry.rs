@@ -11,11 +11,11 @@ use url::Url;
 impl Web {
     /// Sends a GET for a URL as users write it, and waits for the headers of its response.
     ///
-    /// Redirects are not followed (see [`WebResponse::next`]). A request that gets status 429, 502, 503 or 504 is retried, at
-    /// most [`retries_max`](super::WebOptions::retries_max) times, after the delay of `Retry-After` (in seconds or as a date) or
-    /// an increasing one with jitter. All attempts, the response's body included, share the timeout
-    /// [`request_ms_max`](super::WebOptions::request_ms_max). If the server requests more than half of the remaining time, or
-    /// more than five seconds without a timeout, its response is returned as it is.
+    /// Redirects are not followed (see [`WebResponse::next`]). A request that gets status 429, 502, 503 or 504 is
+    /// retried, at most [`retries_max`](super::WebOptions::retries_max) times, after the delay of `Retry-After` (in
+    /// seconds or as a date) or an increasing one with jitter. All attempts, the response's body included, share the
+    /// timeout [`request_ms_max`](super::WebOptions::request_ms_max). If the server requests more than half of the
+    /// remaining time, or more than five seconds without a timeout, its response is returned as it is.
     ///
     /// Cancel-safe: dropping the future drops the request.
     ///
@@ -72,7 +72,7 @@ fn pause(headers: &HeaderMap, tried: u32, now: SystemTime) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     let then = date(text)?;
-    // The server's clock may differ from ours; its date says what it means. One that lies behind us is now.
+    // Relative to the server's own date, because clocks may differ. A time in the past means now.
     let now = named(DATE).and_then(date).unwrap_or(now);
     Some(then.duration_since(now).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Rules about the hosts and ports of requests, beside the one about addresses.
+//! Rules about the hosts and ports of requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,7 +64,7 @@ impl FromStr for HostRule {
         if rest.is_empty() || rest.contains(['/', '@', '?', '#', '*', '\\']) || rest.contains(char::is_whitespace) {
             return Err(bad());
         }
-        // A scheme without a usual port keeps every port that was written.
+        // A scheme without a default port keeps an explicit port.
         let url = Url::parse(&format!("http://{rest}/")).map_err(|_| bad())?;
         let host = name(&url).ok_or_else(bad)?;
         if below && !matches!(url.host(), Some(Host::Domain(_))) {

@@ -1,5 +1,5 @@
-//! TLS with the certificates that the platform trusts, read when the first secure connection is made: a client that only
-//! speaks to this machine does not pay for them.
+//! TLS with the certificates of the platform, loaded for the first secure connection: clients that only connect to this
+//! machine do not load them.
 
 use super::WebError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,7 +23,7 @@ pub(super) fn config(extra: &[Vec<u8>]) -> Result<ClientConfig, WebError> {
     Ok(config)
 }
 
-/// The platform's verifier, made when it is first asked. It changes nothing about how certificates are judged.
+/// The platform's verifier, created on first use.
 #[derive(Debug)]
 struct Platform {
     provider: Arc<CryptoProvider>,
@@ -31,7 +31,7 @@ struct Platform {
     own: OnceLock<Result<Verifier, Error>>,
 }
 
-/// The one without extra certificates is shared by the whole process.
+/// The configuration without extra certificates is shared by the whole process.
 static SHARED: OnceLock<Result<Verifier, Error>> = OnceLock::new();
 
 impl Platform {

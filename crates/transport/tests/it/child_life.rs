@@ -141,7 +141,7 @@ async fn what_cannot_be_started_says_what_to_do() {
             Child::new("no-such-program-x").arg("-y"),
             "`no-such-program-x -y` could not be started: it was not found on PATH; install it",
         ),
-        (Child::new("npx").env("PATH", "/nowhere"), "not found on PATH; it comes with Node.js"),
+        (Child::new("npx").env("PATH", "/nowhere"), "not found on PATH; it is part of Node.js"),
         (Child::new("npx -y some-server"), "`child(\"…\")` takes a whole command line"),
         (Child::new("/no/such/file"), "there is no file /no/such/file"),
         (Child::new(file("plain", 0o644, b"")), "is not executable; try `chmod +x`"),
@@ -317,8 +317,8 @@ fn the_end_of_the_runtime_leaves_nothing_behind() {
     }
 }
 
-/// Starts eight descendants, five of which leave the group, and two of these the environment of the child, too. They are told
-/// apart from others by their argument.
+/// Starts eight descendants, five of which leave the group, and two of these the environment of the child, too. They
+/// are told apart from others by their argument.
 fn clan(argument: &str) -> String {
     r#"sleep N & (trap '' TERM HUP; exec sleep N) & setsid sleep N & (setsid sleep N &); (nohup sleep N >/dev/null 2>&1 &)
        python3 -c "import subprocess

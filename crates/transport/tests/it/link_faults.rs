@@ -66,8 +66,8 @@ const CASES: &[(&str, &str, bool, &str)] = &[
          messages; the last begins: three\")",
     ),
     ("nothing and the end", "", true, "Closed(\"the server closed the connection before answering\")"),
-    ("a long answer", "LONG\n", false, "Unreadable(\"the answer is longer than the limit of 10000 bytes"),
-    ("an endless answer", "LONG", false, "Unreadable(\"the answer is longer than the limit of 10000 bytes"),
+    ("a long answer", "LONG\n", false, "Unreadable(\"the response exceeds the limit of 10000 bytes"),
+    ("an endless answer", "LONG", false, "Unreadable(\"the response exceeds the limit of 10000 bytes"),
     ("something long without an id", "[[[LONG", false, "Unreadable(\"the answer is longer than the limit"),
     ("a long notification", "{\"method\":\"LONG\"}\nOK\n", false, "ok OK"),
 ];
@@ -364,7 +364,7 @@ async fn an_endless_line_takes_no_memory_and_the_link_goes_on() {
         theirs
     });
     let first = ask(&link, 1).await;
-    assert!(first.starts_with("Unreadable(\"the answer is longer than the limit of 1048576 bytes"), "{first}");
+    assert!(first.starts_with("Unreadable(\"the response exceeds the limit of 1048576 bytes"), "{first}");
     sender.send(()).unwrap();
     assert!(ask(&link, 2).await.starts_with("ok "), "the link goes on");
     let grown = resident().saturating_sub(before);

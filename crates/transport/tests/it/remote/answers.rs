@@ -63,8 +63,8 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
         (whole_events(&format!("data: garbage\n\n{}{}", event(&eight), event(&seven))), OK, ""),
         (whole_events(&format!("id: 1\ndata:\n\nevent: other\ndata: {wrong}\n\nevent: message\n{}", event(&seven))), OK, ""),
         (whole_events(&event(&batch)), OK, "a b"),
-        (whole_events(&event(&note("a"))), "cut off: the stream ended before the answer", "a"),
-        (whole_events(""), "cut off: the stream ended before the answer", ""),
+        (whole_events(&event(&note("a"))), "cut off: the stream ended before the response", "a"),
+        (whole_events(""), "cut off: the stream ended before the response", ""),
         // Errors.
         (answer(400, "content-type: application/json\r\n", error), r#"400 {"code":-32602,"message":"no"}"#, ""),
         (answer(404, "", error), r#"404 {"code":-32602,"message":"no"}"#, ""),
@@ -78,7 +78,7 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
         (answer(403, "", "host not allowed"), "status 403: host not allowed", ""),
         (
             answer(401, "www-authenticate: Bearer\r\n", error),
-            "unauthorized: http://127.0.0.1:PORT/mcp wants credentials (status 401); give a token or let somebody log in",
+            "unauthorized: http://127.0.0.1:PORT/mcp requires credentials (status 401); pass a token or configure a login",
             "",
         ),
     ]
@@ -151,7 +151,7 @@ async fn a_connection_that_breaks_is_told_as_such() {
             "cut off: the request to 127.0.0.1:PORT failed: ",
         ),
         (vec![Do::Write(head.into()), Do::Close], "cut off: the answer of 127.0.0.1:PORT broke off: "),
-        (vec![Do::Write(events("data: {\"jso")), Do::Close], "cut off: the stream ended before the answer"),
+        (vec![Do::Write(events("data: {\"jso")), Do::Close], "cut off: the stream ended before the response"),
     ];
     for (steps, want) in rows {
         let (outcome, _) = check(modern(), steps).await;

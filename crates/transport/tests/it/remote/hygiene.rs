@@ -105,7 +105,7 @@ async fn mistakes_in_addresses_and_headers_are_told_without_what_they_hold() {
     for (url, want) in [
         ("nonsense", "not a usable address: relative URL without a base"),
         ("ftp://example.com/", "ftp: is not an http:// or https:// URL"),
-        ("https://me:hidden@example.com/", "the address holds a user name or password; give them in a header instead"),
+        ("https://me:hidden@example.com/", "the URL contains a user name or password; pass them in a header instead"),
     ] {
         assert_eq!(remote(url).unwrap_err().to_string(), want);
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A server of the old transport: what its stream begins with, how POSTs are answered, and whether answers to requests are
-/// said on the stream.
+/// A server of the old transport: what its stream begins with, how POSTs are answered, and whether answers to requests
+/// are said on the stream.
 fn old(first: &str, posted: Vec<u8>, say: bool) -> impl Fn(usize, &Seen) -> Vec<Do> + Send + Sync + use<> {
     let first = events(first);
     let sender = Arc::new(watch::Sender::new(String::new()));
@@ -121,11 +121,11 @@ async fn the_end_of_the_stream_is_the_end_of_the_link() {
     })
     .await;
     let open = open(server.remote().sse()).await;
-    let ended = format!("closed: {} ended the stream", server.url());
+    let ended = format!("closed: {} closed the stream", server.url());
     assert_eq!(open.tell_of(request(7, None)).await, ended);
     assert_eq!(open.tell_of(request(8, None)).await, ended);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*open.notes.closed.lock().unwrap(), [format!("{} ended the stream", server.url())]);
+    assert_eq!(*open.notes.closed.lock().unwrap(), [format!("{} closed the stream", server.url())]);
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ fn quick() -> ClientLimits {
     ClientLimits::default().with(|limits| limits.connections.resume_ms_max = 20)
 }
 
-/// What comes of one request of a session when the POST and each GET are answered like this; what was heard; which ids were
-/// asked to be resumed after.
+/// What comes of one request of a session when the POST and each GET are answered like this; what was heard; which ids
+/// were asked to be resumed after.
 async fn resumed(answers: &[Vec<Do>]) -> (String, String, String) {
     let script = answers.to_vec();
     let server = Server::new(move |n, _| script[n.min(script.len() - 1)].clone()).await;
@@ -32,8 +32,8 @@ async fn a_stream_that_ends_before_the_answer_is_resumed_where_it_ended() {
     let broken =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\nid: 1\ndata:\n\n".to_vec();
     let ok = r#"{"n":7}"#;
-    let ended = "cut off: the stream ended before the answer";
-    let none = "cut off: the stream ended before the answer and is not resumed (status 405)";
+    let ended = "cut off: the stream ended before the response";
+    let none = "cut off: the stream ended before the response and is not resumed (status 405)";
     let rows: Vec<(Vec<Vec<Do>>, &str, &str, &str)> = vec![
         (vec![prime.clone(), last.clone()], ok, "", "POST: GET:1"),
         (vec![vec![Do::Write(broken), Do::Close], last.clone()], ok, "", "POST: GET:1"),
@@ -95,7 +95,7 @@ async fn requests_that_stand_alone_are_never_resumed() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n";
     let event = "id: 1\nretry: 1\ndata:\n\n";
     for (bytes, want) in
-        [(events(event), "the stream ended before the answer"), (format!("{head}{event}").into(), "broke off")]
+        [(events(event), "the stream ended before the response"), (format!("{head}{event}").into(), "broke off")]
     {
         let server = Server::new(move |_, _| vec![Do::Write(bytes.clone()), Do::Close]).await;
         let open = open_with(server.remote(), quick()).await;
