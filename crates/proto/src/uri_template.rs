@@ -640,7 +640,7 @@ mod tests {
         let long = "x".repeat(2049);
         let cases = [
             ("x:{", "without its `}`"),
-            ("x:}", "without a `{`"),
+            ("x:}", "unmatched `}`"),
             ("x:{a{b}}", "without its `}`"),
             ("x:{}", "lacks the name"),
             ("x:{a,}", "lacks the name"),
@@ -656,9 +656,9 @@ mod tests {
             ("x:{a}/{a}", "there twice"),
             ("x:{a}{b}", "where the value of `a` ends"),
             ("x:{+a}{b}", "where the value of `a` ends"),
-            ("x:{?a}b", "begin it with one of `&`, `#`"),
-            ("x:{?a}{.b}", "begin it with one of `&`, `#`"),
-            ("x:{;a}b", "begin it with one of `;`"),
+            ("x:{?a}b", "start it with one of `&`, `#`"),
+            ("x:{?a}{.b}", "start it with one of `&`, `#`"),
+            ("x:{;a}b", "start it with one of `;`"),
             ("x y", "percent-encoded"),
             ("x:%4", "two hexadecimal digits"),
             (&many, "more than 32 variables"),

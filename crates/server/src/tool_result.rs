@@ -206,7 +206,7 @@ fn structured<T: Serialize>(mut out: ResultWriter, value: &T, as_text: Option<&s
 
 fn unwritable(out: ResultWriter, e: &serde_json::Error) -> Reply {
     tracing::error!(error = %e, "an answer could not be serialised");
-    out.error(code::INTERNAL_ERROR, "the answer could not be written as JSON", None)
+    out.error(code::INTERNAL_ERROR, "cannot serialize the result", None)
 }
 
 impl<T: IntoReply, E: fmt::Display + Send + 'static> IntoReply for Result<T, E> {

@@ -467,7 +467,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         while let Some(name) = map.next_key::<String>()? {
             let Strict(value) = map.next_value()?;
             if members.contains_key(&name) {
-                return Err(de::Error::custom(format_args!("the member `{}` is there twice", clip(&name, 60))));
+                return Err(de::Error::custom(format_args!("duplicate member `{}`", clip(&name, 60))));
             }
             members.insert(name, value);
         }
@@ -523,7 +523,7 @@ mod tests {
                 ],
             ),
             (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
-            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["the member `city` is there twice"]),
+            (r#"{"city":"Oslo","city":"Rome"}"#, vec!["duplicate member `city`"]),
         ];
         for (json, want) in cases {
             assert_eq!(c.problems(json, 8), want, "{json}");

@@ -177,7 +177,7 @@ fn fetch_goes_through_the_proxy_that_flags_or_variables_name() {
     }
     // Without --allow-private-ips, a name is looked up here first, unless the proxy is trusted with it.
     for (trust, says, asked) in
-        [(&[][..], "and the proxy is not trusted to do so", 0), (&["--proxy-trusts-dns"], "words by the proxy", 1)]
+        [(&[][..], "and the proxy is not trusted to resolve it", 0), (&["--proxy-trusts-dns"], "words by the proxy", 1)]
     {
         let proxy = Http.start();
         let words = [&["--ignore-robots-txt"], trust].concat();

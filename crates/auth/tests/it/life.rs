@@ -104,7 +104,7 @@ async fn an_authorization_server_that_is_away_ends_no_login() {
     // Over: an error, and not a login.
     world.pass(60);
     let why = world.call(&oauth, "list").await.unwrap_err();
-    assert!(why.contains("answered 503"), "{why}");
+    assert!(why.contains("returned status 503"), "{why}");
     world.set(|set| set.statuses.clear());
     assert_eq!(world.call(&oauth, "list").await, Ok(200));
     assert!(!world.log().contains("LOGIN"));

@@ -259,10 +259,10 @@ mod unix {
         FileStore::new(&file).save(&key("a"), &value("a")).await.unwrap();
         let link = dir.path().join("link.json");
         symlink(&file, &link).unwrap();
-        refused(&FileStore::new(&link), "is a symbolic link").await;
+        refused(&FileStore::new(&link), "is a symlink").await;
         let dangling = dir.path().join("dangling.json");
         symlink(dir.path().join("nowhere"), &dangling).unwrap();
-        refused(&FileStore::new(&dangling), "is a symbolic link").await;
+        refused(&FileStore::new(&dangling), "is a symlink").await;
         assert!(!dir.path().join("nowhere").exists());
     }
 
@@ -280,7 +280,7 @@ mod unix {
         std::fs::remove_file(&lock).unwrap();
         symlink(&victim, &lock).unwrap();
         let error = store.save(&key("c"), &value("c")).await.unwrap_err();
-        assert!(error.to_string().contains("is a symbolic link"), "{error}");
+        assert!(error.to_string().contains("is a symlink"), "{error}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 

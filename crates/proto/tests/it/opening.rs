@@ -61,7 +61,7 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Result(DISCOVERED)], "agreed 2026-07-28"),
         (&[Result(DISCOVERED_BARE)], "agreed 2026-07-28"),
         (&[Result(DISCOVERED_OLD), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
-        (&[Result(DISCOVERED_NEWER)], "failed: no common protocol version: the server speaks 2099-01-01"),
+        (&[Result(DISCOVERED_NEWER)], "failed: no common protocol version: the server supports 2099-01-01"),
         // Any error but those of the newest era is an old server's.
         (&[Error(UNKNOWN, None), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Error(PARAMS, None), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
@@ -71,7 +71,7 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Status(500), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Unreadable("text"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Result(DISCOVERED_ODD), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
-        (&[Result(DISCOVERED_ODD), Silence], "initialize 2025-11-25, failed: the server did not agree to a protocol version: its answer to server/discover has the `resultType` \"com.example/x\""),
+        (&[Result(DISCOVERED_ODD), Silence], "initialize 2025-11-25, failed: the server did not agree to a protocol version: its response to server/discover has the `resultType` \"com.example/x\""),
         (&[Result("7"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         // One that dies of an unknown request is started again.
         (&[Gone("exited with 1"), Result(HELLO)], "redial initialize 2025-11-25, agreed 2025-06-18"),
@@ -79,8 +79,8 @@ fn every_answer_leads_where_the_rules_say() {
         // Errors of the newest era never lead to the handshake.
         (&[Error(UNSUPPORTED, http), Result(DISCOVERED)], "discover 2026-07-28, agreed 2026-07-28"),
         (&[Error(UNSUPPORTED_OLD, http), Result(HELLO)], "initialize 2025-03-26, agreed 2025-06-18"),
-        (&[Error(UNSUPPORTED_NEWER, http)], "failed: no common protocol version: the server speaks 2099-01-01"),
-        (&[Error(UNSUPPORTED_SILENT, http)], "failed: no common protocol version: the server speaks none that it names"),
+        (&[Error(UNSUPPORTED_NEWER, http)], "failed: no common protocol version: the server supports 2099-01-01"),
+        (&[Error(UNSUPPORTED_SILENT, http)], "failed: no common protocol version: the server supports no known version"),
         (&[Error(MISSING, http)], "failed: \"needs sampling\" (-32021, status 400)"),
         // Refused with a status: perhaps the oldest transport.
         (&[Status(405), Status(405), Result(HELLO)], "initialize 2025-11-25, elsewhere initialize 2025-11-25, agreed 2025-06-18"),
@@ -89,7 +89,7 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Status(500), Status(503)], "initialize 2025-11-25, failed: the server did not agree to a protocol version: status 500 to server/discover; status 503 to initialize"),
         (&[Error(UNKNOWN, None), Error(UNKNOWN, None)], "initialize 2025-11-25, failed: the server did not agree"),
         (&[Error(UNKNOWN, None), Silence], "initialize 2025-11-25, failed: the server did not agree"),
-        (&[Error(UNKNOWN, None), Result(HELLO_NEWER)], "initialize 2025-11-25, failed: no common protocol version: the server speaks 2099-01-01"),
+        (&[Error(UNKNOWN, None), Result(HELLO_NEWER)], "initialize 2025-11-25, failed: no common protocol version: the server supports 2099-01-01"),
     ];
     for (answers, want) in rows {
         let got = way(&[], None, answers);

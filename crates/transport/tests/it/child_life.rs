@@ -139,16 +139,16 @@ async fn what_cannot_be_started_says_what_to_do() {
     let cases = [
         (
             Child::new("no-such-program-x").arg("-y"),
-            "`no-such-program-x -y` could not be started: it was not found on PATH; install it",
+            "`no-such-program-x -y` could not be started: it was not found in PATH; install it",
         ),
-        (Child::new("npx").env("PATH", "/nowhere"), "not found on PATH; it is part of Node.js"),
-        (Child::new("npx -y some-server"), "`child(\"…\")` takes a whole command line"),
+        (Child::new("npx").env("PATH", "/nowhere"), "not found in PATH; it is part of Node.js"),
+        (Child::new("npx -y some-server"), "`child(\"…\")` parses a whole command line"),
         (Child::new("/no/such/file"), "there is no file /no/such/file"),
         (Child::new(file("plain", 0o644, b"")), "is not executable; try `chmod +x`"),
         (Child::new("plain").env("PATH", &folder), "is not executable; try `chmod +x`"),
-        (Child::new(file("binary", 0o755, b"\x7fELFxx")), "is neither a program for this machine nor"),
+        (Child::new(file("binary", 0o755, b"\x7fELFxx")), "is neither an executable for this machine nor"),
         (Child::new(file("script", 0o755, b"#!/no/such/shell\n")), "the interpreter named in the first line"),
-        (Child::new("sh").cwd("/no/such/folder"), "there is no folder /no/such/folder to start it in"),
+        (Child::new("sh").cwd("/no/such/folder"), "the working directory /no/such/folder does not exist"),
         (Child::new(&folder), "is a folder"),
     ];
     for (child, expected) in cases {
@@ -157,8 +157,7 @@ async fn what_cannot_be_started_says_what_to_do() {
         assert!(error.is_closed());
     }
     std::fs::remove_dir_all(&folder).unwrap();
-    for (line, expected) in [("a 'b", "a quote in the command line is not closed"), ("  ", "the command line is empty")]
-    {
+    for (line, expected) in [("a 'b", "unterminated quote in the command line"), ("  ", "the command line is empty")] {
         assert!(child(line).unwrap_err().to_string().contains(expected));
     }
     assert_eq!(child("npx -y 'a b'").unwrap().name(), "npx -y 'a b'");
@@ -469,7 +468,7 @@ async fn an_endless_line_of_a_real_child_is_skipped() {
                     read l; printf '{"jsonrpc":"2.0","id":2,"result":{}}\n'; read l"#;
     let link = start(script, &side).await;
     let before = resident();
-    assert!(ask(&link, 1).await.starts_with("Unreadable(\"the answer is longer than the limit"));
+    assert!(ask(&link, 1).await.starts_with("Unreadable(\"the response exceeds the limit"));
     assert!(ask(&link, 2).await.starts_with("ok "));
     let grown = resident().saturating_sub(before);
     assert!(grown < 40 << 20, "200 MB have passed and {grown} bytes were kept");

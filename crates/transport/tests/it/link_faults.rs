@@ -46,9 +46,9 @@ const CASES: &[(&str, &str, bool, &str)] = &[
         "no number",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":NaN}\n",
         false,
-        "Unreadable(\"the answer cannot be read: not JSON",
+        "Unreadable(\"invalid response: invalid JSON",
     ),
-    ("no result", "{\"jsonrpc\":\"2.0\",\"id\":1}\n", false, "Unreadable(\"the answer cannot be read: neither"),
+    ("no result", "{\"jsonrpc\":\"2.0\",\"id\":1}\n", false, "Unreadable(\"invalid response: neither"),
     ("broken, its id last", "{\"result\":NaN,\"jsonrpc\":\"2.0\",\"id\":1}\n", false, "Unreadable("),
     ("half a line and silence", "{\"jsonrpc\":\"2.0\",\"id\":1,\"resu", false, "waiting"),
     (
@@ -68,7 +68,7 @@ const CASES: &[(&str, &str, bool, &str)] = &[
     ("nothing and the end", "", true, "Closed(\"the server closed the connection before answering\")"),
     ("a long answer", "LONG\n", false, "Unreadable(\"the response exceeds the limit of 10000 bytes"),
     ("an endless answer", "LONG", false, "Unreadable(\"the response exceeds the limit of 10000 bytes"),
-    ("something long without an id", "[[[LONG", false, "Unreadable(\"the answer is longer than the limit"),
+    ("something long without an id", "[[[LONG", false, "Unreadable(\"the response exceeds the limit"),
     ("a long notification", "{\"method\":\"LONG\"}\nOK\n", false, "ok OK"),
 ];
 
@@ -123,7 +123,7 @@ async fn what_cannot_be_told_apart_fails_nobody() {
     theirs.write_all(says.as_bytes()).await.unwrap();
     let (one, two) = tokio::join!(ask(&link, 1), ask(&link, 2));
     assert_eq!(one, "waiting", "neither an error without an id nor a long line without one is for anybody");
-    assert!(two.starts_with("Unreadable(\"the answer is longer"), "the id at the end of the long line is seen: {two}");
+    assert!(two.starts_with("Unreadable(\"the response exceeds"), "the id at the end of the long line is seen: {two}");
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ async fn a_unix_socket_is_dialled() {
     use linchpin_transport::unix::unix;
     let path = std::env::temp_dir().join(format!("linchpin-dial-{}.sock", std::process::id()));
     let nobody = unix(&path).connect(side(|_| {}).options).await.err().unwrap();
-    assert!(nobody.to_string().ends_with("there is no socket; is the server running?"), "{nobody}");
+    assert!(nobody.to_string().ends_with("the socket does not exist; is the server running?"), "{nobody}");
     // A socket that was left behind.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let nobody = unix(&path).connect(side(|_| {}).options).await.err().unwrap();

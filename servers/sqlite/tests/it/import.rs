@@ -74,7 +74,7 @@ async fn all_rows_are_imported_or_none() {
         (json!({"table": "new", "csv": "a,A\n1,2\n"}), "empty or repeated name"),
         (json!({"table": "new", "csv": "a,\n1,2\n"}), "empty or repeated name"),
         (json!({"table": "new", "csv": ""}), "is empty"),
-        (json!({"table": "new", "file": "latin.csv"}), "is not UTF-8"),
+        (json!({"table": "new", "file": "latin.csv"}), "is not valid UTF-8"),
         (json!({"table": "new", "csv": "a\n1\n", "delimiter": "::"}), "the delimiter"),
         (json!({"table": "new"}), "pass either file or csv"),
         (json!({"table": "new", "csv": "a", "file": "x"}), "pass either file or csv"),

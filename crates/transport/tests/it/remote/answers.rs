@@ -38,19 +38,19 @@ async fn whatever_answers_a_request_is_understood_or_refused_in_clear_words() {
         (json(&batch), OK, "a b"),
         (json(error), r#"{"code":-32602,"message":"no"}"#, ""),
         (json(nobodys), said, ""),
-        (json(&eight), "unreadable: http://127.0.0.1:PORT/mcp answered another request", ""),
-        (json(&note("a")), "unreadable: http://127.0.0.1:PORT/mcp answered another request", "a"),
-        (json("{\"jsonrpc\""), "unreadable: the answer of http://127.0.0.1:PORT/mcp is not JSON at byte 10: expected a colon", ""),
-        (json(""), "unreadable: http://127.0.0.1:PORT/mcp answered nothing", ""),
-        (answer(202, "", ""), "unreadable: http://127.0.0.1:PORT/mcp answered a request with status 202 and nothing else", ""),
+        (json(&eight), "unreadable: http://127.0.0.1:PORT/mcp returned a response to another request", ""),
+        (json(&note("a")), "unreadable: http://127.0.0.1:PORT/mcp returned a response to another request", "a"),
+        (json("{\"jsonrpc\""), "unreadable: the response of http://127.0.0.1:PORT/mcp is invalid JSON at byte 10: expected a colon", ""),
+        (json(""), "unreadable: http://127.0.0.1:PORT/mcp returned an empty response", ""),
+        (answer(202, "", ""), "unreadable: http://127.0.0.1:PORT/mcp returned status 202 with an empty body", ""),
         (
             b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
-            "unreadable: http://127.0.0.1:PORT/mcp answered a request with status 204 and nothing else",
+            "unreadable: http://127.0.0.1:PORT/mcp returned status 204 with an empty body",
             "",
         ),
         (
             form("text/html", "<html>"),
-            "unreadable: http://127.0.0.1:PORT/mcp answered with text/html, which is neither JSON nor an event stream",
+            "unreadable: http://127.0.0.1:PORT/mcp returned text/html, which is neither JSON nor an event stream",
             "",
         ),
         // Event streams.
@@ -150,7 +150,7 @@ async fn a_connection_that_breaks_is_told_as_such() {
             vec![Do::Write(b"SSH-2.0-OpenSSH_9\r\n\r\n".to_vec()), Do::Close],
             "cut off: the request to 127.0.0.1:PORT failed: ",
         ),
-        (vec![Do::Write(head.into()), Do::Close], "cut off: the answer of 127.0.0.1:PORT broke off: "),
+        (vec![Do::Write(head.into()), Do::Close], "cut off: the response of 127.0.0.1:PORT was cut off: "),
         (vec![Do::Write(events("data: {\"jso")), Do::Close], "cut off: the stream ended before the response"),
     ];
     for (steps, want) in rows {

@@ -72,14 +72,11 @@ async fn a_refused_post_fails_that_request_only() {
 async fn what_is_no_such_server_does_not_open() {
     let name = "http://127.0.0.1:PORT/mcp";
     let rows = [
-        (vec![Do::Write(answer(404, "", "gone"))], "the server answered with status 404: gone".to_owned()),
-        (vec![Do::Write(answer(405, "", ""))], "the server answered with status 405".to_owned()),
-        (vec![Do::Write(json("{}"))], format!("{name} answered GET with something that is not an event stream")),
-        (vec![Do::Write(events("")), Do::Close], format!("{name} ended its stream at once")),
-        (
-            vec![Do::Write(events(": hello\n\n")), Do::Hold],
-            format!("{name} did not name an endpoint in time, so that nothing can be sent"),
-        ),
+        (vec![Do::Write(answer(404, "", "gone"))], "the server returned status 404: gone".to_owned()),
+        (vec![Do::Write(answer(405, "", ""))], "the server returned status 405".to_owned()),
+        (vec![Do::Write(json("{}"))], format!("{name} did not return an event stream for GET")),
+        (vec![Do::Write(events("")), Do::Close], format!("{name} closed its stream at once")),
+        (vec![Do::Write(events(": hello\n\n")), Do::Hold], format!("{name} did not send an endpoint event in time")),
         (
             vec![Do::Write(events("event: endpoint\ndata: ")), Do::Forever(vec![b'x'; 1_000])],
             "an event of the stream is longer than the limit of 100000 bytes".to_owned(),
@@ -100,7 +97,7 @@ async fn what_is_no_such_server_does_not_open() {
     ];
     let elsewhere = elsewhere.map(|endpoint| {
         let steps = vec![Do::Write(events(&format!("event: endpoint\ndata: {endpoint}\n\n"))), Do::Hold];
-        (steps, format!("{name} names an endpoint of another origin, which is not trusted"))
+        (steps, format!("{name} sent an endpoint of another origin, which is not trusted"))
     });
     for (steps, want) in rows.into_iter().chain(elsewhere) {
         let server = Server::new(move |_, _| steps.clone()).await;

@@ -197,7 +197,10 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_not_there() {
     });
     let error = web().send(get(&format!("https://127.0.0.1:{port}/"))).await.unwrap_err();
     assert_eq!(error.kind(), WebErrorKind::Tls);
-    assert_eq!(error.to_string(), format!("127.0.0.1:{port} does not speak TLS; is it http:// instead of https://?"));
+    assert_eq!(
+        error.to_string(),
+        format!("127.0.0.1:{port} does not use TLS; should the URL start with http:// instead of https://?")
+    );
     drop(server);
 }
 
@@ -233,7 +236,7 @@ async fn hosts_ports_and_schemes_can_be_narrowed() {
             own.clone(),
             Err(no(&own, "is this machine itself")),
         ),
-        (any().with(|options| options.https_only = true), own.clone(), Err(no(&own, "is asked for without TLS"))),
+        (any().with(|options| options.https_only = true), own.clone(), Err(no(&own, "is requested without TLS"))),
         (
             any().with(|options| options.web_ports_only = true),
             "127.0.0.1:25".to_owned(),

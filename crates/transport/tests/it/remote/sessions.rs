@@ -117,7 +117,7 @@ async fn a_session_that_is_not_known_any_more_is_told_as_forgotten() {
     assert_eq!(open.tell_of(request(3, Some(legacy()))).await, "forgotten");
     assert_eq!(
         open.link.notify(notification(Some(legacy()))).await.unwrap_err().to_string(),
-        "the server does not know this session any more"
+        "the server no longer knows this session"
     );
     assert_eq!(open.tell_of(request(4, None)).await, r#"404 {"code":-32001,"message":"Session not found"}"#);
     let sessions: Vec<bool> = server.requests().iter().map(|seen| seen.header("mcp-session-id").is_some()).collect();
