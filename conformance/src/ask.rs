@@ -1,7 +1,7 @@
 //! Tools that send requests to the client in the middle of a call: sessions only.
 //!
 //! Where requests are stateless these answer with an error at once. The suite tests the questions of that era with tools of
-//! their own, see `rounds`.
+//! their own, see `mrtr`.
 
 use linchpin::prelude::*;
 use linchpin::types::elicit::ElicitResult;

@@ -6,8 +6,8 @@
 
 mod answers;
 mod ask;
+mod mrtr;
 mod offers;
-mod rounds;
 
 use linchpin::prelude::*;
 
@@ -27,6 +27,6 @@ pub fn server() -> Server {
     // The first tool listed must be one that succeeds without arguments: the suite's header tests call it.
     let server = answers::add(server);
     let server = ask::add(server);
-    let server = rounds::add(server);
+    let server = mrtr::add(server);
     offers::add(server)
 }

@@ -261,7 +261,7 @@ impl UriTemplate {
         let plain = name.trim_end_matches('*');
         if plain.len() < name.len() {
             return fail(format!(
-                "`{{{expression}}}`: the modifier `*` is not supported; for a value that contains slashes use `{{+{plain}}}`"
+                "`{{{expression}}}`: the modifier `*` is not supported; for a value that contains slashes write `{{+{plain}}}`"
             ));
         }
         if let Some((plain, _)) = name.split_once(':') {
@@ -653,9 +653,9 @@ mod tests {
             ("x:{=a}", "consists of letters"),
             ("x:{é}", "consists of letters"),
             ("x:{.a.}", "consists of letters"),
-            ("x:{a}/{a}", "there twice"),
-            ("x:{a}{b}", "where the value of `a` ends"),
-            ("x:{+a}{b}", "where the value of `a` ends"),
+            ("x:{a}/{a}", "duplicate variable"),
+            ("x:{a}{b}", "the end of the value of `a`"),
+            ("x:{+a}{b}", "the end of the value of `a`"),
             ("x:{?a}b", "start it with one of `&`, `#`"),
             ("x:{?a}{.b}", "start it with one of `&`, `#`"),
             ("x:{;a}b", "start it with one of `;`"),

@@ -285,7 +285,7 @@ const ROWS: &[Row] = &[
         world: |world| world.merge_resource(json!({"resource": "https://evil.example/mcp"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp",
-        end: "it is for https://evil.example/mcp, which is not https://mcp.example/mcp",
+        end: "it is for https://evil.example/mcp, not for https://mcp.example/mcp",
     },
     Row {
         name: "the metadata is another issuer's",
@@ -317,7 +317,7 @@ const ROWS: &[Row] = &[
             GET https://none.example/AS/x
             GET https://none.example/OIDC/x
             GET https://none.example/x/OIDC",
-        end: "has no metadata: https://none.example/.well-known/oauth-authorization-server/x answered 404;",
+        end: "has no metadata: https://none.example/.well-known/oauth-authorization-server/x returned status 404;",
     },
     Row {
         name: "an issuer that must not be asked",
@@ -431,14 +431,14 @@ const ROWS: &[Row] = &[
         },
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET mcp/PRM",
-        end: "answered 503",
+        end: "returned status 503",
     },
     Row {
         name: "nobody said how to log in",
         world: |world| world.set(|set| set.challenge = "Basic realm=\"x\"".into()),
         oauth: PLAIN,
         log: "MCP list: 401",
-        end: "wants Basic authentication, which is not OAuth",
+        end: "requires Basic authentication, which is not OAuth",
     },
     Row {
         name: "the token endpoint redirects",

@@ -2,7 +2,7 @@
 //! location of its other tests:
 //! - CVE-2026-25536, answers that reach another client: here; `transport/tests/http_post.rs`, `sse_2024.rs`
 //! - CVE-2026-52869 and -52870, a stranger in somebody's session: here; by principal in `transport/tests/http_limits.rs`
-//!   (sessions) and `rounds.rs` (sealed state); subscriptions in `runtime.rs`
+//!   (sessions) and `mrtr.rs` (sealed state); subscriptions in `runtime.rs`
 //! - CVE-2025-66416, CVE-2025-9611, CVE-2026-59950, pages that rebind a name: `transport/tests/http_post.rs`, every endpoint
 //! - CVE-2026-27896, keys read without regard to case: `safety.rs` over a pipe; here over HTTP
 

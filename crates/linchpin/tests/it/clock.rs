@@ -1,4 +1,4 @@
-//! What happens after a time, on a clock that the tests move: nothing here waits. See also `rounds::state_expires`.
+//! What happens after a time, on a clock that the tests move: nothing here waits. See also `mrtr::state_expires`.
 
 use linchpin::client::{Tap, Traffic};
 use linchpin::prelude::*;

@@ -2,17 +2,17 @@
 
 mod advisories;
 mod client;
-mod client_wire;
+mod client_messages;
 mod clock;
 mod common;
 mod eras;
 mod errors;
 mod handlers;
 mod http;
+mod mrtr;
 mod refreshed;
 mod register;
 mod restart;
-mod rounds;
 mod runtime;
 mod safety;
 mod stdio;

@@ -384,7 +384,7 @@ mod tests {
             (&[("mcp-name", long)], long, "differs"),
             (&[("mcp-name", "hello")], "Hello", "differs"),
             (&[("mcp-name", "é")], "é", "characters"),
-            (&[("mcp-name", "Hello"), ("mcp-name", "Hello")], "Hello", "more than once"),
+            (&[("mcp-name", "Hello"), ("mcp-name", "Hello")], "Hello", "is repeated"),
             (&[], "Hello", "missing"),
         ];
         for (headers, text, want) in cases {
@@ -478,7 +478,7 @@ mod tests {
             (r#"{"s":"Hello"}"#, &[("s", "=?base64?SGVs!!!bG8=?=")], "not valid base64"),
             (r#"{"s":"Hello"}"#, &[("s", "hello")], "differs"),
             (r#"{"s":"Hello"}"#, &[], "mcp-param-s is missing"),
-            (r#"{"s":"Hello"}"#, &[("s", "Hello"), ("s", "Hello")], "more than once"),
+            (r#"{"s":"Hello"}"#, &[("s", "Hello"), ("s", "Hello")], "is repeated"),
             (r#"{"s":"é"}"#, &[("s", "é")], "characters"),
             (r#"{}"#, &[("s", "Hello")], "the argument `s` is missing"),
             (r#"{"s":null}"#, &[("s", "null")], "the argument `s` is missing"),

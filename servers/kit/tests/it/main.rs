@@ -1,6 +1,6 @@
 //! The integration tests of `linchpin-kit`: one program, a module for each subject.
 
 mod aliases;
-mod faults;
+mod errors;
 mod listed;
 mod roots;
