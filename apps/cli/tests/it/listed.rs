@@ -176,17 +176,17 @@ async fn of_two_databases_each_names_its_own_tools() {
         let told = connection.instructions().unwrap();
         let tools = connection.tools().await.unwrap();
         for name in ["one", "two"] {
-            assert!(told.contains(&format!("{name}_sqlite_schema or {name}_list_tables shows")), "{told}");
+            assert!(told.contains(&format!("{name}_sqlite_schema or {name}_list_tables lists")), "{told}");
             let write = tools.iter().find(|tool| tool.name == format!("{name}_write_query")).unwrap();
             let described = write.description.as_deref().unwrap();
             assert!(described.ends_with(&format!("For SELECT use {name}_read_query.")), "{described}");
             let describe = tools.iter().find(|tool| tool.name == format!("{name}_describe_table")).unwrap();
             let schema = describe.input_schema.get();
-            assert!(schema.contains(&format!("exactly as {name}_list_tables shows it")), "{schema}");
+            assert!(schema.contains(&format!("exactly as in {name}_list_tables")), "{schema}");
 
             let tool = format!("{name}_describe_table");
             let text = connection.call(&tool, json!({ "table_name": "zz" })).await.unwrap().text();
-            assert!(text.contains(&format!("\nHint: {name}_list_tables shows the names")), "{text}");
+            assert!(text.contains(&format!("\nHint: {name}_list_tables lists the names")), "{text}");
             let said = text.split_once("Hint: ").unwrap().1;
             for word in named(said) {
                 assert!(listed.iter().any(|name| name == word), "{word} in {said}");
