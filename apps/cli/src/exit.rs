@@ -35,7 +35,8 @@ Exit codes:
   0    success
   1    the tool returned an error; the two sides of a diff differ; the server
        cannot be started
-  2    invalid command line, or an unknown tool, prompt or file
+  2    invalid command line or argument, or an unknown tool, prompt, resource
+       or file
   3    cannot connect to the server, or no common protocol version
   4    the server returned an error, or closed the connection
   5    timeout

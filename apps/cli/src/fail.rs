@@ -39,11 +39,6 @@ impl Failure {
         self
     }
 
-    /// Whether the message contains these words.
-    pub(crate) fn says(&self, words: &str) -> bool {
-        self.message.contains(words)
-    }
-
     #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message

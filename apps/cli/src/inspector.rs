@@ -1,9 +1,8 @@
 //! The flags of the MCP Inspector's command line, for existing scripts: prints the result of one request as JSON.
 
 use crate::commands::client::Plain;
-use crate::commands::client::call::{given, level};
+use crate::commands::client::call::{failed, given, level};
 use crate::commands::client::prompt::texts;
-use crate::describe;
 use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -136,7 +135,7 @@ impl InspectorArgs {
                 }
                 let result = match call.await {
                     Ok(result) => result,
-                    Err(e) => return Err(self.near(session, &name, session.told(&e)).await),
+                    Err(e) => return Err(failed(session, &name, &e).await),
                 };
                 return Ok(read(result.as_json()));
             }
@@ -156,14 +155,6 @@ impl InspectorArgs {
 
     fn meta(&self) -> Result<Map<String, Value>, Failure> {
         Ok(texts(&self.metadata)?.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
-    }
-
-    /// Adds the tool's usage as a hint, if the tool exists.
-    async fn near(&self, session: &Session, name: &str, failure: Failure) -> Failure {
-        match session.connection.tools().await.ok().and_then(|tools| tools.into_iter().find(|t| t.name == name)) {
-            Some(tool) => failure.hint(format!("usage: {}", describe::usage(&tool))),
-            None => failure.hint("--method tools/list lists the tools"),
-        }
     }
 }
 

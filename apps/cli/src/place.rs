@@ -1,5 +1,6 @@
 //! The transports of a server.
 
+use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::paste;
 use crate::shown::{note, tell};
@@ -161,7 +162,7 @@ fn refused(addr: &str, e: &io::Error) -> Failure {
     // The message explains the cause.
     match e.kind() {
         io::ErrorKind::AddrInUse => failure.hint("port 0 picks a free port"),
-        io::ErrorKind::InvalidInput => failure.hint("expected HOST:PORT, for example 127.0.0.1:8931"),
+        io::ErrorKind::InvalidInput => failure.exit(Exit::Usage).hint("expected HOST:PORT, for example 127.0.0.1:8931"),
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("this machine has no such address; use 127.0.0.1 for local clients")
         }

@@ -281,6 +281,8 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
         ErrorKind::Rpc => {
             let failure = failure.exit(Exit::Protocol);
             match e.rpc().map(|rpc| rpc.code) {
+                // A name or an argument is wrong.
+                Some(code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND) => failure.exit(Exit::Usage),
                 Some(code::METHOD_NOT_FOUND) => {
                     failure.hint("the server does not implement this; `linchpin inspect` shows what it offers")
                 }
@@ -304,8 +306,7 @@ fn told(e: &Error, kind: &Kind, witness: &Witness) -> Failure {
 /// Adds hints to a connection failure.
 fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
     let failure = failure.exit(Exit::Unreachable);
-    let cause = e.source().and_then(|cause| cause.downcast_ref::<TransportError>());
-    match (kind, cause) {
+    match (kind, e.transport()) {
         (Kind::Command(program), Some(TransportError::Unreachable(_))) => match program.as_str() {
             "npx" | "npm" | "node" => failure.hint("it is part of Node.js; is Node.js installed?"),
             "uvx" | "uv" => failure.hint("it is part of uv; is uv installed?"),
@@ -320,8 +321,13 @@ fn connecting(failure: Failure, e: &Error, kind: &Kind) -> Failure {
         (Kind::Command(_), Some(TransportError::Closed(_))) => failure.hint(
             "the server inherits few environment variables: pass others with -e NAME or -e NAME=VALUE; -v shows its standard error",
         ),
-        (Kind::Web(..), Some(TransportError::Status { status: 404, .. })) => {
-            failure.hint("is the path correct? Most servers use /mcp, older ones /sse")
+        (Kind::Web(url, _), Some(TransportError::Status { status: 404, .. })) => {
+            let url = url.trim_end_matches('/');
+            // Nothing follows the host.
+            match url.matches('/').count() {
+                2 => failure.hint(format!("did you mean {url}/mcp?")),
+                _ => failure.hint("is the path correct? Most servers use /mcp, older ones /sse"),
+            }
         }
         (Kind::Web(..), Some(TransportError::Unreachable(why))) => unreachable_web(failure, why),
         (Kind::Web(..), _) => failure.hint("--trace shows the messages"),

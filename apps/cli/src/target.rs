@@ -176,6 +176,7 @@ impl TargetArgs {
                 let words = shell::split(one)?;
                 self.program(&words)
             }
+            [one, more, ..] if looks_like(one) => Err(Failure::usage(format!("unexpected argument `{more}`"))),
             words => self.program(words),
         }
     }

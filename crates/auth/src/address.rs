@@ -3,11 +3,11 @@
 use crate::error::Error;
 use linchpin_transport::web::Reach;
 use std::net::IpAddr;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 /// The URL of a server without query and fragment, which identifies it.
 pub(crate) fn server(address: &str) -> Result<Url, Error> {
-    let mut url = parse("the address of the server", address)?;
+    let mut url = parse("the server's URL", address).map_err(|e| Error::setup(e.to_string()))?;
     url.set_query(None);
     url.set_fragment(None);
     Ok(url)
@@ -18,7 +18,10 @@ pub(crate) fn server(address: &str) -> Result<Url, Error> {
 pub(crate) fn parse(what: &str, address: &str) -> Result<Url, Error> {
     let shown: String = address.chars().filter(|c| !c.is_control()).take(200).collect();
     let wrong = |why: &str| Error::discovery(format!("{what} is not a valid URL: {shown:?}: {why}"));
-    let url = Url::parse(address).map_err(|e| wrong(&e.to_string()))?;
+    let url = Url::parse(address).map_err(|e| match e {
+        ParseError::RelativeUrlWithoutBase => wrong("it must begin with https://"),
+        e => wrong(&e.to_string()),
+    })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Error::discovery(format!("{what} contains a user name or password, which is not allowed")));
     }

@@ -17,7 +17,7 @@ struct Inner {
 /// The kinds of errors that the flow distinguishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The configuration is incomplete.
+    /// The configuration is incomplete or invalid.
     Setup,
     /// The client must be registered with the operator of the authorization server, and configured.
     Unregistered,
@@ -75,7 +75,7 @@ impl Error {
         matches!(self.0.kind, Kind::Refused(_))
     }
 
-    /// Whether the configuration is incomplete; the message says what to set.
+    /// Whether the configuration is incomplete or the server's URL is invalid; the message says what to set.
     pub fn is_setup(&self) -> bool {
         matches!(self.0.kind, Kind::Setup | Kind::Unregistered)
     }

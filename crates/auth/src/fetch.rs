@@ -63,7 +63,7 @@ impl Asker {
             let mut request = Request::new(Bytes::new());
             *request.method_mut() = Method::GET;
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-            let answer = match self.send(what, &url, request).await {
+            let answer = match self.send(&format!("fetch {what}"), &url, request).await {
                 Ok(answer) => answer,
                 Err(error) => return Found::Unknown(error),
             };
@@ -113,7 +113,7 @@ impl Asker {
         *request.headers_mut() = headers;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-        self.send(what, &url, request).await
+        self.send(&format!("reach {what}"), &url, request).await
     }
 
     /// Sends a request to the server without a token; returns its challenge, and whether it rejected the request.
@@ -123,13 +123,13 @@ impl Asker {
         *request.method_mut() = Method::POST;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let answer = self.send("a response of the server", &self.server, request).await?;
+        let answer = self.send("connect", &self.server, request).await?;
         let refused = answer.status() == StatusCode::UNAUTHORIZED;
         Ok((if refused { Challenge::of(answer.headers()) } else { Challenge::default() }, refused))
     }
 
     async fn send(&self, what: &str, url: &Url, mut request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
-        let failed = |why: &str| Error::new(Kind::Unreachable, format!("cannot fetch {what}: {}: {why}", bare(url)));
+        let failed = |why: &str| Error::new(Kind::Unreachable, format!("cannot {what}: {}: {why}", bare(url)));
         *request.uri_mut() =
             url[..url::Position::AfterQuery].parse().map_err(|_| failed("the address cannot be used"))?;
         let reach = address::reach(self.reach, &self.server, url);

@@ -138,7 +138,7 @@ async fn register(
     if let Some(scopes) = wishes.scopes {
         request["scope"] = json!(scopes.to_string());
     }
-    let what = "the registration of the client";
+    let what = "the registration endpoint";
     let body = request.to_string().into();
     let answer = asker.post(what, endpoint, JSON, HeaderMap::new(), body).await?;
     let document: Value = serde_json::from_slice(answer.body()).unwrap_or_default();

@@ -324,7 +324,8 @@ impl TokenSource {
                 let known = self.known_issuers().await?;
                 let ground = self.flow().discover(&challenge, &known).await?;
                 if !refused && ground.of_old {
-                    let why = format!("{} requires no login and has no protected-resource metadata", self.server);
+                    let why =
+                        format!("{} does not require a login and has no protected-resource metadata", self.server);
                     return Err(Error::new(Kind::Unprotected, why));
                 }
                 self.log_in(ground, &challenge, &known).await

@@ -123,8 +123,8 @@ impl Error {
     }
 
     pub(crate) fn timeout(after: Duration) -> Error {
-        let ms = after.as_millis();
-        let message = format!("no answer within {ms} ms; give the call more time or ask for progress");
+        let waited = after.as_secs_f64();
+        let message = format!("no answer within {waited} s; give the call more time or ask for progress");
         Error::new(ErrorKind::Timeout, message)
     }
 
@@ -159,8 +159,8 @@ impl Error {
         }
     }
 
-    /// The transport error, if the transport failed.
-    pub(crate) fn transport(&self) -> Option<&TransportError> {
+    /// Returns the error of the transport, if that failed or could not be opened.
+    pub fn transport(&self) -> Option<&TransportError> {
         match &self.0.cause {
             Cause::Transport(why) => Some(why),
             _ => None,
@@ -185,17 +185,16 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        // The message has the text of a transport or JSON-RPC error; those are at `transport` and `rpc`.
         match &self.0.cause {
-            Cause::None => None,
-            Cause::Rpc(error) => Some(error),
-            Cause::Transport(why) => Some(why),
             Cause::Other(error) => Some(&**error),
+            Cause::None | Cause::Rpc(_) | Cause::Transport(_) => None,
         }
     }
 }

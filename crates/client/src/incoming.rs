@@ -118,7 +118,8 @@ impl Incoming {
             "notifications/subscriptions/acknowledged" => {
                 let told = NotificationParams::read(params);
                 if let Some(listen) = told.subscription() {
-                    lock(&core.listeners).acknowledged(listen, told.notifications);
+                    let missed = lock(&core.listeners).acknowledged(listen, told.notifications);
+                    missed.into_iter().for_each(|change| report(core, change));
                 }
             }
             "notifications/cancelled" => {
@@ -175,7 +176,7 @@ impl Inbox for Incoming {
     fn closed(&self, why: TransportError) {
         let (Some(core), Some(live)) = (self.core.upgrade(), self.live.get().and_then(Weak::upgrade)) else { return };
         let _ = live.lost.set(why);
-        lock(&core.listeners).lost();
+        lock(&core.listeners).lost(core.recipe.restart.is_none());
         for (_, task) in lock(&core.asking).drain() {
             task.abort();
         }

@@ -21,7 +21,7 @@
 //!   tools, [`RawCallToolResult`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`] and [`SamplingRequest`], passed to the callbacks of [`Client`].
-//! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`ClientLimits`].
+//! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_proto::limits::ClientLimits`].
 
 // This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,
 // progress, lists and their pages, the cache, and subscriptions. It must never know frames (`linchpin_proto`'s `Writer`
@@ -50,7 +50,7 @@ pub use client::{Client, ReconnectPolicy};
 pub use connection::Connection;
 pub use elicitation::ElicitForm;
 pub use error::{BoxError, Error, ErrorKind};
-pub use linchpin_proto::{ClientLimits, Tap, Traffic};
+pub use linchpin_proto::{Tap, Traffic};
 pub use list::{Listed, Listing, Page, Pages, Refusal};
 pub use listen::{ChangeFilter, Changes};
 pub use request::{Progress, Received, Request, Step, Steps};

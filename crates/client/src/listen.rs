@@ -12,6 +12,7 @@ use linchpin_proto::message_writer::Extras;
 use linchpin_types::subscribe::SubscriptionFilter;
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -158,6 +159,8 @@ pub(crate) struct Listener {
     queue: Queue<Change>,
     /// The id of the open listen request.
     current: Mutex<Option<u64>>,
+    /// Whether changes may have been missed since the last listen stream.
+    missed: AtomicBool,
     state: watch::Sender<State>,
 }
 
@@ -214,19 +217,31 @@ impl Listeners {
         }
     }
 
-    pub(crate) fn acknowledged(&self, listen: u64, granted: Option<SubscriptionFilter>) {
+    /// A listen stream was opened. Returns the changes that may have been missed since the one before.
+    pub(crate) fn acknowledged(&self, listen: u64, granted: Option<SubscriptionFilter>) -> Vec<Change> {
+        let mut missed = Vec::new();
         for (listener, _) in self.all.values().filter(|(l, _)| *lock(&l.current) == Some(listen)) {
             listener.state.send_modify(|state| {
                 state.acknowledged = true;
                 state.granted.clone_from(&granted);
             });
+            if listener.missed.swap(false, Ordering::AcqRel) {
+                for change in listener.interests.all() {
+                    listener.queue.push(change.clone());
+                    missed.push(change);
+                }
+            }
         }
+        missed
     }
 
-    /// The transport was lost.
-    pub(crate) fn lost(&self) {
-        for (listener, _) in self.all.values() {
+    /// The transport was lost. Without a listen stream, which ends by itself, nothing else tells a subscriber so.
+    pub(crate) fn lost(&self, for_good: bool) {
+        for (listener, task) in self.all.values() {
             *lock(&listener.current) = None;
+            if for_good && task.is_none() {
+                listener.queue.close();
+            }
         }
     }
 
@@ -244,7 +259,13 @@ impl Listeners {
 
 fn listener(core: &ConnectionState, interests: ChangeFilter) -> Arc<Listener> {
     let queue = Queue::new(core.recipe.limits.messages.queued_max);
-    Arc::new(Listener { interests, queue, current: Mutex::default(), state: watch::Sender::default() })
+    Arc::new(Listener {
+        interests,
+        queue,
+        current: Mutex::default(),
+        missed: AtomicBool::new(false),
+        state: watch::Sender::default(),
+    })
 }
 
 pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter) -> Result<Changes> {
@@ -267,6 +288,9 @@ pub(crate) async fn listen(core: &Arc<ConnectionState>, interests: ChangeFilter)
     let key = lock(&core.listeners).add(&listener);
     // From here on, dropping `changes` unsubscribes.
     let changes = Changes { core: core.clone(), key, listener: listener.clone() };
+    if let (Some(why), None) = (live.lost.get(), &core.recipe.restart) {
+        return Err(why.clone().into());
+    }
     for uri in listener.interests.uris.iter().filter(|uri| !before.contains(uri)) {
         let mut request = RequestParts::new("resources/subscribe");
         request.members.text("uri", uri);
@@ -328,18 +352,12 @@ async fn keep(core: Arc<ConnectionState>, listener: Arc<Listener>) {
 async fn open(core: &Arc<ConnectionState>, listener: &Listener, again: bool) -> Result<()> {
     let live = core.live().await?;
     let id = core.next_id();
+    listener.missed.fetch_or(again, Ordering::AcqRel);
     *lock(&listener.current) = Some(id);
     let out = live.writer.request(id, "subscriptions/listen", Extras::default(), |members| {
         // A struct of booleans and strings: serialising cannot fail.
         let _ = members.value("notifications", &listener.interests.filter());
     });
-    if again {
-        // Changes in the meantime were missed.
-        for change in listener.interests.all() {
-            listener.queue.push(change.clone());
-            crate::incoming::report(core, change);
-        }
-    }
     let mut cancel = Cancel { live: &live, id, answered: false };
     let answer = live.link.exchange(out).await;
     cancel.answered = true;

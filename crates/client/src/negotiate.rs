@@ -11,6 +11,7 @@ use linchpin_proto::message_writer::{Extras, Writer};
 use linchpin_proto::negotiation::{Agreed, Attempt, Negotiation, Outcome, Verdict};
 use linchpin_proto::{Answer, ClientTransport, ConnectOptions, Connector, Features, Outgoing, TransportError};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -57,9 +58,13 @@ fn hear(core: &ConnectionState) {
     let events = core.events.clone();
     tokio::spawn(async move {
         while let Some(event) = events.next().await {
-            match event {
+            // One panic must not silence what follows.
+            let heard = catch_unwind(AssertUnwindSafe(|| match event {
                 Event::Log(message) => on_log.iter().for_each(|hear| hear(message.clone())),
                 Event::Change(change) => on_change.iter().for_each(|hear| hear(change.clone())),
+            }));
+            if heard.is_err() {
+                tracing::error!("a callback of the host panicked");
             }
         }
     });
@@ -76,9 +81,12 @@ pub(crate) async fn open(core: &Arc<ConnectionState>) -> Result<Arc<ActiveTransp
             Err(_) if current.waits_for_person() => {}
             Err(elapsed) => {
                 current.close().await;
-                let name = core.connector.name();
-                let why =
-                    format!("{name} did not finish opening within {} ms (connections.open_ms_max)", limit.as_millis());
+                let (name, waited) = (core.connector.name(), limit.as_secs_f64());
+                let what = match lock(&current.asked).join(" or ") {
+                    none if none.is_empty() => "finish opening".to_owned(),
+                    asked => format!("answer {asked}"),
+                };
+                let why = format!("{name} did not {what} within {waited} s (connections.open_ms_max)");
                 return Err(Error::connect_late(&why, elapsed));
             }
         }
@@ -125,11 +133,22 @@ pub(crate) async fn set_log_level(core: &ConnectionState, live: &ActiveTransport
 
 /// The transport that is being opened, for timeouts.
 #[derive(Default)]
-struct Current(Mutex<Option<Arc<dyn ClientTransport>>>);
+struct Current {
+    link: Mutex<Option<Arc<dyn ClientTransport>>>,
+    /// The requests that it has not answered.
+    asked: Mutex<Vec<&'static str>>,
+}
 
 impl Current {
     fn get(&self) -> Option<Arc<dyn ClientTransport>> {
-        lock(&self.0).clone()
+        lock(&self.link).clone()
+    }
+
+    fn asks(&self, attempt: Attempt) {
+        lock(&self.asked).push(match attempt {
+            Attempt::Discover(_) => "server/discover",
+            Attempt::Initialize(_) => "initialize",
+        });
     }
 
     fn waits_for_person(&self) -> bool {
@@ -152,8 +171,9 @@ async fn agree(
     let mut attempt = opening.first();
     let (mut link, mut post) = open_transport(core).await?;
     loop {
-        *lock(&current.0) = Some(link.clone());
-        let heard = attempt_on(core, &link, attempt).await;
+        *lock(&current.link) = Some(link.clone());
+        let heard = attempt_on(core, current, &link, attempt).await;
+        lock(&current.asked).clear();
         let verdict = match &heard {
             ProbeOutcome::Answer(at, answer) => {
                 opening.at(*at);
@@ -180,7 +200,7 @@ async fn agree(
         };
         let cause = match heard {
             ProbeOutcome::Failed(why) => Some(why),
-            ProbeOutcome::Answer(..) => None,
+            ProbeOutcome::Answer(_, answer) => refused_with(&answer),
         };
         match verdict {
             Verdict::Agreed(agreed) => return Ok((link, *agreed, post)),
@@ -191,12 +211,25 @@ async fn agree(
             }
             Verdict::Elsewhere(next, why) => match link.fallback().await {
                 Some(Ok(other)) => (link, attempt) = (other, next),
+                Some(Err(also)) if status(&also).is_some_and(|also| cause.as_ref().and_then(status) == Some(also)) => {
+                    return failed(&link, &why, cause).await;
+                }
                 Some(Err(also)) => return failed(&link, &format!("{why}; {also}"), cause).await,
                 None => return failed(&link, &why, cause).await,
             },
             Verdict::Failed(why) => return failed(&link, &why, cause).await,
         }
     }
+}
+
+/// The HTTP status of an error response.
+fn refused_with(answer: &Answer) -> Option<TransportError> {
+    let status = answer.status.filter(|status| *status >= 400)?;
+    Some(TransportError::Status { status, body: "".into() })
+}
+
+fn status(why: &TransportError) -> Option<u16> {
+    if let TransportError::Status { status, .. } = why { Some(*status) } else { None }
 }
 
 async fn failed<T>(link: &Arc<dyn ClientTransport>, why: &str, cause: Option<TransportError>) -> Result<T> {
@@ -227,7 +260,13 @@ impl ProbeOutcome {
     }
 }
 
-async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, attempt: Attempt) -> ProbeOutcome {
+async fn attempt_on(
+    core: &ConnectionState,
+    current: &Current,
+    link: &Arc<dyn ClientTransport>,
+    attempt: Attempt,
+) -> ProbeOutcome {
+    current.asks(attempt);
     let work = link.exchange(render(core, attempt));
     let (Attempt::Discover(_), true) = (attempt, link.may_stay_silent()) else {
         return ProbeOutcome::of(attempt, work.await);
@@ -242,6 +281,7 @@ async fn attempt_on(core: &ConnectionState, link: &Arc<dyn ClientTransport>, att
     };
     // No response yet: slow, or an old revision. The first response decides.
     let handshake = Attempt::Initialize(session);
+    current.asks(handshake);
     let mut hello = std::pin::pin!(link.exchange(render(core, handshake)));
     tokio::select! {
         biased;

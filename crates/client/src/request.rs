@@ -145,6 +145,7 @@ impl<T: Received> Request<T> {
     ///         match step {
     ///             Step::Progress(progress) => eprintln!("{}", progress.progress),
     ///             Step::Done(result) => return Ok(result?.text()),
+    ///             _ => {}
     ///         }
     ///     }
     ///     Ok(String::new())

@@ -9,7 +9,10 @@ use linchpin_types::mrtr::InputRequest;
 use linchpin_types::root::{ListRootsResult, Root};
 use linchpin_types::sample::{CreateMessageRequestParams, CreateMessageResult};
 use serde::Serialize;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// A URL elicitation, for data that must not pass through the host.
 ///
@@ -113,6 +116,17 @@ impl Answers {
     /// # Errors
     /// The reason, for the server and for the waiting call.
     pub(crate) async fn answer(&self, server: &str, question: InputRequest) -> Result<String, Unanswered> {
+        let mut answer = std::pin::pin!(self.handle(server, question));
+        let caught = poll_fn(|task| {
+            catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(task))).unwrap_or_else(|_| {
+                tracing::error!("a callback of the host panicked");
+                Poll::Ready(Err(Unanswered::new(code::INTERNAL_ERROR, "the client failed to handle the request")))
+            })
+        });
+        caught.await
+    }
+
+    async fn handle(&self, server: &str, question: InputRequest) -> Result<String, Unanswered> {
         // An undeclared mode or member is an invalid parameter; an undeclared capability is an unknown
         // method.
         let no_mode = |why: &str| Unanswered::new(code::INVALID_PARAMS, why);

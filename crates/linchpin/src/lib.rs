@@ -86,7 +86,7 @@
 //! * [`transport`]: stdio, child processes, unix sockets, Streamable HTTP, HTTP+SSE, in-memory connections, and what
 //!   transports of your own implement.
 //! * `auth`: OAuth for clients.
-//! * [`types`]: the types of the specification.
+//! * [`limits`]: everything a peer can make grow, bounded by default. [`types`]: the types of the specification.
 //! * `examples/` in the repository: one program per folder, for example state per session, elicitation, and mounting in axum.
 //! * `docs/migrating-from-rmcp.md` in the repository: for programs written with `rmcp`.
 
@@ -173,9 +173,9 @@ pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server::{
     BoxError, Call, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle, IntoCompletion, IntoContents,
-    IntoMessages, IntoReply, Json, Limits, Markdown, Next, NoArgs, Peer, Prompt, PromptHandler, Prompts, Register,
-    Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt,
-    ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext, UrlElicited,
+    IntoMessages, IntoReply, Json, Markdown, Next, NoArgs, Peer, Prompt, PromptHandler, Prompts, Register, Reply,
+    ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError,
+    Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

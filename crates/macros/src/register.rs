@@ -35,8 +35,10 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return quote!(#item #errors);
         }
     };
-    if let Some((path, _)) = &item.trait_ {
+    if let Some((path, _)) = item.trait_.clone() {
         errors.over(path, "`#[register]` stands on a type's own methods, not on the methods of a trait");
+        // The attributes of the methods would complain that there is no `#[register]`.
+        collect(&mut item, &krate, &mut Errors::default());
         let errors = errors.into_tokens();
         return quote!(#item #errors);
     }

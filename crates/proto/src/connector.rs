@@ -14,6 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a client connects to: a command to run, an address, a socket. Can be used more than once.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not something that a client can connect to",
+    note = "use `child(\"npx some-server\")?`, `remote(\"https://example.com/mcp\")?`, `unix(path)`, `pipes(read, write)` or `in_process(server)`"
+)]
 pub trait Connector: Send + Sync + 'static {
     /// Returns a name for error messages: the command line or the URL, without secrets.
     fn name(&self) -> String;

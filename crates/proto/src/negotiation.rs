@@ -73,6 +73,9 @@ pub struct Agreed {
     pub result: Box<str>,
 }
 
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+
 /// Finds out the revision. One serves one opening.
 #[derive(Debug)]
 pub struct Negotiation {
@@ -82,8 +85,8 @@ pub struct Negotiation {
     left: u32,
     /// `initialize` has been tried, so that nothing leads there again.
     initialized: bool,
-    /// Statuses and errors so far, for the last message.
-    heard: Vec<String>,
+    /// Statuses and errors so far, and the method each was an answer to (empty where the text says it), for the last message.
+    heard: Vec<(String, &'static str)>,
 }
 
 impl Negotiation {
@@ -116,7 +119,7 @@ impl Negotiation {
             Verdict::Agreed(_) | Verdict::Failed(_) => return verdict,
         };
         if self.left == 0 {
-            return Verdict::Failed(format!("version negotiation failed: {}", self.heard.join("; ")));
+            return Verdict::Failed(format!("version negotiation failed: {}", self.told()));
         }
         self.left -= 1;
         self.attempt = next;
@@ -128,26 +131,26 @@ impl Negotiation {
             Outcome::Result(json) => match serde_json::from_str::<DiscoverResult>(json) {
                 Ok(DiscoverResult { result_type: Some(odd), .. }) if odd != ResultType::Complete => {
                     let odd: String = odd.as_str().chars().take(80).collect();
-                    self.heard.push(format!("its response to server/discover has the `resultType` {odd:?}"));
+                    self.hears(format!("a response with the `resultType` {odd:?}"), DISCOVER);
                 }
                 Ok(found) => return self.choose(features, found, json),
-                Err(e) => self.heard.push(format!("its response to server/discover is invalid: {e}")),
+                Err(e) => self.hears(format!("an invalid response ({e})"), DISCOVER),
             },
             Outcome::Error(json, status) => {
                 let error = ErrorSeen::read(json);
-                self.heard.push(error.tell("server/discover", status));
+                self.hears(error.tell(status), DISCOVER);
                 if error.code == code::UNSUPPORTED_PROTOCOL_VERSION {
                     return self.offered(&error.data.supported);
                 }
                 if era::modern_error(error.code) {
-                    return Verdict::Failed(error.tell("server/discover", status));
+                    return Verdict::Failed(format!("{} to {DISCOVER}", error.tell(status)));
                 }
             }
-            Outcome::Status(status) => self.heard.push(format!("status {status} to server/discover")),
-            Outcome::Silence => self.heard.push("no response to server/discover".to_owned()),
-            Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
+            Outcome::Status(status) => self.hears(format!("status {status}"), DISCOVER),
+            Outcome::Silence => self.hears("no response".to_owned(), DISCOVER),
+            Outcome::Unreadable(what) => self.hears(what.to_owned(), ""),
             Outcome::Gone(how) => {
-                self.heard.push(how.to_owned());
+                self.hears(how.to_owned(), "");
                 return self.handshake().map_or_else(|| self.fail(), Verdict::Redial);
             }
         }
@@ -185,11 +188,11 @@ impl Negotiation {
         match outcome {
             Outcome::Result(json) => match serde_json::from_str::<InitializeResult>(json) {
                 Ok(found) => return self.handshaken(found, json),
-                Err(e) => self.heard.push(format!("its response to initialize is invalid: {e}")),
+                Err(e) => self.hears(format!("an invalid response ({e})"), INITIALIZE),
             },
             Outcome::Error(json, status) => {
                 let error = ErrorSeen::read(json);
-                self.heard.push(error.tell("initialize", status));
+                self.hears(error.tell(status), INITIALIZE);
                 if error.code == code::UNSUPPORTED_PROTOCOL_VERSION {
                     return self.offered(&error.data.supported);
                 }
@@ -205,12 +208,12 @@ impl Negotiation {
                 }
             }
             Outcome::Status(status) if (400..500).contains(&status) => {
-                self.heard.push(format!("status {status} to initialize"));
+                self.hears(format!("status {status}"), INITIALIZE);
                 return self.elsewhere(status);
             }
-            Outcome::Status(status) => self.heard.push(format!("status {status} to initialize")),
-            Outcome::Silence => self.heard.push("no response to initialize".to_owned()),
-            Outcome::Unreadable(what) => self.heard.push(what.to_owned()),
+            Outcome::Status(status) => self.hears(format!("status {status}"), INITIALIZE),
+            Outcome::Silence => self.hears("no response".to_owned(), INITIALIZE),
+            Outcome::Unreadable(what) => self.hears(what.to_owned(), ""),
             Outcome::Gone(how) => {
                 // The first end only showed that the server is of the legacy era; this one is the error.
                 return Verdict::Failed(how.to_owned());
@@ -269,7 +272,28 @@ impl Negotiation {
     }
 
     fn why(&self) -> String {
-        format!("the server did not agree to a protocol version: {}", self.heard.join("; "))
+        format!("version negotiation failed: {}", self.told())
+    }
+
+    fn hears(&mut self, what: String, to: &'static str) {
+        self.heard.push((what, to));
+    }
+
+    /// What was heard; equal answers once.
+    fn told(&self) -> String {
+        let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (what, to) in &self.heard {
+            match told.iter_mut().find(|(known, _)| known == what) {
+                Some((_, methods)) if methods.contains(to) => {}
+                Some((_, methods)) => methods.push(to),
+                None => told.push((what, vec![to])),
+            }
+        }
+        let one = |(what, methods): &(&str, Vec<&str>)| match methods.as_slice() {
+            [""] => (*what).to_owned(),
+            methods => format!("{what} to {}", methods.join(" and ")),
+        };
+        told.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -300,8 +324,8 @@ impl ErrorSeen {
         ErrorSeen { code: error.code, message: error.message.chars().take(300).collect(), data }
     }
 
-    fn tell(&self, to: &str, status: Option<u16>) -> String {
+    fn tell(&self, status: Option<u16>) -> String {
         let status = status.filter(|s| *s != 200).map_or(String::new(), |s| format!(", status {s}"));
-        format!("\"{}\" ({}{status}) to {to}", self.message, self.code)
+        format!("\"{}\" ({}{status})", self.message, self.code)
     }
 }

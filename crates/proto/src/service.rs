@@ -156,6 +156,10 @@ pub enum HeaderParamKind {
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A transport that a service can be served on: a pipe, a socket, an address.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a transport that can be served on",
+    note = "use `stdio()`, `http(\"127.0.0.1:8931\")`, `unix(path)`, `pipes(read, write)` or `memory()`"
+)]
 pub trait Bind: Send + 'static {
     /// Serves until the peer disconnects or shutdown is requested. Dropping the future ends it too.
     ///

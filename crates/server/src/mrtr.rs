@@ -72,6 +72,11 @@ impl RoundTrips {
         !self.wanted.is_empty() || !self.missing.is_empty()
     }
 
+    /// Whether the call waits for input that the client can give.
+    pub(crate) fn asks(&self) -> bool {
+        !self.wanted.is_empty() && self.missing.is_empty()
+    }
+
     /// The response of a call that needs the client: `input_required`, or the missing capability.
     pub(crate) fn reply(&mut self, request: &Request, principal: Option<&str>, core: &RunningServer) -> Reply {
         if !self.missing.is_empty() {

@@ -56,7 +56,7 @@ impl Prompt {
     /// Declares an argument that is known only at run time, for example of a prompt read from a file.
     ///
     /// The handler takes a map of strings with all arguments that were passed. For an argument of the handler's own
-    /// type, this replaces its description.
+    /// type, this replaces its description. A second one of the same name replaces the first.
     ///
     /// ```
     /// # use linchpin_server::{Prompt, Server};
@@ -80,6 +80,12 @@ impl Prompt {
     /// Sets the display name (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Prompt {
         self.def.title = Some(title.into());
+        self
+    }
+
+    /// Replaces the description.
+    pub fn description(mut self, description: impl Into<String>) -> Prompt {
+        self.def.description = Some(description.into());
         self
     }
 

@@ -87,7 +87,7 @@ impl<T: Item> Working<T> {
 }
 
 /// The error of a change to the tools, resources or prompts of a server. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {
     /// No item has this name, enabled or not.
@@ -108,6 +108,12 @@ pub enum ChangeError {
     },
     /// The new definition is invalid, and why.
     Invalid(String),
+}
+
+impl fmt::Debug for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for ChangeError {

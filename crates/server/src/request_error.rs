@@ -111,7 +111,7 @@ impl fmt::Display for RequestError {
 
 impl fmt::Debug for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestError").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+        fmt::Display::fmt(self, f)
     }
 }
 

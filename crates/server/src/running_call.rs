@@ -81,12 +81,16 @@ fn poll(
     }
 }
 
-/// Turns a response that failed only because input is required into `input_required`.
+/// Turns the response of a call that needs input into `input_required`.
+///
+/// A handler that went on without the input is asked for it too: sessions would have waited there. Where the client cannot
+/// give the input, what the handler did without it counts.
 fn settle(core: &RunningServer, cx: Option<&Cx>, reply: Reply) -> Reply {
     match cx {
-        Some(cx) if reply.is_error() && cx.caller().features().multi_round_trip => {
+        Some(cx) if cx.caller().features().multi_round_trip => {
             let mut round_trips = cx.round_trips();
-            if round_trips.pending() { round_trips.reply(&cx.0.request, cx.principal(), core) } else { reply }
+            let needed = if reply.is_error() { round_trips.pending() } else { round_trips.asks() };
+            if needed { round_trips.reply(&cx.0.request, cx.principal(), core) } else { reply }
         }
         _ => reply,
     }

@@ -396,7 +396,11 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.settings.shutdown_hooks.push(Box::new(move || Box::pin(end())));
+        let end = Arc::new(end);
+        self.settings.shutdown_hooks.push(Box::new(move || {
+            let end = end.clone();
+            Box::pin(async move { end().await })
+        }));
         self
     }
 
@@ -471,8 +475,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// down gracefully on Ctrl-C and SIGTERM; by default these signals kill the process.
     ///
     /// Cancel safety: dropping the future stops the server. Its listener and connections are closed, and running calls
-    /// are dropped. The hooks of [`Server::on_shutdown`] run only after a graceful shutdown or a disconnect of the
-    /// peer.
+    /// are dropped, without the hooks of [`Server::on_shutdown`]; those run whenever `serve` returns after it has begun to
+    /// serve or failed to.
     ///
     /// # Errors
     /// [`ServeError::Config`] if the configuration of the server is invalid (each problem with its source location),

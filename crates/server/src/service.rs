@@ -30,9 +30,11 @@ use linchpin_types::page::CacheScope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Updates the list of resources.
@@ -111,8 +113,14 @@ impl Service for RunningServer {
         let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
         Box::pin(async move {
             let all = async {
-                for end in work {
-                    end.await;
+                for mut end in work {
+                    let caught = poll_fn(|task| {
+                        catch_unwind(AssertUnwindSafe(|| end.as_mut().poll(task))).unwrap_or_else(|_| {
+                            tracing::error!("a shutdown hook panicked");
+                            Poll::Ready(())
+                        })
+                    });
+                    caught.await;
                 }
             };
             if tokio::time::timeout(END_TIME, all).await.is_err() {

@@ -55,6 +55,7 @@ pub struct Now<R>(R);
     message = "`{Self}` cannot be the answer of a handler",
     label = "not the answer of a `{K}`",
     note = "a tool returns `String`, `Json<T>`, `ContentBlock`, `Vec<ContentBlock>`, `()`, or `Result<_, E>` of one of these; wrap structured data in `Json`",
+    note = "the `T` of `Json<T>` derives `Serialize` and `JsonSchema`; an `E` that is boxed is `Box<dyn Error + Send + Sync>`",
     note = "a resource returns `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, or `Result<_, E>` of one of these",
     note = "a prompt returns `String`, `PromptMessage`, `Vec<PromptMessage>`, or `Result<_, E>` of one of these"
 )]

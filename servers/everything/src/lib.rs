@@ -54,6 +54,7 @@ pub const SERVICE: Service = Service {
 
 /// The configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Enables `get-env`, which lists the names of environment variables, never their values. Default `false`.
     pub expose_env: bool,
@@ -88,6 +89,20 @@ impl Default for Options {
             fetch_hosts: Vec::new(),
             tools: ToolChoice::default(),
         }
+    }
+}
+
+impl Options {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_everything::Options;
+    /// let options = Options::default().with(|options| options.expose_env = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 /// The configuration. The default behaves like the published server, plus the additions listed in the README.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// The `User-Agent` of all requests, instead of the two for tool and prompt (`--user-agent`).
     pub user_agent: Option<String>,
@@ -74,6 +75,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_fetch::Config;
+    /// let config = Config::default().with(|config| config.https_only = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The configuration from environment variables: `MCP_FETCH_` and the name of the flag in capitals. Lists are
     /// separated by commas, headers by newlines. Headers, and a proxy with a password, may also come from a file
     /// (`MCP_FETCH_HEADERS_FILE`) or the keyring (`MCP_FETCH_HEADERS_KEYRING`). Proxy variables (`HTTPS_PROXY`, …) are

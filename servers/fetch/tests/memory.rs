@@ -11,7 +11,6 @@ mod common;
 use common::*;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use linchpin_fetch::Config;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
@@ -38,7 +37,7 @@ fn growth(calls: &[Value], at_once: usize) -> u64 {
 async fn measured_when_asked() {
     let Ok(asked) = std::env::var(ASKED) else { return };
     let asked: Value = serde_json::from_str(&asked).expect("JSON");
-    let caller = Caller::of(Config { timeout_ms: 120_000, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.timeout_ms = 120_000)).await;
     // What is loaded and built once belongs to no page.
     let calls = asked["calls"].as_array().expect("calls");
     let mut first: url::Url = calls[0]["url"].as_str().expect("a url").parse().expect("a url");

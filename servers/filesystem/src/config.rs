@@ -20,6 +20,7 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, Ro
 
 /// The configuration. `Config::default()` is the drop-in behaviour without an allowed directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// Allowed directories; `~` is expanded, relative paths are relative to the working directory. Default none.
     pub directories: Vec<String>,
@@ -94,6 +95,18 @@ pub enum FollowSymlinks {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_filesystem::Config;
+    /// let config = Config::default().with(|config| config.allow_delete = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default configuration with the `MCP_FS_*` variables applied.
     ///
     /// Lists (`MCP_FS_DIRS`, `MCP_FS_DENY`, `MCP_FS_ENABLE_TOOLS`, `MCP_FS_DISABLE_TOOLS`, `MCP_FS_TOOLSETS`) are
@@ -234,7 +247,7 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
         matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
     });
     if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return Some("the name is a Windows device name");
+        return Some("the name is a Windows device name name name name");
     }
     let bytes = name.as_bytes();
     let tilde = bytes.iter().position(|byte| *byte == b'~');

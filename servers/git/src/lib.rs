@@ -235,6 +235,7 @@ pub const ROOTS: &[RootsPolicy] = &[RootsPolicy::Ignore, RootsPolicy::Narrow, Ro
 
 /// The configuration.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// The allowed repositories, with everything below their top level. A path inside a repository means the whole
     /// repository. (`--repository`, `-r`, repeatable; `MCP_GIT_REPOSITORIES`, one per line.)
@@ -299,6 +300,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_git::Config;
+    /// let config = Config::default().with(|config| config.allow_remote = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default configuration with the `MCP_GIT_*` variables applied: `REPOSITORIES` (one per line), `ALLOW_ANY`,
     /// `ALLOW_REMOTE`, `REMOTE_HOSTS` (separated by `,`), `ALLOW_FORCE`, `TRUST_REPO_CONFIG`, `SIGN`, `ROOTS`,
     /// `TIMEOUT`, `REMOTE_TIMEOUT`, `MAX_OUTPUT_BYTES`, `MAX_MEMORY_BYTES`, `PROGRAM`, and those of the choice of

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// The configuration. `Config::default()` is the drop-in behaviour with the default file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// The memory file; `~/` is expanded, relative paths are relative to the working directory. `None` is the default
     /// file, or that of `scope`. Tool calls cannot choose it. Default `None`.
@@ -64,6 +65,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_memory::Config;
+    /// let config = Config::default().with(|config| config.backup = 1);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default configuration with `MEMORY_FILE_PATH` and the `MCP_MEMORY_*` variables applied.
     ///
     /// # Errors

@@ -53,6 +53,7 @@ impl FromStr for SslMode {
 
 /// The configuration. The default is a drop-in for the published server, without a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// The connection string: `postgres://user@host:port/database?sslmode=…` or `host=… dbname=…`.
     pub url: Option<Secret>,
@@ -152,6 +153,18 @@ const PARAMETERS: [(&str, &str); 27] = [
 ];
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_postgres::Config;
+    /// let config = Config::default().with(|config| config.max_rows = 100);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// From `DATABASE_URL` or `DATABASE_URI` (and `…_FILE`, `…_KEYRING`), the `PG*` variables, and
     /// `MCP_POSTGRES_CONFIG`, `_ACCESS_MODE`, `_SCHEMAS`, `_MAX_ROWS`, `_MAX_BYTES`, `_STATEMENT_TIMEOUT` and
     /// `_LOCK_TIMEOUT` (milliseconds), `_ALLOW_PRIVILEGED_ROLE`, `_ALLOW_FUNCTIONS`, `_CONNECTIONS`, and those of every

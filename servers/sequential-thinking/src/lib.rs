@@ -58,6 +58,7 @@ pub const SERVICE: Service = Service { name: "sequentialthinking", tools: &[SEQU
 
 /// Limits on stored data. A limit of 0 is an error when the server is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum thoughts of a history; beyond it the oldest are dropped, but still counted (`--max-thoughts`). Default
     /// 1,000.
@@ -88,6 +89,13 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Changes some of these limits.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Refuses limits of 0.
     fn check(&self) -> Result<(), ToolError> {
         let none = [
@@ -107,6 +115,7 @@ impl Limits {
 
 /// The configuration.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// Limits on stored data.
     pub limits: Limits,
@@ -126,6 +135,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_sequential_thinking::Config;
+    /// let config = Config::default().with(|config| config.limits.thoughts_max = 100);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads `MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS`, `_MAX_THOUGHT_BYTES`, `_MAX_BRANCHES`, `_TTL` (seconds),
     /// `_LOG_THOUGHTS` and the choice of tools under the same prefix. `DISABLE_THOUGHT_LOGGING`, which the published
     /// server reads, takes precedence over `_LOG_THOUGHTS`: `true` is silent, `false` writes thoughts to standard

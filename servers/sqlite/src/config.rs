@@ -18,6 +18,7 @@ const DB_PATH: &str = "./sqlite_mcp_server.db";
 
 /// The configuration. The default behaves like the published server without flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// The database file, literal even if it looks like a `file:` URI; `~` is the home directory. `:memory:` is a
     /// database that ends with the process. Default `./sqlite_mcp_server.db`.
@@ -67,6 +68,18 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_sqlite::Config;
+    /// let config = Config::default().with(|config| config.foreign_keys = true);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default with the `MCP_SQLITE_*` variables applied: `DB_PATH`, `CREATE`, `MAX_ROWS`, `MAX_BYTES`, `TIMEOUT`
     /// and `BUSY_TIMEOUT` (seconds), `FOREIGN_KEYS`, `COMPAT_REPR`, `MEMO_FILE`, `IMPORT_DIR`, `ROOTS`, and those of
     /// [`Vars::tool_choice`]. The published server reads no variables.

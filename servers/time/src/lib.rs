@@ -75,6 +75,7 @@ impl Default for Tzdb {
 
 /// The configuration. The default behaves like the published server.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// The local zone, which models use if the user names none (`--local-timezone`), an exact IANA name. Default: the
     /// system's zone, else `UTC`.
@@ -88,6 +89,18 @@ pub struct Config {
 }
 
 impl Config {
+    /// Changes some of these options.
+    ///
+    /// ```
+    /// # use linchpin_time::Config;
+    /// let config = Config::default().with(|config| config.local_timezone = Some("Europe/Oslo".to_owned()));
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Reads `MCP_TIME_LOCAL_TIMEZONE` (or `LOCAL_TIMEZONE`, which the published server's documentation passes to its
     /// container), `MCP_TIME_TZDB` (`system` or `embedded`), `TZDIR`, and the choice of tools under `MCP_TIME_*`. The
     /// system's own zone (`TZ` among others) is looked up when the server is opened.

@@ -29,7 +29,10 @@ impl Native for EverythingArgs {
 
     fn config(self, vars: Vars<'_>) -> Result<Options, ToolError> {
         let tools = vars.tool_choice("MCP_EVERYTHING")?;
-        let mut options = Options { expose_env: self.expose_env, tools, ..Options::default() };
+        let mut options = Options::default().with(|options| {
+            options.expose_env = self.expose_env;
+            options.tools = tools;
+        });
         vars.number("GZIP_MAX_FETCH_SIZE", &mut options.fetch_bytes_max)?;
         vars.number("GZIP_MAX_FETCH_TIME_MILLIS", &mut options.fetch_ms_max)?;
         #[cfg(feature = "web")]

@@ -1,7 +1,6 @@
 //! `linchpin serve git`.
 
 use super::{Main, Native, Reach};
-use crate::exit::Exit;
 use clap::{Args, ValueHint};
 use linchpin::Server;
 use linchpin_git::{Config, Git, ROOTS, SERVICE};
@@ -82,7 +81,6 @@ impl Native for GitArgs {
     const SERVICE: Service = SERVICE;
     const MAIN: Main = Main::Flag("--repository");
     const TAKES_SEVERAL: bool = true;
-    const REFUSED: Exit = Exit::Usage;
 
     type Config = Config;
 

@@ -42,7 +42,6 @@ pub(crate) use keyring::keyring;
 pub(crate) use several::{SeveralArgs, are_several, marked};
 pub(crate) use tools::ToolArgs;
 
-use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::place::{Clients, PlaceArgs, without_alias};
 use crate::shown::note;
@@ -77,9 +76,6 @@ pub(crate) trait Native: Args {
 
     /// Flags (without `--`) whose values are `NAME=SECRET`; the secret is never shown.
     const SECRETS: &'static [&'static str] = &[];
-
-    /// The exit code when the server cannot be configured or opened.
-    const REFUSED: Exit = Exit::Failed;
 
     /// The server's configuration.
     type Config: 'static;
@@ -349,7 +345,7 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
         tools.apply(A::choice(&mut config))?;
         Ok(config)
     };
-    let mut config = configured().map_err(|fault| failed(&fault).exit(A::REFUSED))?;
+    let mut config = configured().map_err(|fault| failed(&fault))?;
     let tools = A::choice(&mut config).clone();
     let add = Box::new(move |server: Server, tools: ToolChoice, clients: Clients| {
         *A::choice(&mut config) = tools;
@@ -358,7 +354,7 @@ fn part<A: Native>(matches: &mut ArgMatches, vars: Vars<'_>) -> Result<Part, Fai
         }
         let by_hand = std::io::IsTerminal::is_terminal(&std::io::stdin());
         let roots = A::reach(&mut config).map_or(Ok(None), |reach| reach.decide(A::NAME, clients, by_hand))?;
-        let (server, mut warnings) = A::add(config, server).map_err(|fault| failed(&fault).exit(A::REFUSED))?;
+        let (server, mut warnings) = A::add(config, server).map_err(|fault| failed(&fault))?;
         warnings.extend(roots);
         Ok((server, warnings))
     });
@@ -499,10 +495,11 @@ fn no_tool(title: &str, service: &Service, tools: &ToolChoice) -> Option<String>
     Some(format!("warning: {title}{name} offers no tools: {why}"))
 }
 
-/// A server could not be configured or opened. Servers write for models too: a first line, and hints after it.
+/// A server could not be configured or opened with what it was given. Servers write for models too: a first line, and hints
+/// after it.
 fn failed(fault: &ToolError) -> Failure {
     let message = fault.message();
-    let failure = Failure::new(message.strip_prefix("Error: ").unwrap_or(message));
+    let failure = Failure::usage(message.strip_prefix("Error: ").unwrap_or(message));
     fault
         .advice()
         .into_iter()

@@ -216,7 +216,7 @@ fn time_takes_the_zone_it_is_given_for_its_own() {
         server.ended();
     }
     let (code, out, err) = finished(published(home.path(), "time").args(["--local-timezone", "Asia/Nowhere"]));
-    assert_eq!((code, out.as_str(), err.contains("Asia/Nowhere")), (Some(1), "", true), "{err}");
+    assert_eq!((code, out.as_str(), err.contains("Asia/Nowhere")), (Some(2), "", true), "{err}");
 }
 
 #[test]
@@ -320,6 +320,6 @@ fn postgres_connects_to_the_address_it_is_given() {
         server.ended();
     }
     let (code, out, err) = finished(&mut published(home.path(), "postgres"));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("Please provide a database URL as a command-line argument"), "{err}");
 }

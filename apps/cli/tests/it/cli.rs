@@ -37,17 +37,17 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
         (&["serve", "filesystem", "--sse"], 2, "required arguments were not provided", "--http <ADDR>"),
         (
             &["serve", "filesystem", "/nonexistent"],
-            1,
+            2,
             "error: ",
             "hint: Name at least one existing, readable directory",
         ),
         (
             &["serve", "filesystem", ".", "--follow-symlinks", "maybe"],
-            1,
+            2,
             "error: Unknown value",
             "hint: Use inside or never.",
         ),
-        (&["serve", "filesystem", ".", "--enable-tools", "read_fil"], 1, "error: ", "read_fil"),
+        (&["serve", "filesystem", ".", "--enable-tools", "read_fil"], 2, "error: ", "read_fil"),
         // Both are for --http; where fetch may be meant, only one of them.
         (&["serve", "everything", "--accept-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
         (&["serve", "everything", "--allow-host", "x"], 2, "required arguments were not provided", "--http <ADDR>"),
@@ -57,7 +57,7 @@ fn mistakes_say_what_to_do_next_on_standard_error() {
             "unexpected argument '--allow-host'",
             "quote them",
         ),
-        (&["serve", "everything", "--http", "nonsense"], 1, "error: ", "hint: expected HOST:PORT"),
+        (&["serve", "everything", "--http", "nonsense"], 2, "error: ", "hint: expected HOST:PORT"),
         (&["serve", "everything", "--http", "192.0.2.1:1"], 1, "192.0.2.1:1", "hint: this machine has no such address"),
     ];
     for (args, status, first, then) in cases {

@@ -25,7 +25,7 @@ fn a_keyring_that_cannot_help_is_said_in_a_line() {
         let mut serve = command(program(), home.path());
         serve.args(["serve", "fetch"]).env("DBUS_SESSION_BUS_ADDRESS", unreachable);
         let (code, out, err) = finished(serve.env("MCP_FETCH_HEADERS_KEYRING", place));
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
         assert!(err.starts_with("error: ") && err.contains(says) && !err.contains("hunter2"), "{err}");
     }
 }
@@ -51,7 +51,7 @@ async fn a_secret_that_the_systems_own_tool_keeps_reaches_the_site() {
     let serve = ["serve", "fetch", "--allow-private-ips", "--ignore-robots-txt"];
 
     let (code, _, err) = finished(command(program(), home.path()).args(serve).envs(env("me")));
-    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(code, Some(2), "{err}");
     let hint = format!("hint: Store it: secret-tool store --label=linchpin service {service} username me");
     assert!(err.contains("has no entry of the service") && err.contains(&hint), "{err}");
 

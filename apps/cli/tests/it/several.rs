@@ -255,7 +255,7 @@ async fn old_names_work_in_flags_and_in_calls() {
         connection.close().await;
     }
     let (code, _, err) = run(home.path(), &["serve", "everything", "--enable-tools", "longRunningOperatoin"]);
-    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(code, Some(2), "{err}");
     let meant = "hint: Did you mean longRunningOperation, now named trigger-long-running-operation?";
     assert!(err.contains("Unknown tool: longRunningOperatoin") && err.contains(meant), "{err}");
 }
@@ -279,7 +279,7 @@ async fn a_tool_that_needs_a_flag_is_enabled_beside_other_servers() {
         assert_eq!(all[0], listed, "{given:?}: {all:?}");
     }
     let (code, _, err) = run(home.path(), &["serve", "everything", "filesystem:one", "--enable-tools", "get-env"]);
-    assert!(code == Some(1) && err.contains("get-env is enabled but not allowed"), "{err}");
+    assert!(code == Some(2) && err.contains("get-env is enabled but not allowed"), "{err}");
 }
 
 /// What the operator's own words make too long is told once, and nothing else is.
@@ -354,11 +354,11 @@ fn what_is_not_understood_is_refused_in_words() {
             "unexpected argument '--expose-env'",
             "'git . --allow-remote'",
         ),
-        (&["filesystem:one", "everything", "--enable-tools", "no_such"], 1, "Unknown tool: no_such", "Known: "),
-        (&["filesystem:one", "everything", "--toolsets", "no_such"], 1, "Unknown tool set: no_such", "everything.asks"),
+        (&["filesystem:one", "everything", "--enable-tools", "no_such"], 2, "Unknown tool: no_such", "Known: "),
+        (&["filesystem:one", "everything", "--toolsets", "no_such"], 2, "Unknown tool set: no_such", "everything.asks"),
         (
             &["a=filesystem:one", "b=filesystem:two", "--enable-tools", "read_file"],
-            1,
+            2,
             "Several servers have a tool named read_file",
             "a_read_file or b_read_file",
         ),
@@ -368,8 +368,8 @@ fn what_is_not_understood_is_refused_in_words() {
             "fs and b both have a tool named x_read_file",
             "remove --tool-prefix",
         ),
-        (&["filesystem:/no/such/folder", "everything"], 1, "", "Name at least one existing"),
-        (&["filesystem:one", "everything", "--http", "nonsense"], 1, "", "expected HOST:PORT"),
+        (&["filesystem:/no/such/folder", "everything"], 2, "", "Name at least one existing"),
+        (&["filesystem:one", "everything", "--http", "nonsense"], 2, "", "expected HOST:PORT"),
         (&[], 2, "no server given", "servers: filesystem, "),
         (&["--read-only"], 2, "no server given", "linchpin serve filesystem ~/notes"),
     ] {

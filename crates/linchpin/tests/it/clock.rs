@@ -73,7 +73,7 @@ async fn a_session_ends_after_its_idle_time() {
     }
 
     let clock = Clock::pause();
-    let service = server().limits(|limits| limits.session_idle_ms_max = 1_800_000).into_service().unwrap();
+    let service = server().limits(|limits| limits.sessions.idle_ms_max = 1_800_000).into_service().unwrap();
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
     let (status, session) = post(&service, None, hello).await;

@@ -1,6 +1,7 @@
 //! The integration tests of `linchpin`: one program, a module for each subject.
 
 mod advisories;
+mod callbacks;
 mod client;
 mod client_messages;
 mod clock;

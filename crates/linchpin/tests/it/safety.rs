@@ -544,7 +544,8 @@ async fn an_http_server_says_where_it_listens_and_warns_where_nobody_will_get_in
         let addr = addr.await.unwrap();
         serving.abort();
         let logged = logged.text();
-        assert!(logged.contains(&format!("listening on http://{addr}/mcp")), "{logged}");
+        let reached = format!("listening on http://127.0.0.1:{}/mcp", addr.port());
+        assert!(logged.contains(&reached), "{logged}");
         let hint = logged.contains(".allow_host(") && logged.contains("--accept-host");
         assert_eq!(hint, warns, "{ip}: {logged}");
     }

@@ -3,6 +3,7 @@
 //@ names: consider adding `#[derive(serde::Serialize)]` to your `NoSerialize` type
 //@ names: `NoSchema: JsonSchema` is not satisfied
 //@ names: add `#[derive(JsonSchema)]` to `NoSchema`
+//@ names: the `T` of `Json<T>` derives `Serialize` and `JsonSchema`
 
 use linchpin::prelude::*;
 
@@ -31,9 +32,14 @@ impl App {
     async fn g(&self, q: Add) -> Json<NoSchema> {
         Json(NoSchema { a: q.a })
     }
+
+    fn h(&self, q: Add) -> Json<NoSchema> {
+        Json(NoSchema { a: q.a })
+    }
 }
 
 fn main() {
     let _ = Server::new("app", "1").state(App).tool("f", App::f);
     let _ = Server::new("app", "1").state(App).tool("g", App::g);
+    let _ = Server::new("app", "1").state(App).tool("h", App::h);
 }

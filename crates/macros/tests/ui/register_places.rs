@@ -19,6 +19,7 @@ trait Speaks {
 
 #[register]
 impl Speaks for Nothing {
+    #[tool]
     fn speak(&self) -> String {
         String::new()
     }

@@ -71,7 +71,7 @@ fn every_answer_leads_where_the_rules_say() {
         (&[Status(500), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Unreadable("text"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         (&[Result(DISCOVERED_ODD), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
-        (&[Result(DISCOVERED_ODD), Silence], "initialize 2025-11-25, failed: the server did not agree to a protocol version: its response to server/discover has the `resultType` \"com.example/x\""),
+        (&[Result(DISCOVERED_ODD), Silence], "initialize 2025-11-25, failed: version negotiation failed: a response with the `resultType` \"com.example/x\" to server/discover; no response to initialize"),
         (&[Result("7"), Result(HELLO)], "initialize 2025-11-25, agreed 2025-06-18"),
         // One that dies of an unknown request is started again.
         (&[Gone("exited with 1"), Result(HELLO)], "redial initialize 2025-11-25, agreed 2025-06-18"),
@@ -85,10 +85,10 @@ fn every_answer_leads_where_the_rules_say() {
         // Refused with a status: perhaps the oldest transport.
         (&[Status(405), Status(405), Result(HELLO)], "initialize 2025-11-25, elsewhere initialize 2025-11-25, agreed 2025-06-18"),
         (&[Status(404), Error(UNKNOWN, Some(404)), Result(HELLO)], "initialize 2025-11-25, elsewhere initialize 2025-11-25, agreed 2025-06-18"),
-        (&[Status(403), Status(403)], "initialize 2025-11-25, failed: the server did not agree"),
-        (&[Status(500), Status(503)], "initialize 2025-11-25, failed: the server did not agree to a protocol version: status 500 to server/discover; status 503 to initialize"),
-        (&[Error(UNKNOWN, None), Error(UNKNOWN, None)], "initialize 2025-11-25, failed: the server did not agree"),
-        (&[Error(UNKNOWN, None), Silence], "initialize 2025-11-25, failed: the server did not agree"),
+        (&[Status(403), Status(403)], "initialize 2025-11-25, failed: version negotiation failed"),
+        (&[Status(500), Status(503)], "initialize 2025-11-25, failed: version negotiation failed: status 500 to server/discover; status 503 to initialize"),
+        (&[Error(UNKNOWN, None), Error(UNKNOWN, None)], "initialize 2025-11-25, failed: version negotiation failed: \"Method not found\" (-32601) to server/discover and initialize"),
+        (&[Error(UNKNOWN, None), Silence], "initialize 2025-11-25, failed: version negotiation failed"),
         (&[Error(UNKNOWN, None), Result(HELLO_NEWER)], "initialize 2025-11-25, failed: no common protocol version: the server supports 2099-01-01"),
     ];
     for (answers, want) in rows {

@@ -7,7 +7,7 @@ use linchpin_proto::Service;
 use linchpin_proto::service::{Bind, BoxFuture};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -267,7 +267,12 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
 
 /// Logs the address, and a warning if the server is reachable but no remote host is allowed.
 fn announce(addr: SocketAddr, options: &HttpOptions) {
-    tracing::info!("listening on http://{addr}{}", options.path.as_deref().unwrap_or_default());
+    let reached = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), addr.port()),
+        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), addr.port()),
+        _ => addr,
+    };
+    tracing::info!("listening on http://{reached}{}", options.endpoint().unwrap_or_default());
     if addr.ip().is_unspecified() && options.allowed_hosts.is_none() && !options.any_host {
         tracing::warn!(
             "{addr} is reachable from other machines, but only a Host of localhost, 127.0.0.1 or [::1] is allowed; \

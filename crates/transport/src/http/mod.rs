@@ -67,7 +67,8 @@ use linchpin_proto::service::{ConfigError, IntoService};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`.
+    /// The endpoint's path. `None` accepts every path, for use behind a router. Default `/mcp`. A missing `/` at its
+    /// beginning is added.
     pub path: Option<String>,
     /// Hosts allowed in the `Host` header, with or without a port. Default `None`: `localhost`, `127.0.0.1`, `[::1]`, and
     /// the bound address unless it is unspecified (such as `0.0.0.0`).
@@ -89,6 +90,14 @@ pub struct HttpOptions {
     /// How long a client may read nothing of a pending response, in milliseconds. Default 30,000. Then its connection
     /// is closed; on HTTP/2, where a stream is written 16 KiB at a time, only the stream is reset. Only for [`http()`].
     pub write_ms_max: u64,
+}
+
+impl HttpOptions {
+    /// The path with its first `/`.
+    fn endpoint(&self) -> Option<String> {
+        let path = self.path.as_deref()?;
+        Some(format!("/{}", path.strip_prefix('/').unwrap_or(path)))
+    }
 }
 
 impl Default for HttpOptions {

@@ -102,7 +102,7 @@ impl HttpService {
         let sessions = Arc::new(Sessions::new(service.clone()));
         let guard =
             Guard::new(options.any_host, options.allowed_hosts.as_deref(), bound, options.allowed_origins.as_deref());
-        let path = options.path.as_deref().map(Box::from);
+        let path = options.endpoint().map(Box::from);
         let retry_ms = options.retry_ms;
         #[cfg(feature = "sse")]
         let sse = options.sse_2024.then(crate::sse::Endpoints::default);

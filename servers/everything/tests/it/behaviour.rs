@@ -17,7 +17,10 @@ const SESSIONS: Revision = Revision::V2025_11_25;
 const ALONE: Revision = Revision::V2026_07_28;
 
 fn quick() -> Options {
-    Options { log_ms: 10, update_ms: 10, ..Options::default() }
+    Options::default().with(|options| {
+        options.log_ms = 10;
+        options.update_ms = 10;
+    })
 }
 
 /// A client of a server that others use too.
@@ -82,7 +85,14 @@ async fn names_and_hints_are_those_configurations_rely_on() {
 
 #[tokio::test]
 async fn calls_answer_as_documented() {
-    let mut client = client(Options { expose_env: true, gzip_bytes_max: 100, ..quick() }, SESSIONS).await;
+    let mut client = client(
+        quick().with(|options| {
+            options.expose_env = true;
+            options.gzip_bytes_max = 100;
+        }),
+        SESSIONS,
+    )
+    .await;
     let long = format!("data:,{}", "a".repeat(101));
     // Tool, arguments, whether it fails, and what the answer says. The names of version 1 work unlisted.
     let cases = [
@@ -135,7 +145,8 @@ async fn calls_answer_as_documented() {
 
 #[tokio::test]
 async fn the_environment_is_hidden_unless_configured_and_never_with_values() {
-    for (options, offered) in [(Options::default(), false), (Options { expose_env: true, ..Options::default() }, true)]
+    for (options, offered) in
+        [(Options::default(), false), (Options::default().with(|options| options.expose_env = true), true)]
     {
         let mut client = client(options, SESSIONS).await;
         let listed = client.request("tools/list", json!({})).await.unwrap().to_string().contains("get-env");

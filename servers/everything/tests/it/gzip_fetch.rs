@@ -71,7 +71,10 @@ async fn zip(options: Options, url: &str) -> Result<String, String> {
 }
 
 fn allowing(list: &str) -> Options {
-    Options { fetch_hosts: allowed_domains(list).unwrap(), fetch_ms_max: 10_000, ..Options::default() }
+    Options::default().with(|options| {
+        options.fetch_hosts = allowed_domains(list).unwrap();
+        options.fetch_ms_max = 10_000;
+    })
 }
 
 #[tokio::test]
@@ -127,12 +130,15 @@ async fn an_allowed_address_is_fetched_and_its_redirects_are_checked() {
 #[tokio::test]
 async fn size_and_time_are_bounded() {
     let (port, _) = site().await;
-    let options = Options { fetch_bytes_max: 1_000, fetch_ms_max: 5_000, ..allowing(&format!("127.0.0.1:{port}")) };
+    let options = allowing(&format!("127.0.0.1:{port}")).with(|options| {
+        options.fetch_bytes_max = 1_000;
+        options.fetch_ms_max = 5_000;
+    });
     for path in ["endless", "huge"] {
         let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/{path}")).await.unwrap_err();
         assert!(error.contains("longer than"), "{path}: {error}");
     }
-    let hurried = Options { fetch_ms_max: 200, ..options };
+    let hurried = options.with(|options| options.fetch_ms_max = 200);
     let error = zip(hurried, &format!("http://127.0.0.1:{port}/slow")).await.unwrap_err();
     assert!(error.contains("in time") || error.contains("longer than 200 ms"), "{error}");
 }

@@ -77,7 +77,10 @@ type Peer = TestClient<DuplexStream>;
 
 fn start(revision: Revision) -> Peer {
     let (ours, theirs) = memory();
-    let options = Options { log_ms: 10, update_ms: 10, ..Options::default() };
+    let options = Options::default().with(|options| {
+        options.log_ms = 10;
+        options.update_ms = 10;
+    });
     tokio::spawn(server(options).unwrap().serve(ours));
     TestClient::new(theirs, revision)
         .capability("elicitation", json!({ "form": {}, "url": {} }))

@@ -64,7 +64,7 @@ async fn slices_of_a_page_that_changes_belong_together() {
     assert_eq!(content(caller.value(slice("/fleeting", 10)).await), "1".repeat(10));
     assert_eq!(content(caller.value(slice("/fleeting", 0)).await), "2".repeat(10));
     assert_eq!(content(caller.value(slice("/fleeting", 10)).await), "2".repeat(10));
-    let caller = Caller::of(Config { cache_ttl_ms: 0, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.cache_ttl_ms = 0)).await;
     let before = site.seen().len();
     caller.value(slice("/kept", 0)).await;
     caller.value(slice("/kept", 10)).await;
@@ -173,7 +173,7 @@ async fn busy_sites_are_asked_again_and_not_forever() {
         _ => html("<p>here</p>"),
     })
     .await;
-    let caller = Caller::of(Config { retries_max: 3, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.retries_max = 3)).await;
     assert!(caller.get(&site.url("/soon")).await.is_ok());
     for (path, asked) in
         [("/soon", 3), ("/never", 4), ("/past", 4), ("/tomorrow", 1), ("/next-year", 1), ("/broken", 1)]
@@ -199,7 +199,11 @@ async fn a_date_to_come_back_at_is_waited_for_by_the_clock_of_the_site() {
     })
     .await;
     // One retry: it finds the page only if it did not come before that time.
-    let caller = Caller::of(Config { retries_max: 1, ignore_robots_txt: true, ..open() }).await;
+    let caller = Caller::of(open().with(|config| {
+        config.retries_max = 1;
+        config.ignore_robots_txt = true;
+    }))
+    .await;
     assert!(caller.text(json!({"url": site.url("/x")})).await.ends_with("open again"));
     assert_eq!(site.paths(), "/x /x");
 }
@@ -207,7 +211,13 @@ async fn a_date_to_come_back_at_is_waited_for_by_the_clock_of_the_site() {
 #[tokio::test]
 async fn no_wait_is_longer_than_the_time_that_is_left_allows() {
     let site = Site::new(|_| Does::Answers(answer(503, "retry-after: 2\r\n", b""))).await;
-    let config = |timeout_ms| Config { retries_max: 1, ignore_robots_txt: true, timeout_ms, ..open() };
+    let config = |timeout_ms| {
+        open().with(|config| {
+            config.retries_max = 1;
+            config.ignore_robots_txt = true;
+            config.timeout_ms = timeout_ms;
+        })
+    };
     let caller = Caller::of(config(3_000)).await;
     let error = caller.error(&site.url("/x")).await;
     assert!(error.contains("status code 503"), "its answer is told, not that time ran out: {error}");
@@ -217,13 +227,14 @@ async fn no_wait_is_longer_than_the_time_that_is_left_allows() {
 #[test]
 fn more_than_three_retries_are_refused_at_the_start() {
     for retries_max in [4, 10, u32::MAX] {
-        let fault = Fetch::open(Config { retries_max, ..open() }).map(|_| ()).unwrap_err().to_string();
+        let fault =
+            Fetch::open(open().with(|config| config.retries_max = retries_max)).map(|_| ()).unwrap_err().to_string();
         assert!(
             fault.contains(&format!("number of retries is 3, not {retries_max}")) && fault.contains("Hint: "),
             "{fault}"
         );
     }
-    assert!(Fetch::open(Config { retries_max: 3, ..open() }).is_ok());
+    assert!(Fetch::open(open().with(|config| config.retries_max = 3)).is_ok());
 }
 
 /// Every way a page is answered says where its words come from; the prompt says it beside them.
@@ -369,7 +380,7 @@ async fn what_has_no_text_is_refused_in_words() {
     }
     assert!(caller.error(&site.url("/bad.pdf")).await.contains("is a PDF document that has no readable pages"));
     assert!(caller.call(json!({"url": site.url("/bad.pdf"), "raw": true})).await.unwrap_err().contains("is binary"));
-    let caller = Caller::of(Config { compat: true, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.compat = true)).await;
     assert!(caller.text(json!({"url": site.url("/png")})).await.contains("\u{fffd}PNG"), "the published form");
 }
 
@@ -406,7 +417,7 @@ async fn documents_feeds_and_json_are_readable() {
         caller.value(json!({"url": site.url("/json")})).await["content"],
         "{\n  \"z\": 1,\n  \"a\": [\n    1.50\n  ]\n}"
     );
-    let compat = Caller::of(Config { compat: true, ..open() }).await;
+    let compat = Caller::of(open().with(|config| config.compat = true)).await;
     assert!(compat.text(json!({"url": site.url("/json")})).await.ends_with("{\"z\":1,\"a\":[1.50]}"));
     assert!(compat.text(json!({"url": site.url("/feed")})).await.ends_with(rss));
 }
@@ -492,9 +503,9 @@ async fn a_call_that_is_given_up_lets_go_of_its_connection() {
 
 #[test]
 fn configurations_without_sense_are_refused_and_risky_ones_warned_about() {
-    assert!(Fetch::open(Config { timeout_ms: 0, ..Config::default() }).is_err());
-    assert!(Fetch::open(Config { max_bytes: 0, ..Config::default() }).is_err());
-    assert!(Fetch::open(Config { user_agent: Some("a\nb".to_owned()), ..Config::default() }).is_err());
+    assert!(Fetch::open(Config::default().with(|config| config.timeout_ms = 0)).is_err());
+    assert!(Fetch::open(Config::default().with(|config| config.max_bytes = 0)).is_err());
+    assert!(Fetch::open(Config::default().with(|config| config.user_agent = Some("a\nb".to_owned()))).is_err());
     assert_eq!(Fetch::open(Config::default()).unwrap().1.len(), 0);
     assert_eq!(Fetch::open(open()).unwrap().1.len(), 1);
 }

@@ -50,7 +50,11 @@ async fn prompted(connection: &Connection, url: &str) -> String {
 
 /// Ours in the published forms.
 fn compat() -> Config {
-    Config { compat: true, legacy_ua: true, cache_ttl_ms: 0, ..open() }
+    open().with(|config| {
+        config.compat = true;
+        config.legacy_ua = true;
+        config.cache_ttl_ms = 0;
+    })
 }
 
 fn page(body: &str) -> String {
@@ -231,7 +235,11 @@ async fn robots_txt_refuses_in_the_same_words() {
     }
     let site = Site::new(|_| Does::Answers(answer(200, "", b"User-agent: *\nDisallow: /"))).await;
     let theirs = theirs(&["--allow-private-ips", "--ignore-robots-txt", "--user-agent=Mine/1"]).await;
-    let ours = Caller::of(Config { ignore_robots_txt: true, user_agent: Some("Mine/1".to_owned()), ..compat() }).await;
+    let ours = Caller::of(compat().with(|config| {
+        config.ignore_robots_txt = true;
+        config.user_agent = Some("Mine/1".to_owned());
+    }))
+    .await;
     let case = json!({"url": site.url("/x")});
     assert_eq!(ask(&theirs, case.clone()).await, ask(&ours.0, case).await);
     assert!(site.seen().iter().all(|seen| seen.header("user-agent") == "Mine/1" && seen.path == "/x"));
@@ -383,7 +391,7 @@ async fn robots_txt_is_understood_as_protego_does() {
         })
         .await;
         for (agent, said) in agents.iter().zip(said) {
-            let ours = Caller::of(Config { user_agent: Some((*agent).to_owned()), ..open() }).await;
+            let ours = Caller::of(open().with(|config| config.user_agent = Some((*agent).to_owned()))).await;
             for (path, want) in paths.iter().zip(said) {
                 assert_eq!(ours.get(&site.url(path)).await.is_ok(), want, "{agent} {path}\n{file}");
                 compared += 1;

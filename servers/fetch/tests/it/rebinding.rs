@@ -19,7 +19,7 @@ const NOBODY: &str = "3ffe::1";
 
 /// The configuration as it comes, and the same with every address allowed. Connecting to nobody must not take long.
 fn both() -> [Config; 2] {
-    let quick = |config: Config| Config { timeout_ms: 1_500, ..config };
+    let quick = |config: Config| config.with(|config| config.timeout_ms = 1_500);
     [quick(guarded()), quick(open())]
 }
 
@@ -39,14 +39,17 @@ async fn outside() -> Site {
 
 fn through(proxy: &Site, config: Config) -> Config {
     let url = format!("http://127.0.0.1:{}", proxy.port);
-    Config { proxy_url: Some(read_proxy(&url).expect("a proxy")), timeout_ms: 20_000, ..config }
+    config.with(|config| {
+        config.proxy_url = Some(read_proxy(&url).expect("a proxy"));
+        config.timeout_ms = 20_000;
+    })
 }
 
 #[tokio::test]
 async fn a_name_that_is_public_first_and_this_machine_afterwards_never_leads_here() {
     for ignore_robots_txt in [false, true] {
         let site = inside().await;
-        let [closed, open] = both().map(|config| Config { ignore_robots_txt, ..config });
+        let [closed, open] = both().map(|config| config.with(|config| config.ignore_robots_txt = ignore_robots_txt));
         let url = format!("http://rebind.test:{}/x", site.port);
         let names = || Names::default().with("rebind.test", &format!("{NOBODY} 127.0.0.1"));
 
@@ -74,7 +77,12 @@ async fn a_name_that_is_public_first_and_this_machine_afterwards_never_leads_her
 async fn a_retry_does_not_take_a_meaning_that_was_not_checked() {
     // The site is busy, the name changes, the client asks again.
     let busy = Site::new(|_| Does::Answers(answer(503, "retry-after: 0\r\n", b""))).await;
-    let config = |config| Config { retries_max: 3, ignore_robots_txt: true, ..through(&busy, config) };
+    let config = |config| {
+        through(&busy, config).with(|config| {
+            config.retries_max = 3;
+            config.ignore_robots_txt = true;
+        })
+    };
     let url = "http://rebind.test/x";
     let names = || Names::default().with("rebind.test", &format!("{NOBODY} 127.0.0.1"));
     let caller = Caller::with_names(config(guarded()), &names()).await;
@@ -128,11 +136,12 @@ async fn redirects_to_names_are_looked_up_and_checked_like_first_addresses() {
         let url = format!("http://{public}/a");
         let names = Names::default().with("public.test", "127.0.0.1").with("loop.test", "127.0.0.1");
         // Only the first site counts as public, by name and port.
-        let first_only =
-            |config| Config { allow_private_hosts: read_hosts([public.clone()]).expect("a host"), ..config };
+        let first_only = |config: Config| {
+            config.with(|config| config.allow_private_hosts = read_hosts([public.clone()]).expect("a host"))
+        };
         for ignore_robots_txt in [false, true] {
             let before = relay.seen().len();
-            let config = Config { ignore_robots_txt, ..first_only(guarded()) };
+            let config = first_only(guarded()).with(|config| config.ignore_robots_txt = ignore_robots_txt);
             let caller = Caller::with_names(config, &names).await;
             let error = caller.error(&url).await;
             let refused = format!("Refused to fetch {url}: the site it redirects to is this machine itself");
@@ -311,7 +320,8 @@ async fn what_was_kept_under_a_name_opens_no_way_around_the_check() {
     assert!(closed.prompt(&url).await.starts_with("Refused to fetch "));
     // One port of a host may be allowed; what was kept of it does not answer for another port.
     let port = site.port;
-    let one = Config { allow_private_hosts: read_hosts([format!("kept.test:{port}")]).expect("a host"), ..guarded() };
+    let one = guarded()
+        .with(|config| config.allow_private_hosts = read_hosts([format!("kept.test:{port}")]).expect("a host"));
     let caller = Caller::with_names(one, &names).await;
     assert!(caller.get(&url).await.is_ok(), "control");
     for url in ["http://kept.test/x".to_owned(), format!("https://kept.test:{}/x", port - 1)] {
@@ -359,7 +369,7 @@ async fn a_kept_page_is_what_was_read_when_its_name_was_public_and_nothing_newer
     assert_eq!(proxy.seen().len(), arrived, "nothing was sent since");
 
     // Without a cache every call is checked.
-    let config = Config { cache_ttl_ms: 0, ..through(&proxy, guarded()) };
+    let config = through(&proxy, guarded()).with(|config| config.cache_ttl_ms = 0);
     let caller = Caller::with_names(config, &names()).await;
     assert!(caller.get("http://kept.test/kept").await.is_ok());
     assert!(caller.error("http://kept.test/kept").await.starts_with("Refused to fetch "));

@@ -11,7 +11,7 @@ use std::io::Write;
 
 /// The configuration as it comes, with a name of a test that may lead to this machine.
 fn guarded_but(host: &str) -> Config {
-    Config { allow_private_hosts: read_hosts([host.to_owned()]).unwrap(), ..guarded() }
+    guarded().with(|config| config.allow_private_hosts = read_hosts([host.to_owned()]).unwrap())
 }
 
 #[tokio::test]
@@ -162,18 +162,29 @@ async fn hosts_and_ports_are_those_that_the_operator_allowed() {
     let port = site.port;
     let a_here = format!("a.test:{port}");
     for (config, yes, no) in [
-        (Config { allow_hosts: hosts(&["a.test"]), ..open() }, vec!["a.test"], vec!["b.test", "127.0.0.1"]),
-        (Config { deny_hosts: hosts(&[".b.test"]), ..open() }, vec!["a.test"], vec!["b.test", "x.b.test", "b.test."]),
+        (open().with(|config| config.allow_hosts = hosts(&["a.test"])), vec!["a.test"], vec!["b.test", "127.0.0.1"]),
         (
-            Config { allow_hosts: hosts(&["*.b.test"]), deny_hosts: hosts(&["x.b.test"]), ..open() },
+            open().with(|config| config.deny_hosts = hosts(&[".b.test"])),
+            vec!["a.test"],
+            vec!["b.test", "x.b.test", "b.test."],
+        ),
+        (
+            open().with(|config| {
+                config.allow_hosts = hosts(&["*.b.test"]);
+                config.deny_hosts = hosts(&["x.b.test"]);
+            }),
             vec![],
             vec!["b.test", "x.b.test"],
         ),
-        (Config { allow_private_hosts: hosts(&[&a_here]), ..guarded() }, vec!["a.test"], vec!["b.test", "127.0.0.1"]),
-        (Config { allow_private_hosts: hosts(&["a.test:1"]), ..guarded() }, vec![], vec!["a.test"]),
-        (Config { https_only: true, ..open() }, vec![], vec!["a.test", "127.0.0.1"]),
+        (
+            guarded().with(|config| config.allow_private_hosts = hosts(&[&a_here])),
+            vec!["a.test"],
+            vec!["b.test", "127.0.0.1"],
+        ),
+        (guarded().with(|config| config.allow_private_hosts = hosts(&["a.test:1"])), vec![], vec!["a.test"]),
+        (open().with(|config| config.https_only = true), vec![], vec!["a.test", "127.0.0.1"]),
         // Being the only host allowed does not make its address public.
-        (Config { allow_hosts: hosts(&["a.test"]), ..guarded() }, vec![], vec!["a.test"]),
+        (guarded().with(|config| config.allow_hosts = hosts(&["a.test"])), vec![], vec!["a.test"]),
     ] {
         let caller = Caller::with_names(config.clone(), &names).await;
         for host in yes {
@@ -204,10 +215,11 @@ async fn a_proxy_is_not_asked_for_what_could_not_be_checked() {
         .with("public.test", "8.8.8.8")
         .with("loop.test", "127.0.0.1")
         .with("meta.test", "169.254.169.254");
-    let config = |trusts| Config {
-        proxy_url: Some(read_proxy(&format!("http://user:secret@127.0.0.1:{}", proxy.port)).unwrap()),
-        proxy_trusts_dns: trusts,
-        ..guarded()
+    let config = |trusts| {
+        guarded().with(|config| {
+            config.proxy_url = Some(read_proxy(&format!("http://user:secret@127.0.0.1:{}", proxy.port)).unwrap());
+            config.proxy_trusts_dns = trusts;
+        })
     };
     let refused = [
         "http://loop.test/",
@@ -278,7 +290,7 @@ async fn what_is_too_large_or_too_slow_ends_within_its_limits() {
         path => redirect(302, &format!("{path}x")),
     })
     .await;
-    let config = Config { timeout_ms: 5_000, ..open() };
+    let config = open().with(|config| config.timeout_ms = 5_000);
     let caller = Caller::of(config).await;
     for (path, want) in [
         ("/bomb", "longer than the limit of 10485760 bytes"),
@@ -293,7 +305,7 @@ async fn what_is_too_large_or_too_slow_ends_within_its_limits() {
         let error = caller.error(&site.url(path)).await;
         assert!(error.contains(want) && error.starts_with("Failed to fetch "), "{path}: {error}");
     }
-    let hurried = Caller::of(Config { timeout_ms: 300, ..open() }).await;
+    let hurried = Caller::of(open().with(|config| config.timeout_ms = 300)).await;
     for path in ["/slow", "/slow-head", "/silent"] {
         let error = hurried.error(&site.url(path)).await;
         assert!(error.starts_with("Failed to fetch "), "{path}: {error}");
@@ -351,7 +363,7 @@ async fn pages_cannot_imitate_what_only_we_say() {
     ));
     assert_eq!((&value["content"], &value["next_start_index"]), (&json!("real"), &json!(4)));
     // The published form, for those who ask for it.
-    let caller = Caller::of(Config { compat: true, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.compat = true)).await;
     assert!(caller.text(json!({"url": site.url("/text")})).await.ends_with(&page));
 }
 
@@ -412,10 +424,17 @@ async fn words_of_sites_are_no_part_of_errors() {
     let names = here.iter().fold(Names::default(), |names, name| names.with(name, "127.0.0.1"));
     let names = names.with("obey-me-inside.test", "10.0.0.1");
     let allowed = read_hosts(here.map(str::to_owned));
-    let config = Config { allow_private_hosts: allowed.unwrap(), ..guarded() };
+    let config = guarded().with(|config| config.allow_private_hosts = allowed.unwrap());
     let cautious = Caller::with_names(config.clone(), &names).await;
-    let bold = Caller::with_names(Config { ignore_robots_txt: true, ..config.clone() }, &names).await;
-    let compat = Caller::with_names(Config { compat: true, ignore_robots_txt: true, ..config }, &names).await;
+    let bold = Caller::with_names(config.clone().with(|config| config.ignore_robots_txt = true), &names).await;
+    let compat = Caller::with_names(
+        config.with(|config| {
+            config.compat = true;
+            config.ignore_robots_txt = true;
+        }),
+        &names,
+    )
+    .await;
     let silent = |error: &str, url: &str, case: &str| {
         assert!(!error.to_lowercase().replace(&url.to_lowercase(), "").contains("obey"), "{case}: {error}");
         assert!(error.len() < 700, "{case}: {error}");
@@ -492,7 +511,11 @@ async fn pages_that_outlast_their_time_keep_nobody_waiting() {
         ("/good", typed("text/html"), b"<p>a good page</p>".to_vec()),
     ])
     .await;
-    let caller = Caller::of(Config { timeout_ms: 1_000, ignore_robots_txt: true, ..open() }).await;
+    let caller = Caller::of(open().with(|config| {
+        config.timeout_ms = 1_000;
+        config.ignore_robots_txt = true;
+    }))
+    .await;
     let call = |path: &str, n: u32| {
         let url = format!("{}?{n}", site.url(path));
         caller.call(json!({"url": url, "selector": if path == "/has" { "*:has(~ * ~ * ~ q)" } else { "" }}))
@@ -539,7 +562,7 @@ async fn secret_headers_go_to_their_host_only() {
     let header: HostHeader = format!("127.0.0.1:{}:X-Key=hidden", site.port).parse().unwrap();
     let remote: HostHeader = format!("far.test:{}:X-Key=hidden", site.port).parse().unwrap();
     let names = Names::default().with("far.test", "127.0.0.1");
-    let caller = Caller::with_names(Config { headers: vec![header, remote], ..open() }, &names).await;
+    let caller = Caller::with_names(open().with(|config| config.headers = vec![header, remote]), &names).await;
     for path in ["/x", "/away"] {
         caller.get(&site.url(path)).await.unwrap();
     }

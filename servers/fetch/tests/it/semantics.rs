@@ -130,7 +130,7 @@ async fn arguments_are_strict() {
 async fn pages_are_simplified_as_published_except_for_whole_links() {
     let site = site().await;
     for (compat, link) in [(true, "[link](/l3)".to_owned()), (false, format!("[link]({})", site.url("/l3")))] {
-        let caller = Caller::of(Config { compat, ..open() }).await;
+        let caller = Caller::of(open().with(|config| config.compat = compat)).await;
         let text = caller.text(json!({"url": site.url("/page")})).await;
         assert!(text.contains("## Head\n\nParagraph 0 has") && text.contains(&link), "{text}");
         assert!(!text.contains("menu") && !text.contains("# T\n"), "{text}");
@@ -270,7 +270,8 @@ async fn robots_txt_decides_by_its_status() {
             assert!(error.contains("Try again"), "{error}");
         }
     }
-    let (got, site) = robots(200, "User-agent: *\nDisallow: /", Config { ignore_robots_txt: true, ..open() }).await;
+    let (got, site) =
+        robots(200, "User-agent: *\nDisallow: /", open().with(|config| config.ignore_robots_txt = true)).await;
     assert!(got.is_ok());
     assert_eq!(site.paths(), "/private/x", "nobody asks for what is ignored");
 }
@@ -282,7 +283,7 @@ async fn a_refusal_names_the_line_and_repeats_nothing() {
     let error = got.unwrap_err();
     assert!(error.contains("</url>\nSee line 6 of it.\nHint: "), "{error}");
     assert!(!error.contains("plans") && !error.contains("why") && !error.contains("<robots>"), "{error}");
-    let (got, _) = robots(200, FILE, Config { compat: true, ..open() }).await;
+    let (got, _) = robots(200, FILE, open().with(|config| config.compat = true)).await;
     assert!(got.unwrap_err().contains(&format!("</url><robots>\n{FILE}\n</robots>")), "the published form");
 }
 
@@ -331,7 +332,7 @@ async fn bodies_that_are_encoded_more_than_once_are_decoded() {
         let url_body = encoded(codings, body);
         let site = Site::of(vec![("/x", head, url_body)]).await;
         for compat in [false, true] {
-            let got = Caller::of(Config { compat, ..open() }).await.get(&site.url("/x")).await;
+            let got = Caller::of(open().with(|config| config.compat = compat)).await.get(&site.url("/x")).await;
             match want {
                 Ok(want) => assert!(got.as_ref().is_ok_and(|(text, _)| text.ends_with(want)), "{header}: {got:?}"),
                 Err(want) => {
@@ -368,7 +369,8 @@ async fn a_robots_txt_counts_however_often_it_is_encoded() {
 async fn utf_7_is_not_read() {
     let site = Site::of(vec![("/x", typed("text/plain; charset=utf-7"), b"1 +ADw- 2".to_vec())]).await;
     for compat in [false, true] {
-        let text = Caller::of(Config { compat, ..open() }).await.text(json!({"url": site.url("/x")})).await;
+        let text =
+            Caller::of(open().with(|config| config.compat = compat)).await.text(json!({"url": site.url("/x")})).await;
         assert!(text.ends_with("1 +ADw- 2"), "{text}");
     }
 }
@@ -408,7 +410,7 @@ async fn every_hop_asks_the_robots_txt_of_its_own_site() {
         _ => html("<p>first</p>"),
     })
     .await;
-    let caller = Caller::of(Config { cache_ttl_ms: 0, ..open() }).await;
+    let caller = Caller::of(open().with(|config| config.cache_ttl_ms = 0)).await;
     assert!(caller.get(&first.url("/to-open")).await.is_ok());
     for (path, robots) in [("/to-closed", second.url("/robots.txt")), ("/to-no", first.url("/robots.txt"))] {
         let error = caller.error(&first.url(path)).await;
@@ -440,11 +442,11 @@ async fn the_server_names_itself_as_it_is_told() {
     for (config, tool, prompt) in [
         (open(), "LinchpinFetch/", "(User-Specified; ModelContextProtocol/1.0)"),
         (
-            Config { legacy_ua: true, ..open() },
+            open().with(|config| config.legacy_ua = true),
             "ModelContextProtocol/1.0 (Autonomous; +https://github.com/modelcontextprotocol/servers)",
             "ModelContextProtocol/1.0 (User-Specified; +https://github.com/modelcontextprotocol/servers)",
         ),
-        (Config { user_agent: Some("Mine/2".to_owned()), ..open() }, "Mine/2", "Mine/2"),
+        (open().with(|config| config.user_agent = Some("Mine/2".to_owned())), "Mine/2", "Mine/2"),
     ] {
         let site = Site::new(|_| html("<p>x</p>")).await;
         let caller = Caller::of(config).await;

@@ -344,7 +344,7 @@ impl Opened {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn process_information_is_unreachable_even_when_everything_is_allowed() {
-    let config = Config { directories: vec!["/".to_owned()], ..Config::default() };
+    let config = Config::default().with(|config| config.directories = vec!["/".to_owned()]);
     let (fs, _) = Filesystem::open(config).expect("the root directory");
     let w = World::new();
     w.link("environ", "/proc/self/environ");
@@ -366,7 +366,7 @@ async fn process_information_is_unreachable_even_when_everything_is_allowed() {
         assert!(call(&fs, tool, json!({"path": "/proc"})).await.is_err());
     }
     assert!(call(&fs, "read_text_file", json!({"path": "/etc/passwd"})).await.is_ok(), "the rest is as allowed");
-    let proc_only = Config { directories: vec!["/proc".to_owned()], ..Config::default() };
+    let proc_only = Config::default().with(|config| config.directories = vec!["/proc".to_owned()]);
     assert!(Filesystem::open(proc_only).is_err());
 }
 
@@ -533,21 +533,19 @@ async fn a_deny_pattern_for_an_absolute_path_works() {
     let real = base.path().canonicalize().expect("a path");
     std::fs::create_dir_all(real.join("ws/sub")).expect("directories");
     std::fs::write(real.join("ws/sub/x"), "SECRET").expect("a file");
-    let config = Config {
-        directories: vec![text(&real.join("ws")), text(&real.join("ws/sub"))],
-        deny: vec![format!("{}/ws/sub/x", text(&real))],
-        ..Config::default()
-    };
+    let config = Config::default().with(|config| {
+        config.directories = vec![text(&real.join("ws")), text(&real.join("ws/sub"))];
+        config.deny = vec![format!("{}/ws/sub/x", text(&real))];
+    });
     let (fs, _) = Filesystem::open(config).expect("opened");
     assert!(call(&fs, "read_text_file", json!({"path": real.join("ws/sub/x")})).await.is_err());
     let listed = call(&fs, "list_directory", json!({"path": real.join("ws/sub")})).await.expect("a listing");
     assert_eq!(listed["content"], "");
     // A pattern relative to one allowed directory also holds when another, inner one is allowed.
-    let config = Config {
-        directories: vec![text(&real.join("ws")), text(&real.join("ws/sub"))],
-        deny: vec!["sub/x".to_owned()],
-        ..Config::default()
-    };
+    let config = Config::default().with(|config| {
+        config.directories = vec![text(&real.join("ws")), text(&real.join("ws/sub"))];
+        config.deny = vec!["sub/x".to_owned()];
+    });
     let (fs, _) = Filesystem::open(config).expect("opened");
     assert!(call(&fs, "read_text_file", json!({"path": real.join("ws/sub/x")})).await.is_err());
 }

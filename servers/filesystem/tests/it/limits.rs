@@ -349,7 +349,7 @@ fn unusable_directories_are_skipped_with_a_warning_and_all_unusable_is_an_error(
     let base = tempfile::tempdir().expect("a directory");
     std::fs::write(base.path().join("file"), "").expect("a file");
     let bad = [text(&base.path().join("missing")), text(&base.path().join("file"))];
-    let config = |directories: Vec<String>| Config { directories, ..Config::default() };
+    let config = |directories: Vec<String>| Config::default().with(|config| config.directories = directories);
     let mut some = bad.to_vec();
     some.push(text(base.path()));
     let (fs, warnings) = Filesystem::open(config(some)).expect("one is usable");
@@ -357,7 +357,7 @@ fn unusable_directories_are_skipped_with_a_warning_and_all_unusable_is_an_error(
     assert!(warnings.iter().zip(&bad).all(|(warning, bad)| warning.contains(bad.as_str())) && fs.has_directories());
     let error = Filesystem::open(config(bad.to_vec())).expect_err("none is usable").to_string();
     assert!(error.starts_with("Error: None of the specified directories are accessible"), "{error}");
-    let denied = Config { deny: vec!["a{".to_owned()], ..Config::default() };
+    let denied = Config::default().with(|config| config.deny = vec!["a{".to_owned()]);
     assert!(Filesystem::open(denied).expect_err("a pattern").to_string().contains("deny pattern a{"));
 }
 
@@ -390,7 +390,7 @@ async fn a_directory_is_allowed_under_the_given_and_the_real_name() {
     std::fs::create_dir(real.join("real")).expect("a directory");
     std::fs::write(real.join("real/x"), "inside").expect("a file");
     std::os::unix::fs::symlink(real.join("real"), real.join("given")).expect("a link");
-    let config = Config { directories: vec![text(&real.join("given"))], ..Config::default() };
+    let config = Config::default().with(|config| config.directories = vec![text(&real.join("given"))]);
     let (fs, _) = Filesystem::open(config).expect("opened");
     for name in ["given/x", "real/x"] {
         let answer = call(&fs, "read_text_file", json!({"path": real.join(name)})).await;
@@ -501,28 +501,28 @@ fn the_environment_sets_every_option() {
     ];
     let lookup = |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let strings = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
-    let expected = Config {
-        directories: strings(&["/a", "/b c"]),
-        deny: strings(&["**/.env", "*.pem"]),
-        max_read_bytes: 5,
-        max_result_bytes: 6,
-        max_entries: 7,
-        max_scan: 8,
-        allow_delete: true,
-        allow_odd_names: true,
-        windows_names: true,
-        follow_symlinks: FollowSymlinks::Never,
-        roots: Some(RootsPolicy::Narrow),
-        resources: true,
-        compat: true,
-        tools: choice(|tools| {
+    let expected = Config::default().with(|config| {
+        config.directories = strings(&["/a", "/b c"]);
+        config.deny = strings(&["**/.env", "*.pem"]);
+        config.max_read_bytes = 5;
+        config.max_result_bytes = 6;
+        config.max_entries = 7;
+        config.max_scan = 8;
+        config.allow_delete = true;
+        config.allow_odd_names = true;
+        config.windows_names = true;
+        config.follow_symlinks = FollowSymlinks::Never;
+        config.roots = Some(RootsPolicy::Narrow);
+        config.resources = true;
+        config.compat = true;
+        config.tools = choice(|tools| {
             tools.prefix = ToolPrefix::Auto;
             tools.enable = strings(&["fs_glob"]);
             tools.disable = strings(&["write_file", "edit_file"]);
             tools.toolsets = strings(&["read"]);
             tools.read_only = true;
-        }),
-    };
+        });
+    });
     assert_eq!(Config::from_env(Vars::new(&lookup)), Ok(expected));
     assert_eq!(Config::from_env(Vars::new(&|_| None)), Ok(Config::default()));
     for (name, value) in

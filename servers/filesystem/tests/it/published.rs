@@ -313,7 +313,11 @@ impl Pair {
         let program = published("node_modules/.bin/mcp-server-filesystem");
         let child = Child::new(program).arg(theirs.path().join("ws"));
         let directories = vec![ours.path().join("ws").display().to_string()];
-        let (fs, _) = Filesystem::open(Config { directories, compat, ..Config::default() }).expect("a directory");
+        let (fs, _) = Filesystem::open(Config::default().with(|config| {
+            config.directories = directories;
+            config.compat = compat;
+        }))
+        .expect("a directory");
         let server = fs.add_to(Server::new("ours", "1")).expect("a server");
         Self {
             theirs: Side { base: theirs, server: client.connect(child).await.expect("the published server starts") },

@@ -353,7 +353,8 @@ async fn a_clients_roots_count_only_for_that_client() {
     assert_eq!(narrow.call("read_text_file", json!({"path": w.at("y")})).await["isError"], true);
     assert_eq!(plain.call("read_text_file", json!({"path": w.at("y")})).await["content"][0]["text"], "above");
     // Without a directory of its own the server takes the client's where it is told to.
-    let (open, _) = Filesystem::open(Config { roots: Some(RootsPolicy::Use), ..Config::default() }).expect("opened");
+    let (open, _) =
+        Filesystem::open(Config::default().with(|config| config.roots = Some(RootsPolicy::Use))).expect("opened");
     let mut client = Client::of(open.clone(), Some(vec![format!("file://{}", w.at(""))])).await;
     assert_eq!(client.call("read_text_file", json!({"path": "y"})).await["content"][0]["text"], "above");
     let text = Client::of(open, None).await.call("read_text_file", json!({"path": "y"})).await;
@@ -384,7 +385,10 @@ async fn errors_of_resources_name_tools_as_they_are_listed() {
 /// The stateless revision: no handshake, everything in `_meta`, questions come back as `input_required`.
 #[tokio::test]
 async fn the_stateless_revision_gets_the_same_answers_and_is_asked_for_roots() {
-    let config = Config { resources: true, roots: Some(RootsPolicy::Use), ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.resources = true;
+        config.roots = Some(RootsPolicy::Use);
+    });
     let (open, _) = Filesystem::open(config).expect("opened");
     let w = World::new();
     w.put("x", "inside");

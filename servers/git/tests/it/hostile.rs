@@ -5,7 +5,6 @@
 use crate::common;
 
 use common::{Session, World, on};
-use linchpin_git::Config;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -226,7 +225,7 @@ async fn git_and_what_it_starts_has_a_bound_on_its_memory() {
     w.git("r", &["commit", "--quiet", "-am", "x and y"]);
     let show = || on(&w.at("r"), json!({"revision": "HEAD"}));
     assert!(w.open().await.text("git_show", show()).await.contains("+y"), "enough by default");
-    let small = Config { max_memory_bytes: 64 * 1024 * 1024, ..w.config() };
+    let small = w.config().with(|config| config.max_memory_bytes = 64 * 1024 * 1024);
     let s = Session::of(small.clone()).await;
     let text = s.bad("git_show", show()).await;
     assert!(text.starts_with("git exceeded its memory limit (64 MiB)\nHint: "), "{text}");
@@ -234,7 +233,7 @@ async fn git_and_what_it_starts_has_a_bound_on_its_memory() {
     s.text("git_status", on(&w.at("r"), json!({}))).await;
     // Of what git starts: a shell beneath it that is asked.
     let program = measured(&w, &format!("sleep 0.2; sh -c 'ulimit -d' >> '{}'", w.at("mark")));
-    let s = Session::of(Config { program: Some(program), ..small }).await;
+    let s = Session::of(small.with(|config| config.program = Some(program))).await;
     s.text("git_log", on(&w.at("r"), json!({}))).await;
     let limits = w.read("mark");
     assert!(!limits.is_empty() && limits.lines().all(|line| line == "65536"), "{limits}");
@@ -289,7 +288,7 @@ async fn the_repository_decides_neither_processes_nor_threads_nor_memory() {
         w.at("mark")
     );
     let program = measured(&w, &format!("case \"$*\" in *--list*|*version*|*ls-files*) ;; *)\n{body}\n;; esac"));
-    let s = Session::of(Config { program: Some(program), ..w.config() }).await;
+    let s = Session::of(w.config().with(|config| config.program = Some(program))).await;
     s.text("git_checkout", on(&w.at("r"), json!({"branch_name": "feat"}))).await;
     s.text("git_checkout", on(&w.at("r"), json!({"branch_name": "main"}))).await;
     s.text("git_show", on(&w.at("r"), json!({"revision": "HEAD"}))).await;
@@ -498,7 +497,7 @@ async fn a_repository_that_hangs_leaves_others_their_turn() {
     w.put("r/d/x", "2\n");
     let made = std::process::Command::new("mkfifo").arg(w.path("r/d/.gitattributes")).status();
     assert!(made.unwrap().success());
-    let config = Config { timeout: Duration::from_secs(20), ..w.config_of(&["r", "other"]) };
+    let config = w.config_of(&["r", "other"]).with(|config| config.timeout = Duration::from_secs(20));
     let s = std::sync::Arc::new(Session::of(config).await);
     let mut hanging = tokio::task::JoinSet::new();
     for _ in 0..20 {

@@ -277,7 +277,7 @@ async fn quotas_are_errors_and_nothing_is_saved() {
     // A file that others made larger is refused while it is, at start and later; what makes it smaller is not.
     w.put(e_line("a", &[&"x".repeat(1 << 20)]));
     assert!(w.error("read_graph", json!({})).await.contains("larger than 1048576 bytes"));
-    assert!(refused(Config { max_file_bytes: 1 << 20, ..at(w.path()) }).contains("--max-file-bytes"));
+    assert!(refused(at(w.path()).with(|config| config.max_file_bytes = 1 << 20)).contains("--max-file-bytes"));
     let w = World::with([e_line("a", &["xx"]), e_line("b", &[])].join("\n"), |config| {
         config.max_entities = 1;
         config.max_file_bytes = 150;
@@ -297,7 +297,7 @@ async fn another_memory_is_imported_once() {
     let w = World::with(e_line("a", &["2", "3"]), |config| config.import = Some(source.clone())).await;
     let expected = [e_line("a", &["2", "3", "1"]), odd.into(), r_line("a", "odd")].join("\n");
     assert_eq!(w.file(), expected);
-    let again = Config { import: Some(source.clone()), ..at(w.path()) };
+    let again = at(w.path()).with(|config| config.import = Some(source.clone()));
     let (_, warnings) = Memory::open(again.clone()).unwrap();
     assert_eq!((warnings, w.file()), (vec![], expected.clone()));
     assert!(fs::read_to_string(&source).unwrap().ends_with("{torn"), "the source is only read");
@@ -307,7 +307,10 @@ async fn another_memory_is_imported_once() {
     let foreign = dir.path().join("settings.json");
     fs::write(&foreign, "{\n  \"a\": 1\n}").unwrap();
     for (import, change) in [(&foreign, None), (&dir.path().join("none"), None), (&source, Some(1))] {
-        let config = Config { import: Some(import.clone()), max_entities: change.unwrap_or(10), ..at(w.path()) };
+        let config = at(w.path()).with(|config| {
+            config.import = Some(import.clone());
+            config.max_entities = change.unwrap_or(10);
+        });
         refused(config);
     }
     let mut read_only = again;
@@ -319,10 +322,11 @@ async fn another_memory_is_imported_once() {
 #[tokio::test]
 async fn scopes_are_files_of_their_own_in_the_default_place() {
     let home = tempfile::tempdir().unwrap();
-    let config = |scope: Option<&str>| Config {
-        data_home: Some(home.path().to_owned()),
-        scope: scope.map(str::to_owned),
-        ..Config::default()
+    let config = |scope: Option<&str>| {
+        Config::default().with(|config| {
+            config.data_home = Some(home.path().to_owned());
+            config.scope = scope.map(str::to_owned);
+        })
     };
     for (scope, file) in [(None, "memory.jsonl"), (Some("work"), "scopes/work.jsonl")] {
         let client = connect(config(scope), None).await;
@@ -337,10 +341,11 @@ async fn scopes_are_files_of_their_own_in_the_default_place() {
 
 #[tokio::test]
 async fn a_relative_published_path_is_explained_at_start() {
-    let config = |published| Config {
-        file: Some("target-that-is-not-there/m.jsonl".into()),
-        file_of_published: published,
-        ..Config::default()
+    let config = |published| {
+        Config::default().with(|config| {
+            config.file = Some("target-that-is-not-there/m.jsonl".into());
+            config.file_of_published = published;
+        })
     };
     let (memory, warnings) = Memory::open(config(true)).unwrap();
     assert_eq!(memory.path(), std::env::current_dir().unwrap().join("target-that-is-not-there/m.jsonl"));
@@ -353,7 +358,10 @@ async fn a_relative_published_path_is_explained_at_start() {
 #[ignore = "run by the test below, in an environment of its own"]
 fn child_opens_a_file_in_the_home_directory() {
     let named = |name: &str| std::env::var_os(name).map(std::path::PathBuf::from);
-    let config = Config { file: named("TEST_FILE"), import: named("TEST_IMPORT"), ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.file = named("TEST_FILE");
+        config.import = named("TEST_IMPORT");
+    });
     match Memory::open(config) {
         Ok((memory, _)) => eprintln!("OPENED {}", memory.path().display()),
         Err(fault) => eprintln!("REFUSED {fault}"),

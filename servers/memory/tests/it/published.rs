@@ -28,7 +28,10 @@ async fn theirs(file: &Path) -> Connection {
 }
 
 async fn ours(file: &Path) -> Connection {
-    let config = Config { file: Some(file.to_owned()), max_result_bytes: 0, ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.file = Some(file.to_owned());
+        config.max_result_bytes = 0;
+    });
     connect(config, None).await
 }
 

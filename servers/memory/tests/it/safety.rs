@@ -128,7 +128,7 @@ async fn two_processes_that_are_killed_again_and_again_lose_nothing_acknowledged
     let (_, warnings) = linchpin_memory::Memory::open(at(&file)).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     // A kill costs the time of one entity at most, and nothing is said to have been changed by somebody else.
-    let all = linchpin_memory::Config { max_result_bytes: 0, ..at(&file) };
+    let all = at(&file).with(|config| config.max_result_bytes = 0);
     let page = common::call(&connect(all, None).await, "memory_read_page", json!({ "limit": 1000 })).await.1;
     let entities = page["entities"].as_array().unwrap();
     let undated = entities.iter().filter(|entity| entity.get("updated").is_none()).count();

@@ -21,7 +21,7 @@ async fn a_server_that_hangs_up_is_not_called_again_for_every_call() {
         }
     });
     let url = format!("postgres://someone@127.0.0.1:{port}/d?sslmode=disable");
-    let client = connect(Config { url: Some(Secret::new(url)), ..Config::default() }).await;
+    let client = connect(Config::default().with(|config| config.url = Some(Secret::new(url)))).await;
     let mut said = 0;
     for _ in 0..50 {
         let text = error(&client, "query", json!({ "sql": "SELECT 1" })).await;
@@ -54,7 +54,7 @@ async fn tables_are_listed_although_other_databases_are_away() {
             cluster.url("reader")
         );
         std::fs::write(list.path(), databases).unwrap();
-        let client = connect(Config { file: Some(list.path().to_owned()), ..Config::default() }).await;
+        let client = connect(Config::default().with(|config| config.file = Some(list.path().to_owned()))).await;
         let listed = client.resources().await.unwrap().items;
         let names: Vec<&str> = listed.iter().map(|resource| resource.name.as_str()).collect();
         assert_eq!(names, ["\"items\" database schema"], "{default}");
@@ -78,7 +78,7 @@ async fn a_list_of_tables_that_nobody_could_give_is_an_error() {
         // It answers the request for TLS with an error, whatever sslmode asks for.
         (format!("postgres://someone@127.0.0.1:{port}/d"), "responded to the TLS request with an error"),
     ] {
-        let client = connect(Config { url: Some(Secret::new(url)), ..Config::default() }).await;
+        let client = connect(Config::default().with(|config| config.url = Some(Secret::new(url)))).await;
         // Again and again: what has failed is not what is known.
         for _ in 0..3 {
             let failed = client.resources().await.unwrap_err().to_string();

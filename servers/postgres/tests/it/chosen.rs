@@ -3,7 +3,6 @@
 use crate::common;
 
 use common::{Cluster, call, connect, error, query};
-use linchpin_postgres::Config;
 use serde_json::json;
 use std::process::{Command, Stdio};
 
@@ -75,7 +74,7 @@ async fn rows_values_and_statements_of_others_are_hidden_and_the_catalogue_is_no
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let all = connect(cluster.config("reader")).await;
-    let some = connect(Config { schemas: vec!["app".into()], ..cluster.config("reader") }).await;
+    let some = connect(cluster.config("reader").with(|config| config.schemas = vec!["app".into()])).await;
     for sql in SHOW {
         // Again: what was vetted before goes another way.
         for _ in 0..2 {
@@ -90,7 +89,10 @@ async fn rows_values_and_statements_of_others_are_hidden_and_the_catalogue_is_no
     }
     // What the operator allows is allowed, and only that.
     let allow_functions = vec!["pg_catalog.pg_lock_status".into()];
-    let allowing = Config { schemas: vec!["app".into()], allow_functions, ..cluster.config("reader") };
+    let allowing = cluster.config("reader").with(|config| {
+        config.schemas = vec!["app".into()];
+        config.allow_functions = allow_functions;
+    });
     let (failed, text, _) = call(&connect(allowing).await, "query", json!({ "sql": SHOW[10] })).await;
     assert!(!failed && text.contains(SECRET), "{text}");
     drop(cluster);
@@ -103,7 +105,7 @@ async fn rows_values_and_statements_of_others_are_hidden_and_the_catalogue_is_no
 async fn every_function_about_other_sessions_is_refused() {
     let cluster = Cluster::start();
     cluster.sql("CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader; CREATE SCHEMA app");
-    let some = connect(Config { schemas: vec!["app".into()], ..cluster.config("reader") }).await;
+    let some = connect(cluster.config("reader").with(|config| config.schemas = vec!["app".into()])).await;
     let names = cluster.sql(
         "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~
            '^pg_(stat_get_(activity|backend_|progress|subscription$|wal_)|cursor|prepared|lock|listening|get_aios|.*sequence_(data|last)|mcv_list_items)|blocking_pids$'",

@@ -55,12 +55,11 @@ async fn a_commit_without_an_answer_is_not_said_to_be_cancelled() {
     cluster.sql("CREATE ROLE writer LOGIN; CREATE TABLE made (i int); GRANT ALL ON made TO writer");
     let outcome = async |after: &'static str, tool: &'static str, value: u32| {
         let port = swallowing(&cluster, after).await;
-        let config = Config {
-            url: Some(Secret::new(format!("postgres://writer@127.0.0.1:{port}/postgres?connect_timeout=2"))),
-            access: Access::Write,
-            statement_timeout: Duration::from_secs(1),
-            ..Config::default()
-        };
+        let config = Config::default().with(|config| {
+            config.url = Some(Secret::new(format!("postgres://writer@127.0.0.1:{port}/postgres?connect_timeout=2")));
+            config.access = Access::Write;
+            config.statement_timeout = Duration::from_secs(1);
+        });
         let sql = format!("INSERT INTO made VALUES ({value})");
         let args = if tool == "query" { json!({ "sql": sql }) } else { json!({ "statements": [sql] }) };
         let text = error(&connect(config).await, tool, args).await;

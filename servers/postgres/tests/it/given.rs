@@ -5,7 +5,6 @@
 use crate::common;
 
 use common::{Cluster, connect, error, query};
-use linchpin_postgres::Config;
 use serde_json::json;
 
 const MADE: &str = "
@@ -145,7 +144,7 @@ async fn nothing_runs_by_way_of_an_argument() {
     cluster.sql(MADE);
     for (runs, casts) in [(BY_TYPE, false), (BY_CAST, true)] {
         for role in ["reader", "postgres"] {
-            let client = connect(Config { allow_privileged_role: true, ..cluster.config(role) }).await;
+            let client = connect(cluster.config(role).with(|config| config.allow_privileged_role = true)).await;
             if !casts {
                 // That these are refused is not because of anything else.
                 query(&client, "SELECT 'x' || c, to_json(c)::text, '1'::int FROM moods").await;

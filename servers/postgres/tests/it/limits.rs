@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{Cluster, connect, error, ok, query};
 use linchpin::prelude::*;
-use linchpin_postgres::{Access, Config};
+use linchpin_postgres::Access;
 use serde_json::{Value, json};
 
 /// The last block of an answer, when there are several.
@@ -104,7 +104,7 @@ async fn what_cannot_work_is_said_at_once_and_what_can_works() {
     let cluster = Cluster::start();
     cluster.sql("CREATE ROLE reader LOGIN");
     for access in [Access::ReadOnly, Access::Write] {
-        let client = connect(Config { access, ..cluster.config("reader") }).await;
+        let client = connect(cluster.config("reader").with(|config| config.access = access)).await;
         // The protocol cannot carry it: not a lost connection, after which to try again.
         for (tool, args) in
             [("query", json!({ "sql": "SELECT 'a\0b'" })), ("pg_explain", json!({ "sql": "SELECT 'a\0b'" }))]

@@ -7,12 +7,12 @@ use linchpin_postgres::{Access, Config, Secret};
 
 /// Nothing listens there.
 fn config() -> Config {
-    Config { url: Some(Secret::new("postgres://u@127.0.0.1:1/d")), ..Config::default() }
+    Config::default().with(|config| config.url = Some(Secret::new("postgres://u@127.0.0.1:1/d")))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_tools_cost_few_tokens_and_say_what_they_do() {
-    let client = connect(Config { access: Access::Write, ..config() }).await;
+    let client = connect(config().with(|config| config.access = Access::Write)).await;
     let tools = client.tools().await.unwrap().items;
     let names: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
     let expected = [
@@ -59,11 +59,11 @@ async fn limits_out_of_range_and_unknown_tools_stop_the_start() {
     let fault = postgres.add_to(linchpin::Server::new("t", "1")).err().unwrap();
     assert!(fault.to_string().contains("--access-mode write"), "{fault}");
     for config in [
-        Config { max_rows: 0, ..config() },
-        Config { max_bytes: 1, ..config() },
-        Config { connections: 0, ..config() },
-        Config { statement_timeout: std::time::Duration::ZERO, ..config() },
-        Config { url: None, ..config() },
+        config().with(|config| config.max_rows = 0),
+        config().with(|config| config.max_bytes = 1),
+        config().with(|config| config.connections = 0),
+        config().with(|config| config.statement_timeout = std::time::Duration::ZERO),
+        config().with(|config| config.url = None),
     ] {
         assert!(linchpin_postgres::Postgres::open(config).is_err());
     }
@@ -71,8 +71,9 @@ async fn limits_out_of_range_and_unknown_tools_stop_the_start() {
 
 #[test]
 fn a_function_to_allow_is_named_with_its_schema() {
-    let open =
-        |name: &str| linchpin_postgres::Postgres::open(Config { allow_functions: vec![name.into()], ..config() });
+    let open = |name: &str| {
+        linchpin_postgres::Postgres::open(config().with(|config| config.allow_functions = vec![name.into()]))
+    };
     for name in ["mark", "", "public.", ".mark"] {
         let fault = open(name).expect_err(name).to_string();
         assert!(fault.contains("--allow-functions") && fault.contains("Write public."), "{name}: {fault}");
@@ -115,7 +116,7 @@ async fn schemas_are_objects_and_refer_to_nothing() {
             _ => {}
         }
     }
-    let tools = connect(Config { access: Access::Write, ..config() }).await.tools().await.unwrap().items;
+    let tools = connect(config().with(|config| config.access = Access::Write)).await.tools().await.unwrap().items;
     assert_eq!(tools.len(), 8);
     for tool in tools {
         look(&serde_json::to_value(&tool.input_schema).unwrap(), &tool.name);

@@ -15,7 +15,7 @@ async fn encrypted(url: &str) -> Result<bool, String> {
 }
 
 async fn encrypted_by(url: &str, config: Config) -> Result<bool, String> {
-    let client = connect(Config { url: Some(Secret::new(url)), ..config }).await;
+    let client = connect(config.with(|config| config.url = Some(Secret::new(url)))).await;
     let (failed, text, value) = call(&client, "pg_health", json!({})).await;
     if failed { Err(text) } else { Ok(value["encrypted"].as_bool().unwrap()) }
 }
@@ -212,10 +212,9 @@ async fn passwords_work_and_are_never_shown() {
     let client = connect(config).await;
     ok(&client, "query", json!({ "sql": "SELECT 1" })).await;
     // Nor in what is listed, or in errors about statements.
-    let client = connect(Config {
-        url: Some(Secret::new(format!("postgres://scram:geheim-1@127.0.0.1:{}/postgres", cluster.port))),
-        ..Config::default()
-    })
+    let client = connect(Config::default().with(|config| {
+        config.url = Some(Secret::new(format!("postgres://scram:geheim-1@127.0.0.1:{}/postgres", cluster.port)))
+    }))
     .await;
     cluster.sql("CREATE TABLE t (i int); GRANT SELECT ON t TO scram");
     let mut shown = format!("{:?}", client.resources().await.unwrap().items);

@@ -115,7 +115,11 @@ async fn each_transaction_may_be_answered_by_another_process() {
     );
     let (port, clients) = pooler(&cluster, "reader").await;
     let url = |user: &str, port: u16| Some(Secret::new(format!("postgres://{user}@127.0.0.1:{port}/postgres")));
-    let client = connect(Config { url: url("reader", port), connections: 1, ..Config::default() }).await;
+    let client = connect(Config::default().with(|config| {
+        config.url = url("reader", port);
+        config.connections = 1;
+    }))
+    .await;
     for round in 0..6 {
         // What is harmless, what has to be looked at, many rows, an error, and a question of our own.
         assert_eq!(query(&client, "SELECT count(*) FROM items").await["rows"], json!([["3000"]]), "{round}");
@@ -130,7 +134,11 @@ async fn each_transaction_may_be_answered_by_another_process() {
     }
     assert_eq!(clients.load(Ordering::SeqCst), 1, "no connection was lost");
     let (port, clients) = pooler(&cluster, "writer").await;
-    let config = Config { url: url("writer", port), connections: 1, access: Access::Write, ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.url = url("writer", port);
+        config.connections = 1;
+        config.access = Access::Write;
+    });
     let client = connect(config).await;
     for _ in 0..4 {
         common::ok(&client, "pg_execute", json!({ "statements": ["INSERT INTO items VALUES (7)"] })).await;
@@ -175,7 +183,11 @@ async fn what_is_sent_after_a_rest_runs_once() {
         }
     });
     let url = Secret::new(format!("postgres://reader@127.0.0.1:{port}/postgres"));
-    let client = connect(Config { url: Some(url), connections: 1, ..Config::default() }).await;
+    let client = connect(Config::default().with(|config| {
+        config.url = Some(url);
+        config.connections = 1;
+    }))
+    .await;
     for _ in 0..3 {
         assert_eq!(query(&client, "SELECT 4711 AS seen").await["rows"], json!([[4711]]));
     }

@@ -4,7 +4,6 @@
 use crate::common;
 
 use common::{Cluster, call, connect, error, query};
-use linchpin_postgres::Config;
 use serde_json::json;
 
 const MARK: &str = "linchpin_reached:";
@@ -161,7 +160,7 @@ async fn what_the_catalogue_leads_to_is_found_by_name() {
     let marks = || cluster.log().matches(MARK).count();
     let before = marks();
     for role in ["reader", "postgres"] {
-        let client = connect(Config { allow_privileged_role: true, ..cluster.config(role) }).await;
+        let client = connect(cluster.config(role).with(|config| config.allow_privileged_role = true)).await;
         for (sql, function) in REACHED {
             let text = error(&client, "query", json!({ "sql": sql })).await;
             assert!(text.contains(&format!("public.bad_{function}")), "{role}: {sql}: {text}");

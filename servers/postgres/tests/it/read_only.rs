@@ -4,7 +4,6 @@
 use crate::common;
 
 use common::{Cluster, call, connect, error, query};
-use linchpin_postgres::Config;
 use serde_json::json;
 
 const ROLES: &str = "
@@ -186,7 +185,7 @@ async fn no_statement_of_any_role_leaves_a_trace() {
     }
     let before = signs(&cluster);
     for role in ["postgres", "owner", "reader"] {
-        let config = Config { allow_privileged_role: true, ..cluster.config(role) };
+        let config = cluster.config(role).with(|config| config.allow_privileged_role = true);
         let client = connect(config).await;
         for sql in &statements {
             let text = error(&client, "query", json!({ "sql": sql })).await;
@@ -200,7 +199,7 @@ async fn no_statement_of_any_role_leaves_a_trace() {
         assert_eq!(query(&client, "SELECT count(*) FROM items").await["rows"], json!([["2"]]));
     }
     // One by one for the most powerful role, so that one sign cannot hide another.
-    let client = connect(Config { allow_privileged_role: true, ..cluster.config("postgres") }).await;
+    let client = connect(cluster.config("postgres").with(|config| config.allow_privileged_role = true)).await;
     for sql in &statements {
         call(&client, "query", json!({ "sql": sql })).await;
         assert_eq!(signs(&cluster), before, "{sql}");
@@ -285,7 +284,7 @@ async fn functions_behind_views_operators_casts_domains_aggregates_and_policies_
          CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION \"uuid-ossp\";",
     );
     for role in ["postgres", "reader"] {
-        let client = connect(Config { allow_privileged_role: true, ..cluster.config(role) }).await;
+        let client = connect(cluster.config(role).with(|config| config.allow_privileged_role = true)).await;
         for sql in [
             "SELECT * FROM v1",
             "SELECT * FROM v2",
@@ -364,12 +363,13 @@ async fn functions_behind_views_operators_casts_domains_aggregates_and_policies_
     query(&client, "SELECT 1").await;
     assert_eq!(cluster.sql("SELECT count(*) FROM marks"), "0");
     // What the operator allows is allowed, and fails as it does anywhere: the role may not know where the socket is.
-    let allowing =
-        Config { allow_functions: vec!["public.markcheck".into(), "public.mark".into()], ..cluster.config("reader") };
+    let allowing = cluster
+        .config("reader")
+        .with(|config| config.allow_functions = vec!["public.markcheck".into(), "public.mark".into()]);
     let text = error(&connect(allowing).await, "query", json!({ "sql": "SELECT mark('allowed')" })).await;
     assert!(text.contains("SQLSTATE 42501") && text.contains("unix_socket_directories"), "{text}");
     cluster.sql("CREATE FUNCTION seven() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 7'");
-    let allowing = Config { allow_functions: vec!["public.seven".into()], ..cluster.config("reader") };
+    let allowing = cluster.config("reader").with(|config| config.allow_functions = vec!["public.seven".into()]);
     assert_eq!(query(&connect(allowing).await, "SELECT seven()").await["rows"], json!([[7]]));
     let text = error(&client, "query", json!({ "sql": "SELECT seven()" })).await;
     assert!(text.contains("--allow-functions public.seven"), "{text}");
@@ -435,14 +435,14 @@ async fn roles_that_can_do_more_than_read_are_refused() {
         }
         let failed = client.resources().await.unwrap_err().to_string();
         assert!(failed.contains("has more than read privileges"), "{role}: nothing is listed either: {failed}");
-        let client = connect(Config { allow_privileged_role: true, ..cluster.config(role) }).await;
+        let client = connect(cluster.config(role).with(|config| config.allow_privileged_role = true)).await;
         query(&client, "SELECT 1").await;
     }
     query(&connect(cluster.config("reader")).await, "SELECT 1").await;
     // Who may write may own what is written.
-    let writing = Config { access: linchpin_postgres::Access::Write, ..cluster.config("owner") };
+    let writing = cluster.config("owner").with(|config| config.access = linchpin_postgres::Access::Write);
     query(&connect(writing).await, "SELECT 1").await;
-    let writing = Config { access: linchpin_postgres::Access::Write, ..cluster.config("postgres") };
+    let writing = cluster.config("postgres").with(|config| config.access = linchpin_postgres::Access::Write);
     error(&connect(writing).await, "query", json!({ "sql": "SELECT 1" })).await;
 }
 
@@ -455,7 +455,7 @@ async fn only_the_schemas_that_are_allowed_are_read() {
         "CREATE SCHEMA app; CREATE TABLE app.open (i int); INSERT INTO app.open VALUES (7);
          CREATE SCHEMA hidden; CREATE TABLE hidden.closed (i int); INSERT INTO hidden.closed VALUES (4711); ANALYZE;",
     );
-    let client = connect(Config { schemas: vec!["app".into()], ..cluster.config("reader") }).await;
+    let client = connect(cluster.config("reader").with(|config| config.schemas = vec!["app".into()])).await;
     assert_eq!(query(&client, "SELECT * FROM open").await["rows"], json!([[7]]));
     assert_eq!(query(&client, "SELECT o.i FROM app.open o").await["rows"], json!([[7]]));
     for sql in [
@@ -498,7 +498,7 @@ async fn what_a_role_cannot_use_is_not_listed() {
     ] {
         cluster.sql(grant);
         for schemas in [vec![], vec!["app".to_owned(), "shut".to_owned()]] {
-            let client = connect(Config { schemas, ..cluster.config("guest") }).await;
+            let client = connect(cluster.config("guest").with(|config| config.schemas = schemas)).await;
             let resources = client.resources().await.unwrap().items;
             assert_eq!(resources.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), expected, "{grant}");
             let (_, text, _) = call(&client, "pg_list_objects", json!({})).await;
@@ -566,7 +566,7 @@ async fn no_soup_of_quotes_and_comments_hides_a_call() {
     cluster.sql(
         "CREATE FUNCTION m() RETURNS text LANGUAGE sql AS $f$ SELECT mark('m') $f$; SELECT m(); DELETE FROM marks",
     );
-    let client = connect(Config { allow_privileged_role: true, ..cluster.config("postgres") }).await;
+    let client = connect(cluster.config("postgres").with(|config| config.allow_privileged_role = true)).await;
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let mut roll = |sides: usize| {
         state ^= state << 13;
@@ -599,7 +599,7 @@ async fn what_is_made_after_the_first_calls_is_refused_on_the_same_connection() 
     let cluster = Cluster::start();
     cluster.sql(ROLES);
     cluster.sql("CREATE TABLE plain (i int); INSERT INTO plain VALUES (1); CREATE TABLE guarded (i int)");
-    let client = connect(Config { connections: 1, ..cluster.config("reader") }).await;
+    let client = connect(cluster.config("reader").with(|config| config.connections = 1)).await;
     let own = |sql: &'static str| {
         let client = &client;
         async move { query(client, sql).await["rows"].to_string() }
@@ -651,7 +651,10 @@ async fn a_function_that_is_allowed_cannot_change_what_the_next_call_is_asked() 
            EXECUTE 'PREPARE linchpin_suspect(name[], name[], name[], name[]) AS SELECT false';
            RETURN (SELECT string_agg(name, ',') FROM pg_prepared_statements WHERE from_sql); END $f$",
     );
-    let config = Config { connections: 1, allow_functions: vec!["public.turn".to_owned()], ..cluster.config("reader") };
+    let config = cluster.config("reader").with(|config| {
+        config.connections = 1;
+        config.allow_functions = vec!["public.turn".to_owned()];
+    });
     let client = connect(config).await;
     for _ in 0..3 {
         query(&client, "SELECT 1").await;
@@ -676,7 +679,7 @@ async fn a_function_that_is_allowed_is_that_of_its_schema_only() {
          CREATE FUNCTION beep() RETURNS text LANGUAGE sql AS $f$ SELECT 'public'::text $f$;
          CREATE FUNCTION other.beep() RETURNS text LANGUAGE sql AS $f$ SELECT mark('other') $f$;",
     );
-    let config = Config { allow_functions: vec!["public.beep".to_owned()], ..cluster.config("reader") };
+    let config = cluster.config("reader").with(|config| config.allow_functions = vec!["public.beep".to_owned()]);
     let client = connect(config).await;
     assert_eq!(query(&client, "SELECT beep()").await["rows"], json!([["public"]]));
     assert_eq!(query(&client, "SELECT public.beep()").await["rows"], json!([["public"]]));

@@ -144,7 +144,11 @@ async fn params_are_values_and_never_sql() {
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn rows_and_bytes_have_limits_and_cursors_continue() {
     let cluster = cluster();
-    let client = connect(Config { max_rows: 300, max_bytes: 100_000, ..cluster.config("reader") }).await;
+    let client = connect(cluster.config("reader").with(|config| {
+        config.max_rows = 300;
+        config.max_bytes = 100_000;
+    }))
+    .await;
     let (mut cursor, mut seen) = (Value::Null, Vec::new());
     loop {
         let (_, page) =
@@ -216,11 +220,10 @@ const SLOW: &str = "SELECT count(*) FROM generate_series(1, 100000) a, generate_
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn slow_statements_end_by_timeouts_and_when_nobody_waits_any_more() {
     let cluster = cluster();
-    let quick = Config {
-        statement_timeout: Duration::from_millis(300),
-        lock_timeout: Duration::from_millis(200),
-        ..cluster.config("reader")
-    };
+    let quick = cluster.config("reader").with(|config| {
+        config.statement_timeout = Duration::from_millis(300);
+        config.lock_timeout = Duration::from_millis(200);
+    });
     let client = connect(quick).await;
     let text = error(&client, "query", json!({ "sql": SLOW })).await;
     assert!(text.contains("57014") && text.contains("pg_explain"), "{text}");
@@ -303,7 +306,11 @@ async fn a_database_that_goes_away_is_an_error_until_it_is_back() {
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn write_mode_writes_whole_transactions_and_keeps_nothing_of_a_session() {
     let cluster = cluster();
-    let client = connect(Config { access: Access::Write, connections: 1, ..cluster.config("writer") }).await;
+    let client = connect(cluster.config("writer").with(|config| {
+        config.access = Access::Write;
+        config.connections = 1;
+    }))
+    .await;
     let (_, rows) = ok(
         &client,
         "query",
@@ -369,7 +376,7 @@ async fn write_mode_writes_whole_transactions_and_keeps_nothing_of_a_session() {
     assert_eq!(hint("query").unwrap().destructive_hint, Some(true));
     assert_eq!(hint("query").unwrap().read_only_hint, Some(false));
     assert_eq!(hint("pg_execute").unwrap().destructive_hint, Some(true));
-    let mut config = Config { access: Access::Write, ..cluster.config("reader") };
+    let mut config = cluster.config("reader").with(|config| config.access = Access::Write);
     config.tools.read_only = true;
     let client = connect(config).await;
     error(&client, "query", json!({ "sql": "DELETE FROM items" })).await;
@@ -430,7 +437,7 @@ async fn tables_are_resources_of_their_own_schema_and_host() {
     for (name, (revisions, _)) in ["first", "second"].into_iter().zip(eras) {
         let open = || cluster.sql(&format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}'"));
         let url = format!("{}?application_name={name}", cluster.url("reader"));
-        let config = Config { url: Some(linchpin_postgres::Secret::new(url)), ..Config::default() };
+        let config = Config::default().with(|config| config.url = Some(linchpin_postgres::Secret::new(url)));
         let client = connect_as(config, revisions).await;
         assert!(client.tools().await.unwrap().items.len() > 3);
         assert_eq!(open(), "0", "the start and the tools need no database");
@@ -462,7 +469,7 @@ async fn a_database_that_hangs_keeps_nobody_from_starting() {
     });
     let url = format!("postgres://reader@127.0.0.1:{port}/postgres?connect_timeout=2&sslmode=disable");
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let config = Config { url: Some(linchpin_postgres::Secret::new(url.clone())), ..Config::default() };
+        let config = Config::default().with(|config| config.url = Some(linchpin_postgres::Secret::new(url.clone())));
         let client = connect_as(config, &[revision]).await;
         let before = taken.load(std::sync::atomic::Ordering::SeqCst);
         assert!(client.tools().await.unwrap().items.len() > 3);
@@ -565,7 +572,7 @@ async fn several_databases_are_told_apart() {
         ),
     )
     .unwrap();
-    let client = connect(Config { file: Some(path.path().to_owned()), ..Config::default() }).await;
+    let client = connect(Config::default().with(|config| config.file = Some(path.path().to_owned()))).await;
     let name = async |database: Value| {
         ok(&client, "query", json!({ "sql": "SELECT current_database()", "database": database })).await.1["rows"][0][0]
             .clone()
@@ -584,7 +591,7 @@ async fn several_databases_are_told_apart() {
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn many_calls_at_once_share_few_connections() {
     let cluster = cluster();
-    let client = connect(Config { connections: 2, ..cluster.config("reader") }).await;
+    let client = connect(cluster.config("reader").with(|config| config.connections = 2)).await;
     let calls = (0..50).map(|i| {
         let client = client.clone();
         tokio::spawn(async move { query(&client, &format!("SELECT {i}::int")).await["rows"][0][0].clone() })
@@ -601,7 +608,10 @@ async fn many_calls_at_once_share_few_connections() {
 async fn a_transaction_left_open_is_ended_by_the_server() {
     let cluster = cluster();
     for (access, role) in [(Access::ReadOnly, "reader"), (Access::Write, "writer")] {
-        let config = Config { access, statement_timeout: Duration::from_millis(700), ..cluster.config(role) };
+        let config = cluster.config(role).with(|config| {
+            config.access = access;
+            config.statement_timeout = Duration::from_millis(700);
+        });
         let client = connect(config).await;
         // The statement's time, and what a call may take beyond.
         let shown = query(&client, "SHOW idle_in_transaction_session_timeout").await;
@@ -613,7 +623,7 @@ async fn a_transaction_left_open_is_ended_by_the_server() {
 #[ignore = "needs PostgreSQL: cargo xtask test --only postgres"]
 async fn a_statement_with_parameters_is_planned_without_values() {
     let cluster = cluster();
-    for config in [cluster.config("reader"), Config { access: Access::Write, ..cluster.config("writer") }] {
+    for config in [cluster.config("reader"), cluster.config("writer").with(|config| config.access = Access::Write)] {
         let client = connect(config).await;
         let sql = "SELECT * FROM items WHERE id = $2 AND name = $1::text";
         for _ in 0..3 {

@@ -122,9 +122,12 @@ async fn our_own_questions_never_come_to_what_stands_before_pg_catalog() {
     }
     every_tool(&cluster, cluster.config("victim")).await;
     // With schemas that are allowed, which are the path, others are asked.
-    let limited = Config { schemas: vec!["evil".into(), "public".into()], ..cluster.config("victim") };
+    let limited = cluster.config("victim").with(|config| config.schemas = vec!["evil".into(), "public".into()]);
     every_tool(&cluster, limited).await;
-    let writing = Config { access: Access::Write, allow_privileged_role: true, ..cluster.config("victim") };
+    let writing = cluster.config("victim").with(|config| {
+        config.access = Access::Write;
+        config.allow_privileged_role = true;
+    });
     every_tool(&cluster, writing).await;
     assert_eq!(cries(&cluster), [""; 0]);
     // The cries would be heard: what is not ours comes to all of it.

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{Cluster, connect, error, query};
-use linchpin_postgres::{Access, Config};
+use linchpin_postgres::Access;
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};
@@ -144,7 +144,10 @@ async fn what_is_refused_leaves_no_sign_that_a_rollback_would_not_take_back() {
     let listener = Listener::begin(&cluster);
     let before = checkpoints(&cluster);
     for role in ["postgres", "owner", "reader"] {
-        let config = Config { allow_privileged_role: true, connections: 1, ..cluster.config(role) };
+        let config = cluster.config(role).with(|config| {
+            config.allow_privileged_role = true;
+            config.connections = 1;
+        });
         let client = connect(config).await;
         query(&client, "SELECT 1").await;
         for sql in CASES.iter().flat_map(|case| case.refused) {
@@ -192,8 +195,11 @@ async fn each_sign_shows_what_is_done() {
     // What our server lets through shows as well: in write mode these are only statements.
     let cluster = watched();
     let listener = Listener::begin(&cluster);
-    let writing =
-        Config { access: Access::Write, allow_privileged_role: true, connections: 1, ..cluster.config("postgres") };
+    let writing = cluster.config("postgres").with(|config| {
+        config.access = Access::Write;
+        config.allow_privileged_role = true;
+        config.connections = 1;
+    });
     let client = connect(writing).await;
     query(&client, "SELECT pg_notify('linchpin_mark', 'ours')").await;
     assert!(logged(&cluster, MARK) && listener.end().contains("ours"));

@@ -89,7 +89,12 @@ fn cluster_with(settings: &str) -> Cluster {
 
 async fn to(cluster: &Cluster, database: &str, config: Config) -> Connection {
     let url = format!("postgres://postgres@127.0.0.1:{}/{database}", cluster.port);
-    connect(Config { url: Some(Secret::new(url)), allow_privileged_role: true, connections: 1, ..config }).await
+    connect(config.with(|config| {
+        config.url = Some(Secret::new(url));
+        config.allow_privileged_role = true;
+        config.connections = 1;
+    }))
+    .await
 }
 
 fn marks(cluster: &Cluster) -> String {
@@ -136,7 +141,8 @@ async fn a_schema_that_is_not_allowed_is_found_by_the_gate_too() {
     let cluster = cluster();
     cluster.sql("CREATE SCHEMA app; CREATE SCHEMA late; CREATE TABLE late.closed (i int); INSERT INTO late.closed VALUES (4711)");
     cluster.sql("ALTER SCHEMA late RENAME TO hidden");
-    let client = to(&cluster, "postgres", Config { schemas: vec!["app".to_owned()], ..Config::default() }).await;
+    let client =
+        to(&cluster, "postgres", Config::default().with(|config| config.schemas = vec!["app".to_owned()])).await;
     for _ in 0..3 {
         let text = error(&client, "query", json!({ "sql": "SELECT i FROM late.closed" })).await;
         assert!(text.contains("42P01"), "{text}");

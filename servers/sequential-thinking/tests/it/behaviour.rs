@@ -78,14 +78,17 @@ async fn no_schema_refers_to_a_definition() {
 fn a_limit_of_nothing_is_refused_by_its_names() {
     let limits = Limits::default();
     for (limits, said) in [
-        (Limits { thoughts_max: 0, ..limits }, "--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS"),
-        (Limits { thought_bytes_max: 0, ..limits }, "--max-thought-bytes or MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES"),
-        (Limits { branches_max: 0, ..limits }, "--max-branches or MCP_SEQUENTIAL_THINKING_MAX_BRANCHES"),
-        (Limits { ttl: Duration::ZERO, ..limits }, "--ttl or MCP_SEQUENTIAL_THINKING_TTL"),
-        (Limits { histories_max: 0, ..limits }, "histories_max"),
-        (Limits { bytes_max: 0, ..limits }, "bytes_max"),
+        (limits.with(|limits| limits.thoughts_max = 0), "--max-thoughts or MCP_SEQUENTIAL_THINKING_MAX_THOUGHTS"),
+        (
+            limits.with(|limits| limits.thought_bytes_max = 0),
+            "--max-thought-bytes or MCP_SEQUENTIAL_THINKING_MAX_THOUGHT_BYTES",
+        ),
+        (limits.with(|limits| limits.branches_max = 0), "--max-branches or MCP_SEQUENTIAL_THINKING_MAX_BRANCHES"),
+        (limits.with(|limits| limits.ttl = Duration::ZERO), "--ttl or MCP_SEQUENTIAL_THINKING_TTL"),
+        (limits.with(|limits| limits.histories_max = 0), "histories_max"),
+        (limits.with(|limits| limits.bytes_max = 0), "bytes_max"),
     ] {
-        let fault = SequentialThinking::open(Config { limits, ..Config::default() }).unwrap_err();
+        let fault = SequentialThinking::open(Config::default().with(|config| config.limits = limits)).unwrap_err();
         assert_eq!(fault.to_string(), format!("{said} is out of range: 0\nHint: Use 1 or more."));
     }
 }
@@ -214,8 +217,12 @@ async fn thoughts_that_refer_to_unknown_ones_are_noted_with_a_warning() {
 
 #[tokio::test]
 async fn limits_drop_the_oldest_and_say_so() {
-    let limits = Limits { thoughts_max: 3, branches_max: 2, thought_bytes_max: 10, ..Limits::default() };
-    let caller = Caller::of(Config { limits, ..with_all_tools() }).await;
+    let limits = Limits::default().with(|limits| {
+        limits.thoughts_max = 3;
+        limits.branches_max = 2;
+        limits.thought_bytes_max = 10;
+    });
+    let caller = Caller::of(with_all_tools().with(|config| config.limits = limits)).await;
     for number in 1..=3 {
         assert_eq!(caller.think(number, json!({ "thought": "x".repeat(10) })).await.get("truncated"), None);
     }
@@ -246,8 +253,8 @@ fn resident() -> usize {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_hundred_thousand_thoughts_take_no_more_memory_than_a_thousand() {
-    let limits = Limits { branches_max: 3, ..Limits::default() };
-    let caller = Caller::quick(Config { limits, ..with_all_tools() }).await;
+    let limits = Limits::default().with(|limits| limits.branches_max = 3);
+    let caller = Caller::quick(with_all_tools().with(|config| config.limits = limits)).await;
     let text = "x".repeat(600);
     let mut before = 0;
     // A hundred at a time are on their way, which is quicker than one after the other.
@@ -278,8 +285,12 @@ async fn a_hundred_thousand_thoughts_take_no_more_memory_than_a_thousand() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn callers_without_handles_cannot_fill_the_memory_either() {
-    let limits = Limits { bytes_max: 8 << 20, ..Limits::default() };
-    let caller = Caller::quick(Config { limits, one_client: false, ..with_all_tools() }).await;
+    let limits = Limits::default().with(|limits| limits.bytes_max = 8 << 20);
+    let caller = Caller::quick(with_all_tools().with(|config| {
+        config.limits = limits;
+        config.one_client = false;
+    }))
+    .await;
     let text = "x".repeat(60_000);
     let mut before = 0;
     for number in 1..=1_000_u64 {
@@ -295,7 +306,7 @@ async fn callers_without_handles_cannot_fill_the_memory_either() {
 
 #[tokio::test]
 async fn two_handles_do_not_see_each_other() {
-    let caller = Caller::speaking(Config { one_client: false, ..with_all_tools() }, MODERN).await;
+    let caller = Caller::speaking(with_all_tools().with(|config| config.one_client = false), MODERN).await;
     let first = caller.think(1, json!({ "thought": "mine", "branchFromThought": 1, "branchId": "b" })).await;
     let second = caller.think(1, json!({ "thought": "yours" })).await;
     assert_ne!(first["sessionId"], second["sessionId"]);
@@ -364,8 +375,15 @@ async fn on_a_pipe_the_process_has_one_history_and_each_session_its_own() {
 
 #[tokio::test]
 async fn an_expired_handle_is_unknown() {
-    let limits = Limits { ttl: Duration::from_nanos(1), ..Limits::default() };
-    let caller = Caller::speaking(Config { limits, one_client: false, ..Config::default() }, MODERN).await;
+    let limits = Limits::default().with(|limits| limits.ttl = Duration::from_nanos(1));
+    let caller = Caller::speaking(
+        Config::default().with(|config| {
+            config.limits = limits;
+            config.one_client = false;
+        }),
+        MODERN,
+    )
+    .await;
     let value = caller.think(1, json!({})).await;
     let error = caller.error("sequentialthinking", thought(2, json!({ "sessionId": value["sessionId"] }))).await;
     assert!(error.starts_with("Unknown sessionId"), "{error}");
@@ -395,7 +413,7 @@ async fn our_own_tools_are_there_on_request_alone() {
         "no prefix twice"
     );
     tools.disable.push("nope".into());
-    assert!(SequentialThinking::open(Config { tools, ..Config::default() }).is_err());
+    assert!(SequentialThinking::open(Config::default().with(|config| config.tools = tools)).is_err());
 }
 
 #[tokio::test]
@@ -476,7 +494,7 @@ impl Write for Sink {
 #[tokio::test]
 async fn thoughts_are_shown_to_people_when_asked_for() {
     let sink = Sink::default();
-    let caller = Caller::of(Config { log: ThoughtLog::to(sink.clone()), ..Config::default() }).await;
+    let caller = Caller::of(Config::default().with(|config| config.log = ThoughtLog::to(sink.clone()))).await;
     caller.think(1, json!({ "thought": "first\nsecond line" })).await;
     caller.think(2, json!({ "isRevision": true, "revisesThought": 1 })).await;
     caller.think(3, json!({ "branchFromThought": 1, "branchId": "b" })).await;
@@ -507,7 +525,7 @@ impl Write for Stuck {
 
 #[tokio::test]
 async fn a_reader_of_thoughts_who_does_not_read_holds_nobody_up() {
-    let caller = Caller::of(Config { log: ThoughtLog::to(Stuck), ..Config::default() }).await;
+    let caller = Caller::of(Config::default().with(|config| config.log = ThoughtLog::to(Stuck))).await;
     for number in 1..=500 {
         caller.think(number, json!({})).await;
     }
@@ -553,13 +571,12 @@ fn the_environment_is_read_and_mistakes_name_the_variable() {
         ("MCP_SEQUENTIAL_THINKING_TOOLSETS", "all"),
     ])
     .unwrap();
-    let expected = Limits {
-        thoughts_max: 7,
-        thought_bytes_max: 8,
-        branches_max: 9,
-        ttl: Duration::from_secs(10),
-        ..Limits::default()
-    };
+    let expected = Limits::default().with(|limits| {
+        limits.thoughts_max = 7;
+        limits.thought_bytes_max = 8;
+        limits.branches_max = 9;
+        limits.ttl = Duration::from_secs(10);
+    });
     assert_eq!(config.limits, expected);
     assert_eq!(config.tools.toolsets, ["all"]);
     for (vars, on) in [

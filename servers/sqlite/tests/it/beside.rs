@@ -74,7 +74,10 @@ fn a_file_that_a_journal_names_is_not_deleted_when_the_database_is_opened() {
         let db_path = database(&tempfile::tempdir_in(dir.path()).unwrap().keep());
         journal(&db_path, name);
         let before = [&db_path, &beside(&db_path, "-journal")].map(|path| std::fs::read(path).unwrap());
-        let opened = open(Config { db_path: db_path.clone(), create, ..Config::default() });
+        let opened = open(Config::default().with(|config| {
+            config.db_path = db_path.clone();
+            config.create = create;
+        }));
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "dear to me", "{name}");
         let fault = opened.unwrap_err();
         assert_eq!(fault.message(), NAMED);
@@ -120,7 +123,7 @@ fn a_journal_may_name_what_it_likes() {
         for name in ["-journal", "-wal", "-shm", ""] {
             journal(&path, beside(&path, name).to_str().unwrap());
             let before = std::fs::read(&path).unwrap();
-            let mut config = Config { db_path: path.clone(), ..Config::default() };
+            let mut config = Config::default().with(|config| config.db_path = path.clone());
             config.tools.read_only = read_only;
             let _ = open(config);
             assert!(std::fs::read(&path).unwrap() == before, "{name}");
@@ -129,7 +132,7 @@ fn a_journal_may_name_what_it_likes() {
         {
             pipe(&dir.path().join("pipe"));
             journal(&path, dir.path().join("pipe").to_str().unwrap());
-            let mut config = Config { db_path: path, ..Config::default() };
+            let mut config = Config::default().with(|config| config.db_path = path);
             config.tools.read_only = read_only;
             let _ = open(config);
             assert!(dir.path().join("pipe").exists());
@@ -186,7 +189,7 @@ fn what_is_beside_the_database_and_no_file_of_its_own_is_not_touched() {
                     raw(&path).execute_batch("PRAGMA journal_mode = WAL").unwrap();
                 }
                 put(&victim, &beside(&path, end));
-                let mut config = Config { db_path: path.clone(), ..Config::default() };
+                let mut config = Config::default().with(|config| config.db_path = path.clone());
                 config.tools.read_only = read_only;
                 let opened = open(config);
                 assert!(std::fs::read(&victim).unwrap() == *content, "{what} {end}");
@@ -237,8 +240,10 @@ fn with_tables(dir: &Path, count: u32) -> PathBuf {
 #[test]
 fn a_schema_that_takes_too_long_to_read_is_an_error_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
-    let config =
-        Config { db_path: with_tables(dir.path(), 60_000), timeout: Duration::from_millis(100), ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.db_path = with_tables(dir.path(), 60_000);
+        config.timeout = Duration::from_millis(100);
+    });
     let fault = open(config).unwrap_err();
     assert_eq!(fault.message(), "Database error: the database could not be opened within 0.1 s");
     assert!(fault.advice().unwrap().contains("--timeout"), "{fault}");
@@ -247,12 +252,11 @@ fn a_schema_that_takes_too_long_to_read_is_an_error_at_the_start() {
 #[tokio::test]
 async fn and_says_so_where_the_first_call_opens() {
     let dir = tempfile::tempdir().unwrap();
-    let config = Config {
-        db_path: with_tables(dir.path(), 60_000),
-        timeout: Duration::from_millis(100),
-        roots: Some(RootsPolicy::Narrow),
-        ..Config::default()
-    };
+    let config = Config::default().with(|config| {
+        config.db_path = with_tables(dir.path(), 60_000);
+        config.timeout = Duration::from_millis(100);
+        config.roots = Some(RootsPolicy::Narrow);
+    });
     let client = connect(config, host()).await;
     for (tool, query) in [("read_query", "SELECT * FROM t"), ("write_query", "INSERT INTO t VALUES (1)")] {
         let result = client.call(tool, sql(query)).await.unwrap();
@@ -268,7 +272,10 @@ fn a_memo_is_kept_in_a_file_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("memo");
     let opened = |name: &str| {
-        open(Config { db_path: ":memory:".into(), memo_file: Some(dir.path().join(name)), ..Config::default() })
+        open(Config::default().with(|config| {
+            config.db_path = ":memory:".into();
+            config.memo_file = Some(dir.path().join(name));
+        }))
     };
     for text in ["some notes\nof mine\n", "{\"name\": \"a package\"}\n", "\u{feff}[]"] {
         std::fs::write(&file, text).unwrap();
@@ -330,7 +337,10 @@ async fn what_sqlite_computes_by_itself_from_the_definitions_of_a_file_is_bounde
             slow = slow(12_000)
         ))
         .unwrap();
-    let config = Config { db_path: path, timeout: Duration::from_secs(20), ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.db_path = path;
+        config.timeout = Duration::from_secs(20);
+    });
     let (db, warnings) = Sqlite::open(config).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     let client = host()

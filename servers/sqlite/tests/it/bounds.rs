@@ -163,11 +163,10 @@ async fn rows_and_bytes_of_an_answer_have_a_limit_while_they_are_read() {
 async fn cancelling_a_call_stops_its_statement() {
     for client in [host(), legacy()] {
         let dir = tempfile::tempdir().unwrap();
-        let config = linchpin_sqlite::Config {
-            db_path: dir.path().join("x.db"),
-            timeout: Duration::from_secs(3_000),
-            ..Default::default()
-        };
+        let config = linchpin_sqlite::Config::default().with(|config| {
+            config.db_path = dir.path().join("x.db");
+            config.timeout = Duration::from_secs(3_000);
+        });
         let client = common::connect(config, client).await;
         let table = client.call("create_table", sql("CREATE TABLE t(a)")).await.unwrap();
         assert!(!table.is_error());
@@ -331,7 +330,7 @@ async fn a_start_beside_a_lock_is_a_warning() {
     let path = dir.path().join("x.db");
     common::raw(&path).execute_batch("CREATE TABLE t(a)").unwrap();
     let holder = Holder::of(&path, "BEGIN EXCLUSIVE");
-    let config = linchpin_sqlite::Config { db_path: path, ..Default::default() };
+    let config = linchpin_sqlite::Config::default().with(|config| config.db_path = path);
     let (_db, warnings) = linchpin_sqlite::Sqlite::open(config).expect("it starts");
     assert!(warnings[0].contains("database is locked"), "{warnings:?}");
     drop(holder);

@@ -297,13 +297,13 @@ async fn even_where_tools_write_the_reading_connections_cannot() {
 async fn read_only_mode_creates_no_file_and_says_so() {
     let dir = tempfile::tempdir().unwrap();
     for change in [(|c: &mut Config| c.tools.read_only = true) as fn(&mut Config), |c| c.create = false] {
-        let mut config = Config { db_path: dir.path().join("new/x.db"), ..Config::default() };
+        let mut config = Config::default().with(|config| config.db_path = dir.path().join("new/x.db"));
         change(&mut config);
         let error = Sqlite::open(config).unwrap_err();
         assert!(error.message().contains("does not exist"), "{error}");
         assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
     }
-    let config = Config { db_path: dir.path().join("new/deep/x.db"), ..Config::default() };
+    let config = Config::default().with(|config| config.db_path = dir.path().join("new/deep/x.db"));
     Sqlite::open(config).unwrap();
     assert!(
         dir.path().join("new/deep/x.db").is_file(),
@@ -320,14 +320,15 @@ async fn what_is_no_database_file_is_refused_at_the_start() {
     )
     .unwrap();
     for (name, says) in [("text", "file is not a database"), ("", "is a directory")] {
-        let error = Sqlite::open(Config { db_path: dir.path().join(name), ..Config::default() }).unwrap_err();
+        let error = Sqlite::open(Config::default().with(|config| config.db_path = dir.path().join(name))).unwrap_err();
         assert!(error.message().contains(says), "{name}: {error}");
     }
     #[cfg(unix)]
     {
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
             .unwrap();
-        let error = Sqlite::open(Config { db_path: dir.path().join("pipe"), ..Config::default() }).unwrap_err();
+        let error =
+            Sqlite::open(Config::default().with(|config| config.db_path = dir.path().join("pipe"))).unwrap_err();
         assert!(error.message().contains("is not a regular file"), "{error}");
     }
 }
@@ -416,7 +417,7 @@ async fn a_generated_column_that_calls_what_is_dangerous_makes_the_file_unusable
              UPDATE sqlite_master SET sql = replace(sql, 'abs', 'load_extension');",
         )
         .unwrap();
-    let (db, warnings) = Sqlite::open(Config { db_path: path, ..Config::default() }).unwrap();
+    let (db, warnings) = Sqlite::open(Config::default().with(|config| config.db_path = path)).unwrap();
     assert!(warnings[0].contains("malformed database schema"), "{warnings:?}");
     let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
     let client = common::host().connect(linchpin::transport::in_process(server)).await.unwrap();
@@ -483,7 +484,7 @@ async fn a_damaged_file_is_an_error_and_never_the_end() {
         damage(&mut bytes);
         std::fs::write(&path, bytes).unwrap();
         // It may be refused at the start, or every call may fail; either way there is an answer.
-        let Ok((db, _)) = Sqlite::open(Config { db_path: path, ..Config::default() }) else { continue };
+        let Ok((db, _)) = Sqlite::open(Config::default().with(|config| config.db_path = path)) else { continue };
         let server = db.add_to(linchpin::Server::new("sqlite", "1")).unwrap();
         let client = common::host().connect(linchpin::transport::in_process(server)).await.unwrap();
         let mut failed = 0;

@@ -7,10 +7,10 @@ fn file_uris_are_taken_literally() {
     let dir = tempfile::tempdir().unwrap();
     std::env::set_current_dir(dir.path()).unwrap();
     for name in ["file:x?mode=memory", "file:y.db", "file::memory:", "z.db?mode=ro"] {
-        let (db, _) = Sqlite::open(Config { db_path: name.into(), ..Config::default() }).unwrap();
+        let (db, _) = Sqlite::open(Config::default().with(|config| config.db_path = name.into())).unwrap();
         assert!(dir.path().join(name).is_file(), "{name}");
         drop(db);
     }
-    let (_db, _) = Sqlite::open(Config { db_path: "./:memory:".into(), ..Config::default() }).unwrap();
+    let (_db, _) = Sqlite::open(Config::default().with(|config| config.db_path = "./:memory:".into())).unwrap();
     assert!(dir.path().join(":memory:").is_file());
 }

@@ -27,7 +27,10 @@ fn both() -> [Client; 2] {
 }
 
 fn narrow(db: &Path) -> Config {
-    Config { db_path: db.to_owned(), roots: Some(RootsPolicy::Narrow), ..Config::default() }
+    Config::default().with(|config| {
+        config.db_path = db.to_owned();
+        config.roots = Some(RootsPolicy::Narrow);
+    })
 }
 
 /// Arguments with which each tool would succeed, and whether it reaches the database. A tool that is missing here fails
@@ -71,7 +74,7 @@ async fn outside_of_the_roots_no_tool_and_no_resource_reaches_the_database() {
                 std::fs::create_dir(data.join("below")).unwrap();
                 raw(&db).execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES (1)").unwrap();
             }
-            let config = Config { import_dir: Some(project.clone()), ..narrow(&db) };
+            let config = narrow(&db).with(|config| config.import_dir = Some(project.clone()));
             let client = connect(config, client.clone().roots(vec![root(uri(&project))])).await;
             for spec in SERVICE.tools {
                 let (args, reaches) = call_of(spec.name);
@@ -114,7 +117,7 @@ async fn inside_of_the_roots_every_tool_works_and_the_first_creates_the_file() {
     for client in both() {
         let base = tempfile::tempdir().unwrap();
         let db = base.path().join("below/x.db");
-        let config = Config { import_dir: Some(base.path().into()), ..narrow(&db) };
+        let config = narrow(&db).with(|config| config.import_dir = Some(base.path().into()));
         let asked = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&asked);
         let here = root(uri(base.path()));
@@ -151,7 +154,7 @@ async fn roots_that_do_not_count_are_not_asked_for() {
             (|c| (c.db_path, c.roots) = (":memory:".into(), Some(RootsPolicy::Narrow)), true),
         ] {
             let dir = tempfile::tempdir().unwrap();
-            let mut config = Config { db_path: dir.path().join("x.db"), ..Config::default() };
+            let mut config = Config::default().with(|config| config.db_path = dir.path().join("x.db"));
             change(&mut config);
             let asked = Arc::new(AtomicU32::new(0));
             let counted = Arc::clone(&asked);
@@ -304,7 +307,7 @@ async fn a_client_that_does_not_tell_its_roots_reaches_nothing() {
     // Only where there are sessions can a client refuse the question; elsewhere it is asked again until it gives up.
     let base = tempfile::tempdir().unwrap();
     let db = base.path().join("x.db");
-    let config = Config { timeout: std::time::Duration::from_millis(300), ..narrow(&db) };
+    let config = narrow(&db).with(|config| config.timeout = std::time::Duration::from_millis(300));
     let client = connect(config, legacy().on_roots(std::future::pending)).await;
     let result = client.call("list_tables", json!({})).await.unwrap();
     let why = "Error: the roots of this client are unknown: the client did not answer roots/list within 0.3 s";
@@ -339,7 +342,7 @@ async fn what_cannot_work_is_still_known_at_the_start() {
     reading.tools.read_only = true;
     for (config, why) in [
         (narrow(base.path()), "is a directory"),
-        (Config { create: false, ..narrow(&missing) }, "creating it is disabled"),
+        (narrow(&missing).with(|config| config.create = false), "creating it is disabled"),
         (reading, "a read-only server does not create it"),
     ] {
         let refused = Sqlite::open(config).unwrap_err();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 fn memory() -> Config {
-    Config { db_path: ":memory:".into(), ..Config::default() }
+    Config::default().with(|config| config.db_path = ":memory:".into())
 }
 
 /// Name, required and other arguments, writes, destructive, idempotent.
@@ -62,7 +62,7 @@ async fn answers_fit_their_output_schemas() {
     // The client checks results against the schemas that were listed.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.csv"), "x,y\n1,a\n").unwrap();
-    let config = Config { import_dir: Some(dir.path().into()), ..memory() };
+    let config = memory().with(|config| config.import_dir = Some(dir.path().into()));
     let client = connect(config, host().check_results(true)).await;
     client.tools().await.unwrap();
     for (tool, args) in [
@@ -129,7 +129,7 @@ async fn the_memo_reads_as_published_and_tells_of_its_updates() {
 async fn a_memo_file_keeps_insights_and_what_it_does_not_understand_stays() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("memo.jsonl");
-    let config = || Config { memo_file: Some(file.clone()), ..memory() };
+    let config = || memory().with(|config| config.memo_file = Some(file.clone()));
     let client = connect(config(), host()).await;
     client.call("append_insight", json!({"insight": "a \"quoted\"\nline"})).await.unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"insight\":\"a \\\"quoted\\\"\\nline\"}\n");
@@ -150,7 +150,7 @@ async fn a_memo_file_keeps_insights_and_what_it_does_not_understand_stays() {
 #[tokio::test]
 async fn a_memo_that_cannot_be_kept_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
-    let config = Config { memo_file: Some(dir.path().join("gone/memo.jsonl")), ..memory() };
+    let config = memory().with(|config| config.memo_file = Some(dir.path().join("gone/memo.jsonl")));
     let client = connect(config, host()).await;
     assert!(client.call("append_insight", json!({"insight": "x"})).await.unwrap().is_error());
     assert_eq!(client.read("memo://insights").await.unwrap().text(), "No business insights have been discovered yet.");
@@ -229,7 +229,7 @@ async fn the_configuration_decides_what_is_listed() {
         (|c| c.tools.toolsets = vec!["import".into()], "sqlite_import_csv"),
     ];
     for (change, names) in choices {
-        let mut config = Config { import_dir: Some(dir.path().into()), ..memory() };
+        let mut config = memory().with(|config| config.import_dir = Some(dir.path().into()));
         change(&mut config);
         let listed = connect(config, host()).await.tools().await.unwrap();
         assert_eq!(listed.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "), *names);
@@ -251,7 +251,7 @@ async fn a_schema_that_is_cut_names_the_tool_that_shows_the_rest_as_it_is_listed
         ("auto", "sqlite_create_table", "sqlite_schema"),
         ("my.", "my.create_table", "my.sqlite_schema"),
     ] {
-        let mut config = Config { max_bytes: 1_000, ..memory() };
+        let mut config = memory().with(|config| config.max_bytes = 1_000);
         config.tools.prefix = prefix.parse().unwrap();
         for client in [host(), legacy()] {
             let client = connect(config.clone(), client).await;

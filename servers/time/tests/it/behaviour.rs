@@ -45,7 +45,7 @@ async fn texts_are_the_published_ones_byte_for_byte() {
 
 #[tokio::test]
 async fn the_local_zone_is_written_into_every_zone_argument() {
-    let caller = Caller::of(Config { local_timezone: Some("Pacific/Chatham".into()), ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.local_timezone = Some("Pacific/Chatham".into()))).await;
     let tools = caller.0.tools().await.unwrap();
     let described = |tool: &str, argument: &str| {
         let tool = tools.iter().find(|t| t.name == tool).expect("the tool");
@@ -496,7 +496,7 @@ const CONVERTED: &[ToolOutput<'_>] = &[
 #[tokio::test]
 async fn zones_with_unusual_rules_are_told_alike_from_both_databases() {
     for tzdb in [Tzdb::default(), Tzdb::Embedded] {
-        let caller = Caller::of(Config { tzdb: tzdb.clone(), ..config() }).await;
+        let caller = Caller::of(config().with(|config| config.tzdb = tzdb.clone())).await;
         for (zone, date, time, fold, source, target, is_dst, told) in CONVERTED {
             let mut args = json!({ "source_timezone": zone, "time": time, "target_timezone": "UTC", "date": date });
             if let Some(fold) = fold {
@@ -515,20 +515,20 @@ async fn zones_with_unusual_rules_are_told_alike_from_both_databases() {
 #[tokio::test]
 async fn the_day_is_today_in_the_source_zone_and_ambiguous_is_the_first_without_a_word() {
     // 2026-11-21T23:30Z is tomorrow in Tokyo and today in New York.
-    let caller = Caller::of(Config { clock: clock_at(NOW + 14 * 3600), ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.clock = clock_at(NOW + 14 * 3600))).await;
     for (zone, day) in [("Asia/Tokyo", "2026-11-22T09:00:00+09:00"), ("America/New_York", "2026-11-21T09:00:00-05:00")]
     {
         let args = json!({ "source_timezone": zone, "time": "09:00", "target_timezone": "UTC" });
         assert_eq!(caller.value("convert_time", args).await["source"]["datetime"], day);
     }
     // The day the clock is set back in Paris: 2026-10-25T12:00Z.
-    let caller = Caller::of(Config { clock: clock_at(1_792_929_600), ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.clock = clock_at(1_792_929_600))).await;
     let args = json!({ "source_timezone": "Europe/Paris", "time": "02:30", "target_timezone": "UTC" });
     let value = caller.value("convert_time", args).await;
     assert_eq!(value["source"]["datetime"], "2026-10-25T02:30:00+02:00");
     assert_eq!(value["source"].get("fold"), None, "who does not use `fold` gets the published fields alone");
     // The day it is set forward: 2026-03-29T12:00Z.
-    let caller = Caller::of(Config { clock: clock_at(1_774_785_600), ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.clock = clock_at(1_774_785_600))).await;
     let args = json!({ "source_timezone": "Europe/Paris", "time": "02:30", "target_timezone": "UTC" });
     let error = caller.error("convert_time", args).await;
     assert!(error.starts_with("Invalid time: 02:30 does not exist in Europe/Paris on 2026-03-29 (skipped"), "{error}");
@@ -681,7 +681,7 @@ async fn a_zone_that_is_a_path_is_an_unknown_name_and_no_file_is_read() {
     std::fs::write(base.path().join("outside/Evil"), paris()).unwrap();
     std::fs::write(base.path().join("Evil"), paris()).unwrap();
     let absolute = base.path().join("Evil").to_str().unwrap().to_owned();
-    let config = Config { tzdb: Tzdb::System { dir: Some(zoneinfo.clone()) }, ..config() };
+    let config = config().with(|config| config.tzdb = Tzdb::System { dir: Some(zoneinfo.clone()) });
     let caller = Caller::of(config).await;
     let inside = caller.value("get_current_time", json!({ "timezone": "Europe/Inside" })).await;
     assert_eq!(inside["datetime"], "2026-11-21T10:30:15+01:00", "the directory is the one that is used");
@@ -728,13 +728,13 @@ async fn files_outside_of_the_database_are_not_even_opened() {
     std::fs::write(zoneinfo.join("Inside"), paris()).unwrap();
     let pipe = base.path().join("Pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let caller = Caller::of(Config { tzdb: Tzdb::System { dir: Some(zoneinfo) }, ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.tzdb = Tzdb::System { dir: Some(zoneinfo) })).await;
     for key in ["../Pipe", "Inside/../../Pipe", pipe.to_str().unwrap()] {
         let call = caller.call("get_current_time", json!({ "timezone": key }));
         let answer =
             tokio::time::timeout(std::time::Duration::from_secs(20), call).await.expect("nothing waits for the pipe");
         assert!(answer.unwrap_err().starts_with("Invalid timezone: "), "{key}");
-        let opened = Time::open(Config { local_timezone: Some(key.into()), ..config() });
+        let opened = Time::open(config().with(|config| config.local_timezone = Some(key.into())));
         assert!(opened.is_err(), "{key}");
     }
 }
@@ -754,7 +754,7 @@ fn an_unknown_local_zone_stops_the_start_with_one_line() {
         ("a\nb", "invalid --local-timezone 'a\\nb': not a known IANA timezone name"),
         ("", "invalid --local-timezone '': not a known IANA timezone name"),
     ] {
-        let fault = Time::open(Config { local_timezone: Some(name.into()), ..Config::default() }).unwrap_err();
+        let fault = Time::open(Config::default().with(|config| config.local_timezone = Some(name.into()))).unwrap_err();
         let text = fault.to_string();
         assert!(text.starts_with(said) && !text.contains('\n'), "{text}");
     }
@@ -783,11 +783,11 @@ fn the_environment_is_read_and_mistakes_name_the_variable() {
 fn a_directory_without_zones_is_warned_about_and_something_else_is_used() {
     let empty = tempfile::tempdir().unwrap();
     let tzdb = Tzdb::System { dir: Some(empty.path().to_owned()) };
-    let (time, warnings) = Time::open(Config { tzdb, ..config() }).unwrap();
+    let (time, warnings) = Time::open(config().with(|config| config.tzdb = tzdb)).unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("No time zones in "), "{warnings:?}");
     assert!(time.tzdb().contains("(built in)"));
-    let (embedded, _) = Time::open(Config { tzdb: Tzdb::Embedded, ..config() }).unwrap();
+    let (embedded, _) = Time::open(config().with(|config| config.tzdb = Tzdb::Embedded)).unwrap();
     assert_eq!(embedded.tzdb(), format!("{} (built in)", linchpin_time::embedded_tzdb_version()));
 }
 
@@ -811,7 +811,7 @@ async fn only_plain_files_of_a_zones_size_are_read_as_zones() {
     let tzdb = Tzdb::System { dir: Some(dir.path().to_owned()) };
     // What hangs, hangs a thread of its own.
     let (sender, opened) = std::sync::mpsc::channel();
-    std::thread::spawn(move || drop(sender.send(Time::open(Config { tzdb, ..config() }))));
+    std::thread::spawn(move || drop(sender.send(Time::open(config().with(|config| config.tzdb = tzdb)))));
     let (time, warnings) = opened.recv_timeout(std::time::Duration::from_secs(20)).expect("it opens").unwrap();
     assert!(warnings.is_empty() && time.tzdb().starts_with("unknown version (system)"), "{warnings:?} {}", time.tzdb());
     let server = time.add_to(linchpin::Server::new("time", "1")).unwrap();
@@ -842,7 +842,7 @@ async fn no_schema_refers_to_a_definition() {
 async fn tools_are_chosen_and_named_by_the_common_rules() {
     let mut tools = ToolChoice::default();
     (tools.prefix, tools.toolsets, tools.read_only) = ("auto".parse().unwrap(), vec!["time".into()], true);
-    let caller = Caller::of(Config { tools, ..config() }).await;
+    let caller = Caller::of(config().with(|config| config.tools = tools)).await;
     let tools = caller.0.tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["time_get_current_time", "time_convert_time"]);
@@ -850,7 +850,7 @@ async fn tools_are_chosen_and_named_by_the_common_rules() {
     assert!(caller.0.call("time_add", json!({ "timezone": "UTC" })).await.is_err(), "not chosen, so unknown");
     let mut tools = ToolChoice::default();
     tools.enable.push("nope".into());
-    let (time, _) = Time::open(Config { tools, ..config() }).unwrap();
+    let (time, _) = Time::open(config().with(|config| config.tools = tools)).unwrap();
     assert!(time.add_to(linchpin::Server::new("x", "0")).unwrap_err().to_string().starts_with("Unknown tool: nope"));
 }
 

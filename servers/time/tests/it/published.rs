@@ -40,7 +40,7 @@ async fn ask(connection: &Connection, tool: &str, arguments: Value) -> Answer {
 }
 
 fn ours() -> Config {
-    Config { local_timezone: Some("Europe/Paris".into()), ..Config::default() }
+    Config::default().with(|config| config.local_timezone = Some("Europe/Paris".into()))
 }
 
 #[tokio::test]

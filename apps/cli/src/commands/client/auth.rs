@@ -42,12 +42,15 @@ struct Where {
 
 pub(crate) fn run(args: AuthArgs) -> Result<(), Failure> {
     let refused = |e: &linchpin::auth::Error| {
-        let failure = Failure::new(in_flags(&e.to_string())).exit(Exit::Unauthorized);
-        let failure = match e.is_registration() {
+        let failure = Failure::new(in_flags(&e.to_string())).exit(match e {
+            e if e.is_setup() => Exit::Usage,
+            e if e.is_unreachable() => Exit::Unreachable,
+            _ => Exit::Unauthorized,
+        });
+        match e.is_registration() {
             true => failure.hint("pass a pre-registered client with --client-id ID"),
             false => failure,
-        };
-        if e.is_setup() { failure.exit(Exit::Usage) } else { failure }
+        }
     };
     match args.what {
         What::Login(place) => block_on(async {

@@ -11,7 +11,7 @@ use crate::session::{self, Session, TalkArgs};
 use crate::shown::{Out, near, note};
 use crate::target::TargetArgs;
 use clap::Args;
-use linchpin::client::{ErrorKind, RawCallToolResult};
+use linchpin::client::{Error, ErrorKind, RawCallToolResult};
 use linchpin::types::error::code;
 use linchpin::types::logging::LoggingLevel;
 use linchpin::types::tool::Tool;
@@ -125,24 +125,26 @@ async fn call(session: &Session, name: &str, arguments: Map<String, Value>) -> R
         .on_progress(move |progress| bar.show(&progress));
     match call.await {
         Ok(result) => Ok(result),
-        Err(e) => {
-            let failure = session.told(&e);
-            let doubtful = |code| matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR);
-            let doubtful = e.rpc().is_some_and(|rpc| doubtful(rpc.code)) || e.kind() == ErrorKind::InvalidTool;
-            if !doubtful {
-                return Err(failure);
-            }
-            if session.is_transcript() {
-                return Err(failure.hint("a transcript only answers recorded requests"));
-            }
-            Err(match session.connection.tools().await {
-                Ok(tools) => match tools.iter().find(|tool| tool.name == name) {
-                    Some(tool) => failure.hint(format!("usage: {}", describe::usage(tool))),
-                    None => unknown(name, &tools),
-                },
-                Err(_) => failure,
-            })
-        }
+        Err(e) => Err(failed(session, name, &e).await),
+    }
+}
+
+/// Explains a failed call to the user: the tool may not exist, or take other arguments.
+pub(crate) async fn failed(session: &Session, name: &str, e: &Error) -> Failure {
+    let failure = session.told(e);
+    let doubtful = |code| matches!(code, code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR);
+    if !e.rpc().is_some_and(|rpc| doubtful(rpc.code)) && e.kind() != ErrorKind::InvalidTool {
+        return failure;
+    }
+    if session.is_transcript() {
+        return failure.hint("a transcript only answers recorded requests");
+    }
+    match session.connection.tools().await {
+        Ok(tools) => match tools.iter().find(|tool| tool.name == name) {
+            Some(tool) => failure.hint(format!("usage: {}", describe::usage(tool))),
+            None => unknown(name, &tools),
+        },
+        Err(_) => failure,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `linchpin load`: calls a tool repeatedly and reports throughput and latency.
 
-use super::call::given;
+use super::call::{failed, given};
 use crate::exact;
 use crate::exit::Exit;
 use crate::fail::Failure;
@@ -8,6 +8,7 @@ use crate::session::{self, Session, TalkArgs};
 use crate::shown::{Out, count};
 use crate::target::TargetArgs;
 use clap::Args;
+use linchpin::client::Error;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,8 @@ struct Tally {
     calls: u64,
     failed: u64,
     errors: Vec<(String, u64)>,
+    /// The first error that was not a tool's.
+    first: Option<Error>,
 }
 
 impl Tally {
@@ -97,7 +100,10 @@ pub(crate) fn run(mut args: LoadArgs) -> Result<(), Failure> {
         let warm_up = args.warm_up.unwrap_or(u64::from(args.concurrency));
         let warm = drive(session, &name, &arguments, args.concurrency, Some(warm_up), None).await;
         if let (Some((why, _)), true) = (warm.errors.first(), warm.failed == warm.calls && warm_up > 0) {
-            return Err(Failure::new(format!("all warm-up calls failed: {why}")).exit(Exit::Failed));
+            return Err(match &warm.first {
+                Some(e) => failed(session, &name, e).await,
+                None => Failure::new(format!("all warm-up calls failed: {why}")).exit(Exit::Failed),
+            });
         }
         let duration = match (args.duration, args.requests) {
             (None, None) => Some(Duration::from_secs(10)),
@@ -133,15 +139,21 @@ async fn drive(
             let more = || begun.fetch_add(1, Ordering::Relaxed) < requests.unwrap_or(u64::MAX);
             while until.is_none_or(|end| Instant::now() < end) && more() {
                 let asked = Instant::now();
-                let outcome = match connection.call(&name, &*raw).await {
+                let called = connection.call(&name, &*raw).await;
+                let took = asked.elapsed();
+                let outcome = match called {
                     Ok(result) if result.is_error() => {
                         Err(format!("the tool returned an error: {}", first_line(&result.text())))
                     }
                     Ok(_) => Ok(()),
-                    Err(e) => Err(first_line(&e.to_string())),
+                    Err(e) => {
+                        let why = first_line(&e.to_string());
+                        tally.lock().unwrap_or_else(PoisonError::into_inner).first.get_or_insert(e);
+                        Err(why)
+                    }
                 };
                 let lost = outcome.is_err() && connection.lost().is_some();
-                tally.lock().unwrap_or_else(PoisonError::into_inner).add(asked.elapsed(), outcome);
+                tally.lock().unwrap_or_else(PoisonError::into_inner).add(took, outcome);
                 if lost {
                     break;
                 }

@@ -1,12 +1,12 @@
 //! `linchpin prompt`: renders a prompt.
 
 use super::wanted::{WantedArgs, refused};
-use crate::exit::Exit;
 use crate::fail::Failure;
 use crate::session;
 use crate::shown::{Out, near};
 use clap::Args;
 use linchpin::types::content::Role;
+use linchpin::types::prompt::Prompt;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Args)]
@@ -47,14 +47,10 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
             Ok(result) => result,
             Err(e) => {
                 let failure = refused(session, &e)?;
-                let known = session.connection.prompts().await.map(|p| p.items).unwrap_or_default();
+                let Ok(known) = session.connection.prompts().await else { return Err(failure) };
                 return Err(match known.iter().find(|p| p.name == name) {
                     Some(prompt) => failure.hint(format!("usage: {}", usage(prompt))),
-                    None if failure.says("did you mean") => failure.exit(Exit::Usage),
-                    None => match near(&name, known.iter().map(|p| p.name.as_str())) {
-                        Some(meant) => failure.exit(Exit::Usage).hint(format!("did you mean `{meant}`?")),
-                        None => failure,
-                    },
+                    None => unknown(&name, &known),
                 });
             }
         };
@@ -72,7 +68,15 @@ pub(crate) fn run(mut args: PromptArgs) -> Result<(), Failure> {
     })
 }
 
-fn usage(prompt: &linchpin::types::prompt::Prompt) -> String {
+fn unknown(name: &str, prompts: &[Prompt]) -> Failure {
+    let failure = Failure::usage(format!("the server has no prompt `{name}`"));
+    match near(name, prompts.iter().map(|prompt| prompt.name.as_str())) {
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+        None => failure.hint("`linchpin prompts` lists the prompts"),
+    }
+}
+
+fn usage(prompt: &Prompt) -> String {
     let words = prompt.arguments.iter().map(|argument| {
         let word = format!("{}=TEXT", argument.name);
         if argument.required == Some(true) { word } else { format!("[{word}]") }

@@ -48,7 +48,7 @@ const ROWS: &[Row] = &[
     ("read x:/note", "", "", "error"),
     ("prompt said", "", "", "message"),
     ("prompt said --json", "", "", "message"),
-    ("prompt greet", "", "", "error"),
+    ("prompt greet", "", "", ""),
     ("prompt hello", "", "", "error prompt-argument"),
     ("complete hello city=O", "", "", "completed"),
     ("complete hello city=O --json", "", "", "completed"),
@@ -59,7 +59,7 @@ const ROWS: &[Row] = &[
     ("ping", "refuses", "", "connect"),
     ("ping", "dies", "", "stderr"),
     ("load fails -n 1", "", "", "failure"),
-    ("load nothing -n 1 --json", "", "", "error"),
+    ("load nothing -n 1 --warm-up 0 --json", "", "", "error"),
     ("diff recorded", "other", "", "added described"),
     ("diff recorded --json", "other", "", "added described"),
 ];

@@ -199,12 +199,21 @@ impl Lookup for Names {
 
 /// The configuration of most tests: this machine may be asked, and nothing is asked for twice.
 pub fn open() -> Config {
-    Config { allow_private_ips: true, retries_max: 0, env_proxies: false, timeout_ms: 20_000, ..Config::default() }
+    Config::default().with(|config| {
+        config.allow_private_ips = true;
+        config.retries_max = 0;
+        config.env_proxies = false;
+        config.timeout_ms = 20_000;
+    })
 }
 
 /// The configuration as it comes, without what the environment says.
 pub fn guarded() -> Config {
-    Config { retries_max: 0, env_proxies: false, timeout_ms: 20_000, ..Config::default() }
+    Config::default().with(|config| {
+        config.retries_max = 0;
+        config.env_proxies = false;
+        config.timeout_ms = 20_000;
+    })
 }
 
 pub struct Caller(pub Connection);

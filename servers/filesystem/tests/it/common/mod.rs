@@ -23,7 +23,7 @@ impl World {
             std::fs::create_dir(base.path().join(name)).expect("a directory");
         }
         std::fs::write(base.path().join("ws-evil/s.txt"), "SECRET").expect("a file");
-        let mut config = Config { directories: vec![text(&base.path().join("ws"))], ..Config::default() };
+        let mut config = Config::default().with(|config| config.directories = vec![text(&base.path().join("ws"))]);
         change(&mut config);
         let (fs, warnings) = Filesystem::open(config).expect("the directory can be opened");
         assert_eq!(warnings, Vec::<String>::new());

@@ -130,12 +130,11 @@ impl World {
 
     pub(crate) fn config_of(&self, names: &[&str]) -> Config {
         let path = std::env::var("PATH").unwrap_or_default();
-        Config {
-            repositories: names.iter().map(|name| self.path(name)).collect(),
-            environment: vec![("PATH".into(), path), ("HOME".into(), self.at("home"))],
-            program: Some(program()),
-            ..Config::default()
-        }
+        Config::default().with(|config| {
+            config.repositories = names.iter().map(|name| self.path(name)).collect();
+            config.environment = vec![("PATH".into(), path), ("HOME".into(), self.at("home"))];
+            config.program = Some(program());
+        })
     }
 
     pub(crate) async fn open(&self) -> Session {

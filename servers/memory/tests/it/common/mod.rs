@@ -25,7 +25,7 @@ impl World {
         if !file.as_ref().is_empty() {
             std::fs::write(dir.path().join("memory.jsonl"), file).expect("a file");
         }
-        let mut config = Config { file: Some(dir.path().join("memory.jsonl")), ..Config::default() };
+        let mut config = Config::default().with(|config| config.file = Some(dir.path().join("memory.jsonl")));
         change(&mut config);
         let client = connect(config, None).await;
         World { dir, client }
@@ -114,7 +114,7 @@ pub async fn connect(config: Config, revision: Option<Revision>) -> Connection {
 }
 
 pub fn at(path: impl AsRef<Path>) -> Config {
-    Config { file: Some(path.as_ref().to_owned()), ..Config::default() }
+    Config::default().with(|config| config.file = Some(path.as_ref().to_owned()))
 }
 
 /// What opening says that must fail.

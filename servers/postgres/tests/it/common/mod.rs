@@ -234,7 +234,7 @@ impl Cluster {
     }
 
     pub fn config(&self, user: &str) -> Config {
-        Config { url: Some(Secret::new(self.url(user))), ..Config::default() }
+        Config::default().with(|config| config.url = Some(Secret::new(self.url(user))))
     }
 }
 

@@ -16,7 +16,7 @@ pub const LEGACY: &[Revision] = &[Revision::V2025_11_25];
 pub fn with_all_tools() -> Config {
     let mut tools = ToolChoice::default();
     tools.toolsets.push("all".into());
-    Config { tools, ..Config::default() }
+    Config::default().with(|config| config.tools = tools)
 }
 
 pub fn server(config: Config) -> Server<SequentialThinking> {

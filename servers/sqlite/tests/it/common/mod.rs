@@ -43,7 +43,7 @@ impl World {
 
     /// The database `x.db` of this directory.
     pub(crate) async fn over(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config { db_path: dir.path().join("x.db"), ..Config::default() };
+        let mut config = Config::default().with(|config| config.db_path = dir.path().join("x.db"));
         change(&mut config);
         let client = connect(config, host()).await;
         World { dir, client }

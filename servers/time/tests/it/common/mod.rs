@@ -18,7 +18,10 @@ pub const NOW: u64 = 1_795_253_415;
 
 /// The server of this configuration, whose clock stands at [`NOW`] and whose local zone is Paris unless it says otherwise.
 pub fn config() -> Config {
-    Config { local_timezone: Some("Europe/Paris".into()), clock: clock_at(NOW), ..Config::default() }
+    Config::default().with(|config| {
+        config.local_timezone = Some("Europe/Paris".into());
+        config.clock = clock_at(NOW);
+    })
 }
 
 pub fn server(config: Config) -> Server<Time> {

@@ -140,7 +140,11 @@ impl World {
             let apart = Duration::from_secs(second.unsigned_abs());
             if second < 0 { SystemTime::UNIX_EPOCH - apart } else { SystemTime::UNIX_EPOCH + apart }
         });
-        let config = Config { local_timezone: Some("UTC".into()), clock, tzdb, ..Config::default() };
+        let config = Config::default().with(|config| {
+            config.local_timezone = Some("UTC".into());
+            config.clock = clock;
+            config.tzdb = tzdb;
+        });
         Self { time: Time::open(config).expect("it opens").0, now }
     }
 

@@ -1,0 +1,117 @@
+//! Callbacks and hooks that panic, and subscriptions of connections that are lost.
+
+use linchpin::client::ChangeFilter;
+use linchpin::prelude::*;
+use linchpin::types::elicit::ElicitResult;
+use linchpin::types::version::Revision;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[derive(Deserialize, JsonSchema)]
+struct Sure {
+    sure: bool,
+}
+
+async fn talk(_: &(), cx: &Cx, _: NoArgs) -> String {
+    for text in ["first", "second", "third"] {
+        cx.log(LoggingLevel::Warning, text);
+    }
+    "said".into()
+}
+
+async fn ask(_: &(), cx: &Cx, _: NoArgs) -> Result<String> {
+    Ok(cx.elicit::<Sure>("sure", "Sure?").await?.sure.to_string())
+}
+
+async fn ask_if_possible(_: &(), cx: &Cx, _: NoArgs) -> String {
+    let sure = cx.elicit::<Sure>("sure", "Sure?").await;
+    sure.map_or_else(|_| "not asked".into(), |answer| answer.sure.to_string())
+}
+
+fn server() -> Server<()> {
+    Server::new("s", "1.0")
+        .state(())
+        .tool(Tool::new("talk", "Logs."), talk)
+        .tool(Tool::new("ask", "Asks."), ask)
+        .tool(Tool::new("ask_if_possible", "Asks, and goes on without an answer."), ask_if_possible)
+}
+
+fn host(revision: Revision) -> Client {
+    Client::new("h", "1.0").revisions(&[revision])
+}
+
+#[tokio::test]
+async fn a_callback_that_panics_gets_the_next_message_all_the_same() {
+    for revision in Revision::ALL {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hear = heard.clone();
+        let client = host(revision).on_log(LoggingLevel::Info, move |message| {
+            assert_ne!(message.data.get(), "\"first\"", "a callback that panics");
+            hear.lock().unwrap().push(message.data.get().to_owned());
+        });
+        let c = client.connect(in_process(server())).await.unwrap();
+        c.call("talk", ()).await.unwrap();
+        while heard.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(*heard.lock().unwrap(), ["\"second\"", "\"third\""], "{revision:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_the_user_is_asked_fails_the_call_and_no_other() {
+    for revision in Revision::ALL.into_iter().filter(|revision| *revision >= Revision::V2025_06_18) {
+        let client = host(revision).on_elicitation(async |form| match form.message.as_str() {
+            "Sure?" => panic!("a callback that panics"),
+            _ => ElicitResult::decline(),
+        });
+        let c = client.connect(in_process(server())).await.unwrap();
+        let failed = tokio::time::timeout(Duration::from_secs(20), c.call("ask", ())).await.expect("it is answered");
+        assert!(failed.is_err() || failed.unwrap().is_error(), "{revision:?}");
+        assert_eq!(c.call("talk", ()).await.unwrap().text(), "said", "{revision:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_would_go_on_without_an_answer_gets_one_where_the_client_can_give_it() {
+    for revision in Revision::ALL.into_iter().filter(|revision| *revision >= Revision::V2025_06_18) {
+        let able = host(revision).on_elicitation(async |form| form.accept(&serde_json::json!({ "sure": true })));
+        let c = able.connect(in_process(server())).await.unwrap();
+        assert_eq!(c.call("ask_if_possible", ()).await.unwrap().text(), "true", "{revision:?}");
+        let c = host(revision).connect(in_process(server())).await.unwrap();
+        assert_eq!(c.call("ask_if_possible", ()).await.unwrap().text(), "not asked", "{revision:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_hook_that_panics_stops_neither_the_next_one_nor_serving() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let count = ended.clone();
+    let server = server().on_shutdown(|| async { panic!("a hook that panics") }).on_shutdown(move || {
+        let count = count.clone();
+        async move {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let (transport, peer) = memory();
+    drop(peer);
+    tokio::spawn(server.serve(transport)).await.expect("serving does not panic").unwrap();
+    assert_eq!(ended.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn changes_end_when_the_server_is_gone() {
+    for revision in Revision::ALL {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let serving = tokio::spawn(server().serve(pipes(read, write)));
+        let (read, write) = tokio::io::split(ours);
+        let c = host(revision).connect(pipes(read, write)).await.unwrap();
+        let mut changes = c.listen(ChangeFilter::new().tools()).await.unwrap();
+        serving.abort();
+        let end = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+        assert_eq!(end, Ok(None), "{revision:?}");
+        assert!(c.lost().is_some(), "{revision:?}");
+    }
+}
