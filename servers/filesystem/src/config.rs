@@ -247,7 +247,7 @@ pub(crate) fn windows_name_problem(name: &str) -> Option<&'static str> {
         matches!((chars.next(), chars.next()), (Some('0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}'), None))
     });
     if port || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
-        return Some("the name is a Windows device name");
+        return Some("the name is a Windows device name name name name");
     }
     let bytes = name.as_bytes();
     let tilde = bytes.iter().position(|byte| *byte == b'~');

@@ -40,8 +40,7 @@ pub(crate) struct Guard {
     pub(crate) strategy: bool,
 }
 
-/// How git listed configuration files, by their whole content: what a listing says depends on nothing else, so a file
-/// that was seen before costs a comparison instead of a process, and one that changed is never taken for the old one.
+/// Cache of git's listings of configuration files, by their whole content, on which alone a listing depends.
 #[derive(Default)]
 pub(crate) struct Listings(Mutex<BTreeMap<Vec<u8>, Vec<u8>>>);
 
@@ -358,8 +357,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Signing is the user's: the key and the program are those of the user's own configuration, whatever `named`,
-    /// which is what the repository's says, would have instead.
+    /// Sets the signing key and program of the user's configuration instead of `named`, those of the repository.
     async fn own_signing(self, guard: &mut Guard, named: &[String]) -> Result<(), ToolError> {
         let asked = args(&["config", "--includes", "-z", "--get-regexp", r"^(user\.signingkey|gpg\..*)$"]);
         let done = self.outside(asked, Vec::new()).await?;
@@ -493,8 +491,7 @@ impl Guard {
     }
 }
 
-/// Whether a value of this name is the path of a file that git reads lines from. Known names, and for those still to
-/// come, how such names end.
+/// Whether a value of this name is the path of a file that git reads: known names, and typical endings of future ones.
 fn names_a_file(name: &str) -> bool {
     let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
     FILE_SECTIONS.split(' ').any(|known| known == section) && FILE_ENDS.iter().any(|end| key.ends_with(end))
@@ -518,8 +515,7 @@ fn pairs(of: &[(&str, &str)]) -> Settings {
     of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Refuses a regular expression that becomes too large: repetitions are written out when it is read, those within each
-/// other many times over.
+/// Refuses a regular expression whose expanded repetitions are too large.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ToolError> {
     if expanded(pattern) <= PATTERN_STEPS_MAX {
         return Ok(());

@@ -262,7 +262,7 @@ const ROWS: &[Row] = &[
         world: |world| world.set(|set| set.registration = json!({"error": "invalid_redirect_uri"})),
         oauth: PLAIN,
         log: "MCP list: 401\nGET mcp/PRM/mcp\nGET as/AS\nPOST as/register native none scope=-",
-        end: "invalid_redirect_uri: not like this; the login's redirect URI",
+        end: "invalid_redirect_uri: not like this; the server must allow the login's redirect URI",
     },
     Row {
         name: "scopes the resource supports, and offline_access because the server has it",

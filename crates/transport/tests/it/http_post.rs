@@ -88,7 +88,7 @@ async fn each_mistake_has_its_status_and_says_what_to_do() {
             "last-event-id",
         ),
         ("two of another header", echo(&[("x-other", "a"), ("x-other", "b")]), 200, "echo"),
-        ("too long by its own account", post(&[], &long), 413, "longer"),
+        ("too long by its own account", post(&[], &long), 413, "exceeds"),
         ("no JSON", session("{"), 400, "-32700"),
         ("no UTF-8 would be the same", session("nonsense"), 400, "-32700"),
         ("no message", session("5"), 400, "-32600"),
