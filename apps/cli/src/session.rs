@@ -256,6 +256,11 @@ impl Session {
         self.kind == Kind::Transcript
     }
 
+    /// Returns the beginning of the first output of a command that was not a message.
+    pub(crate) fn garbage(&self) -> Option<&str> {
+        self.witness.garbage().filter(|_| matches!(self.kind, Kind::Command(_)))
+    }
+
     /// Explains an error to the user.
     pub(crate) fn told(&self, e: &Error) -> Failure {
         told(e, &self.kind, &self.witness)

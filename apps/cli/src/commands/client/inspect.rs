@@ -72,6 +72,11 @@ async fn look(session: &Session) -> Result<Found, Failure> {
     warnings.extend(lint::others(&prompts.items, &uris));
     let refused =
         |r: &Refusal| Warning { code: "refused", about: r.name.clone(), message: format!("cannot be used: {}", r.why) };
+    warnings.extend(session.garbage().map(|what| Warning {
+        code: "not-a-message",
+        about: String::new(),
+        message: format!("writes to standard output what is not MCP: `{what}`; logs belong on standard error"),
+    }));
     warnings.extend([&resources.refused, &prompts.refused, &templates.refused].into_iter().flatten().map(refused));
     Ok(Found {
         tools: tools.items,
