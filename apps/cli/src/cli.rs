@@ -67,8 +67,8 @@ Several servers:
 #[derive(Debug, Parser)]
 #[command(name = "linchpin", version, before_help = EXAMPLES, after_help = exit::TABLE, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Show more on standard error, including the server's standard error; -vv: debug (payloads are never logged).
-    /// RUST_LOG=LEVEL works too.
+    /// Show more on standard error (of a client: also what its server writes there); -vv: debug (payloads are never
+    /// logged). RUST_LOG=LEVEL works too.
     #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 998)]
     pub(crate) verbose: u8,
 

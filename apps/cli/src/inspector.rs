@@ -27,35 +27,35 @@ pub(crate) struct InspectorArgs {
     method: Option<String>,
 
     /// The tool to call.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "method")]
     tool_name: Option<String>,
 
     /// Arguments for the tool.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
     tool_arg: Vec<String>,
 
     /// Arguments for the tool, as JSON.
-    #[arg(long, value_name = "JSON", conflicts_with = "tool_arg")]
+    #[arg(long, value_name = "JSON", conflicts_with = "tool_arg", requires = "method")]
     tool_args_json: Option<String>,
 
     /// The resource to read.
-    #[arg(long, value_name = "URI")]
+    #[arg(long, value_name = "URI", requires = "method")]
     uri: Option<String>,
 
     /// The prompt to render.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "method")]
     prompt_name: Option<String>,
 
     /// Arguments for the prompt.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., requires = "method")]
     prompt_args: Vec<String>,
 
     /// The level for logging/setLevel.
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    #[arg(long, value_name = "LEVEL", value_parser = level, requires = "method")]
     log_level: Option<LoggingLevel>,
 
     /// Members for `_meta` of the request.
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., alias = "tool-metadata")]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., alias = "tool-metadata", requires = "method")]
     metadata: Vec<String>,
 
     /// text: indented JSON; json: {"result":…} on one line.

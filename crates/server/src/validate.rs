@@ -376,9 +376,13 @@ fn describe(value: &Value) -> String {
         Value::Bool(b) => format!("the boolean {b}"),
         Value::Number(n) => format!("the number {n}"),
         Value::String(s) => format!("the string {:?}", clip(s, 40)),
-        Value::Array(a) => format!("an array of {}", a.len()),
-        Value::Object(o) => format!("an object of {}", o.len()),
+        Value::Array(a) => format!("an array of {}", count(a.len(), "item")),
+        Value::Object(o) => format!("an object of {}", count(o.len(), "member")),
     }
+}
+
+fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
 /// The most similar candidate: at most a third of its letters differ.
@@ -522,7 +526,7 @@ mod tests {
                     "/at/2: expected an object, got the number 3",
                 ],
             ),
-            (r#"[]"#, vec!["arguments: expected an object, got an array of 0"]),
+            (r#"[]"#, vec!["arguments: expected an object, got an array of 0 items"]),
             (r#"{"city":"Oslo","city":"Rome"}"#, vec!["duplicate member `city`"]),
         ];
         for (json, want) in cases {

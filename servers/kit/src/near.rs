@@ -12,18 +12,23 @@ pub fn near<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
     close.or_else(part).map(|(_, name)| *name)
 }
 
-/// The edit distance between two words, ignoring case.
+/// The edit distance between two words, ignoring case; a transposition counts as one edit.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let cost = if x == y { corner } else { 1 + corner.min(row[j]).min(row[j + 1]) };
-            corner = std::mem::replace(&mut row[j + 1], cost);
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let mut cost = (above[j] + usize::from(a[i] != b[j])).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            row.push(cost);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row[b.len()]
+    above[b.len()]
 }
 
 #[cfg(test)]
@@ -35,6 +40,8 @@ mod tests {
         let names = ["echo", "get-sum", "get-tiny-image", "read_file"];
         for (word, meant) in [
             ("ecko", Some("echo")),
+            ("ecoh", Some("echo")),
+            ("chee", None),
             ("get_sum", Some("get-sum")),
             ("GET-SUM", Some("get-sum")),
             ("image", Some("get-tiny-image")),

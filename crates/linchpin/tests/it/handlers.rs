@@ -139,7 +139,7 @@ async fn arguments_that_may_be_absent_are_listed_without_null_and_taken_with_it(
     for tool in ["tour", "bounded"] {
         for (arguments, problem) in [
             (json!({ "name": 7 }), "/name: expected a string, got the number 7"),
-            (json!({ "name": [null] }), "/name: expected a string, got an array of 1"),
+            (json!({ "name": [null] }), "/name: expected a string, got an array of 1 item"),
             (
                 json!({ "how": "trains" }),
                 "/how: expected one of \"train\", \"bike\", got the string \"trains\"; did you mean \"train\"?",

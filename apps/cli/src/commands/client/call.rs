@@ -83,7 +83,7 @@ pub(crate) async fn given(
     json: Option<&str>,
 ) -> Result<Map<String, Value>, Failure> {
     let mut all = match json {
-        Some(json) => args::object(json, "--json")?,
+        Some(json) => args::object(json, "the tool's input")?,
         None => Map::new(),
     };
     let plain = |word: &String| word == "-" || word.starts_with(['{', '@']);
