@@ -85,8 +85,9 @@ impl PlaceArgs {
             use linchpin::transport::Bind;
             #[cfg(unix)]
             if let Some(path) = &self.unix {
-                note(format!("serving {} on {}", card.name, path.display()));
+                let ready = format!("{} is listening on {}", card.name, path.display());
                 let place = linchpin::transport::unix(path).with_graceful_shutdown(shutdown_signal());
+                let place = place.on_ready(move || note(ready));
                 return place.serve(service).await.map_err(Failure::new);
             }
             match &self.http {

@@ -40,7 +40,7 @@ impl Unix {
     /// For a server: stops when `signal` completes. No new connections, and running calls may finish within
     /// `calls.drain_ms_max`.
     pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> UnixServer {
-        UnixServer { path: self.path, shutdown: Box::pin(signal) }
+        UnixServer { path: self.path, shutdown: Box::pin(signal), on_ready: None }
     }
 }
 
@@ -48,6 +48,15 @@ impl Unix {
 pub struct UnixServer {
     path: PathBuf,
     shutdown: BoxFuture<'static, ()>,
+    on_ready: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl UnixServer {
+    /// Calls `ready` once the socket accepts connections.
+    pub fn on_ready(mut self, ready: impl FnOnce() + Send + 'static) -> UnixServer {
+        self.on_ready = Some(Box::new(ready));
+        self
+    }
 }
 
 impl fmt::Debug for UnixServer {
@@ -67,6 +76,9 @@ impl Bind for UnixServer {
         Box::pin(async move {
             let listener = bind(&self.path).await?;
             tracing::info!("listening on {}", self.path.display());
+            if let Some(ready) = self.on_ready {
+                ready();
+            }
             let _bound = Bound(self.path);
             accept(&listener, service, self.shutdown).await;
             Ok(())
@@ -136,7 +148,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 async fn bind(path: &Path) -> io::Result<UnixListener> {
-    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {}: {e}", path.display()));
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
             return Err(named(io::Error::new(io::ErrorKind::AlreadyExists, "there is something that is not a socket")));

@@ -1002,7 +1002,7 @@ mod tests {
         ] {
             judge(&other, RULES).unwrap();
             let fault = judge(&other, Rules { schemas_limited: true, ..RULES }).unwrap_err();
-            assert!(fault.message().contains("other schemas"), "{fault}");
+            assert!(fault.message().contains("other sessions or schemas"), "{fault}");
         }
         for name in PROTECTED_SETTINGS {
             assert!(judge(&own(name, false), Rules { protected_settings: true, ..RULES }).is_err());

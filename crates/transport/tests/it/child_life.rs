@@ -143,7 +143,7 @@ async fn what_cannot_be_started_says_what_to_do() {
         ),
         (Child::new("npx").env("PATH", "/nowhere"), "not found in PATH; it is part of Node.js"),
         (Child::new("npx -y some-server"), "`child(\"…\")` parses a whole command line"),
-        (Child::new("/no/such/file"), "there is no file /no/such/file"),
+        (Child::new("/no/such/file"), "/no/such/file does not exist"),
         (Child::new(file("plain", 0o644, b"")), "is not executable; try `chmod +x`"),
         (Child::new("plain").env("PATH", &folder), "is not executable; try `chmod +x`"),
         (Child::new(file("binary", 0o755, b"\x7fELFxx")), "is neither an executable for this machine nor"),

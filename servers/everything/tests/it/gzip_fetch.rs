@@ -136,7 +136,7 @@ async fn size_and_time_are_bounded() {
     });
     for path in ["endless", "huge"] {
         let error = zip(options.clone(), &format!("http://127.0.0.1:{port}/{path}")).await.unwrap_err();
-        assert!(error.contains("longer than"), "{path}: {error}");
+        assert!(error.contains("exceeds the limit"), "{path}: {error}");
     }
     let hurried = options.with(|options| options.fetch_ms_max = 200);
     let error = zip(hurried, &format!("http://127.0.0.1:{port}/slow")).await.unwrap_err();

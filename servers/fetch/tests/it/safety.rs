@@ -293,9 +293,9 @@ async fn what_is_too_large_or_too_slow_ends_within_its_limits() {
     let config = open().with(|config| config.timeout_ms = 5_000);
     let caller = Caller::of(config).await;
     for (path, want) in [
-        ("/bomb", "longer than the limit of 10485760 bytes"),
-        ("/endless", "longer than the limit of 10485760 bytes"),
-        ("/huge", "longer than the limit of 10485760 bytes"),
+        ("/bomb", "exceeds the limit of 10485760 bytes"),
+        ("/endless", "exceeds the limit of 10485760 bytes"),
+        ("/huge", "exceeds the limit of 10485760 bytes"),
         ("/flood", "Failed to fetch"),
         ("/many", "Failed to fetch"),
         ("/wide", "bytes of headers"),

@@ -190,7 +190,7 @@ async fn what_never_ends_is_refused_at_the_limit_and_its_connection_closed() {
         |form: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: {form}\r\nconnection: close\r\n\r\n").into_bytes();
     let piece = vec![b'x'; 4_000];
     let rows = [
-        (head("application/json"), piece.clone(), "is longer than the limit of 100000 bytes"),
+        (head("application/json"), piece.clone(), "exceeds the limit of 100000 bytes"),
         (events("data: "), piece.clone(), "an event of the stream is longer than the limit of 100000 bytes"),
         (
             events(""),
@@ -214,7 +214,7 @@ async fn what_never_ends_is_refused_at_the_limit_and_its_connection_closed() {
         vec![Do::Write(head.into()), Do::Hold]
     });
     let outcome = open_with(server.await.remote(), limits).await.tell_of(request(7, Some(modern()))).await;
-    assert!(outcome.contains("is longer than the limit of 100000 bytes"), "{outcome}");
+    assert!(outcome.contains("exceeds the limit of 100000 bytes"), "{outcome}");
 }
 
 #[tokio::test]

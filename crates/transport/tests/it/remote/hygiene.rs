@@ -90,7 +90,9 @@ async fn credentials_do_not_go_to_other_machines_without_tls() {
             open(with(place(url))).await;
         } else {
             let error = open_fails(with(place(url)), ClientLimits::default()).await;
-            let want = format!("{url} without TLS; use https://, or allow_plain_http() if intended");
+            let want = format!(
+                "refusing to send credentials to {url} without TLS; use https://, or allow_plain_http() if intended"
+            );
             assert_eq!(error.to_string(), want);
             open_fails(place(url).auth(Careless), ClientLimits::default()).await;
             open(with(place(url)).allow_plain_http()).await;

@@ -168,7 +168,7 @@ async fn deadlines_and_limits_of_a_client_hold() {
     let error = hurried.send(get(&url("/silent"))).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
-        (WebErrorKind::Timeout, format!("127.0.0.1:{} did not answer in time", server.port))
+        (WebErrorKind::Timeout, format!("127.0.0.1:{} did not respond in time", server.port))
     );
     let mut slow = hurried.send(get(&url("/slow"))).await.unwrap();
     assert_eq!(slow.body.read_all(100).await.unwrap_err().kind(), WebErrorKind::Timeout);

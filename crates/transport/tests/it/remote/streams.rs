@@ -95,7 +95,7 @@ async fn requests_that_stand_alone_are_never_resumed() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n";
     let event = "id: 1\nretry: 1\ndata:\n\n";
     for (bytes, want) in
-        [(events(event), "the stream ended before the response"), (format!("{head}{event}").into(), "broke off")]
+        [(events(event), "the stream ended before the response"), (format!("{head}{event}").into(), "was cut off: ")]
     {
         let server = Server::new(move |_, _| vec![Do::Write(bytes.clone()), Do::Close]).await;
         let open = open_with(server.remote(), quick()).await;
