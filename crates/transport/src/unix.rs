@@ -52,7 +52,7 @@ pub struct UnixServer {
 }
 
 impl UnixServer {
-    /// Calls `ready` once the socket accepts connections.
+    /// Calls `ready` once the socket accepts connections, in place of the log message `listening on PATH`.
     pub fn on_ready(mut self, ready: impl FnOnce() + Send + 'static) -> UnixServer {
         self.on_ready = Some(Box::new(ready));
         self
@@ -75,9 +75,9 @@ impl Bind for UnixServer {
     fn serve(self, service: Arc<dyn Service>) -> BoxFuture<'static, io::Result<()>> {
         Box::pin(async move {
             let listener = bind(&self.path).await?;
-            tracing::info!("listening on {}", self.path.display());
-            if let Some(ready) = self.on_ready {
-                ready();
+            match self.on_ready {
+                Some(ready) => ready(),
+                None => tracing::info!("listening on {}", self.path.display()),
             }
             let _bound = Bound(self.path);
             accept(&listener, service, self.shutdown).await;

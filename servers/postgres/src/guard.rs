@@ -6,9 +6,9 @@
 //!
 //! 1. [`crate::lex`] cuts the text into the server's own tokens; what versions read differently is refused.
 //! 2. [`read`] looks at tokens only. Every rule is one that holds whatever the grammar makes of them: one statement; it
-//!   begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind
-//!   of statement behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and
-//!   INTO and locking clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
+//!    begins with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW (nothing else in SQL's grammar can contain another kind
+//!    of statement behind these, except INSERT, UPDATE, DELETE and MERGE, which are refused as bare words anywhere, and
+//!    INTO and locking clauses, likewise); EXPLAIN has only options that do not execute, however they are quoted.
 //! 3. It collects every token that could make the server call a function. There are few ways to call one in SQL:
 //!    - a name before `(`: functions, aggregates, window functions, casts in functional form, TABLESAMPLE methods;
 //!    - a name after `.`: `row.f` means `f(row)` where `f` takes one argument;

@@ -76,7 +76,7 @@ async fn a_panic_while_the_user_is_asked_fails_the_call_and_no_other() {
 #[tokio::test]
 async fn a_handler_that_would_go_on_without_an_answer_gets_one_where_the_client_can_give_it() {
     for revision in Revision::ALL.into_iter().filter(|revision| *revision >= Revision::V2025_06_18) {
-        let able = host(revision).on_elicitation(async |form| form.accept(&serde_json::json!({ "sure": true })));
+        let able = host(revision).on_elicitation(async |form| form.accept(serde_json::json!({ "sure": true })));
         let c = able.connect(in_process(server())).await.unwrap();
         assert_eq!(c.call("ask_if_possible", ()).await.unwrap().text(), "true", "{revision:?}");
         let c = host(revision).connect(in_process(server())).await.unwrap();

@@ -537,11 +537,14 @@ async fn an_http_server_says_where_it_listens_and_warns_where_nobody_will_get_in
     for (ip, allows, warns) in [("127.0.0.1", false, false), ("0.0.0.0", false, true), ("0.0.0.0", true, false)] {
         let logged = Logged::default();
         let _guard = tracing::subscriber::set_default(logged.clone());
-        let (ready, addr) = tokio::sync::oneshot::channel();
-        let place = http(format!("{ip}:0")).on_ready(move |addr| ready.send(addr).unwrap());
+        let listener = std::net::TcpListener::bind((ip, 0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let place = http(listener);
         let place = if allows { place.allow_host("mcp.example") } else { place };
         let serving = tokio::spawn(server(&Gauge::default()).serve(place));
-        let addr = addr.await.unwrap();
+        while !logged.text().contains("listening on") {
+            tokio::task::yield_now().await;
+        }
         serving.abort();
         let logged = logged.text();
         let reached = format!("listening on http://127.0.0.1:{}/mcp", addr.port());

@@ -138,7 +138,7 @@ impl Http {
         self
     }
 
-    /// Calls `ready` with the bound address once connections are accepted.
+    /// Calls `ready` with the bound address once connections are accepted, in place of the log message `listening on URL`.
     pub fn on_ready(mut self, ready: impl FnOnce(SocketAddr) + Send + 'static) -> Http {
         self.on_ready = Some(Box::new(ready));
         self
@@ -177,10 +177,11 @@ impl Http {
         let addr = listener.local_addr()?;
         let app = HttpService::bound(service.clone(), &self.options, &own_hosts(addr));
         let shutdown = self.shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
-        announce(addr, &self.options);
-        if let Some(ready) = self.on_ready {
-            ready(addr);
+        match self.on_ready {
+            Some(ready) => ready(addr),
+            None => announce(addr, &self.options),
         }
+        warn_of_hosts(addr, &self.options);
         let limits = service.limits().clone();
         let deadlines = Deadlines {
             header_read_ms_max: limits.connections.header_read_ms_max,
@@ -265,7 +266,7 @@ async fn connection(listener: &TcpListener, gate: &Arc<Semaphore>) -> (TcpStream
     }
 }
 
-/// Logs the address, and a warning if the server is reachable but no remote host is allowed.
+/// Logs the address under which this machine reaches it.
 fn announce(addr: SocketAddr, options: &HttpOptions) {
     let reached = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), addr.port()),
@@ -273,6 +274,10 @@ fn announce(addr: SocketAddr, options: &HttpOptions) {
         _ => addr,
     };
     tracing::info!("listening on http://{reached}{}", options.endpoint().unwrap_or_default());
+}
+
+/// Logs a warning if the server is reachable but no remote host is allowed.
+fn warn_of_hosts(addr: SocketAddr, options: &HttpOptions) {
     if addr.ip().is_unspecified() && options.allowed_hosts.is_none() && !options.any_host {
         tracing::warn!(
             "{addr} is reachable from other machines, but only a Host of localhost, 127.0.0.1 or [::1] is allowed; \
