@@ -298,7 +298,7 @@ async fn what_is_too_large_or_too_slow_ends_within_its_limits() {
         ("/huge", "exceeds the limit of 10485760 bytes"),
         ("/flood", "Failed to fetch"),
         ("/many", "Failed to fetch"),
-        ("/wide", "bytes of headers"),
+        ("/wide", "exceed 65536 bytes"),
         ("/garbage", "Failed to fetch"),
         ("/1000-redirects", "redirects more than 10 times"),
     ] {
