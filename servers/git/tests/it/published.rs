@@ -284,7 +284,7 @@ const DIFFERENT: &[(&str, &str, &str, &str, &str)] = &[
         "git_diff_staged",
         r#"{"context_lines":-1}"#,
         "Staged changes:\n",
-        "!context_lines is -1",
+        "!Invalid context_lines: -1",
         "git makes a strange diff of it",
     ),
 ];
