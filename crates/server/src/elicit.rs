@@ -68,7 +68,8 @@ impl Cx {
     /// If the user declines or cancels; if the client does not support form elicitation; if a client with a session
     /// does not respond within `server_requests.response_ms_max`; or if
     /// [input is required](RequestErrorKind::InputRequired): return that with `?`, from a handler with any error
-    /// type. Dropping the future withdraws the elicitation.
+    /// type. A handler that goes on instead is asked for the input all the same: its result is discarded, and it runs
+    /// again with the input. Dropping the future withdraws the elicitation.
     #[doc(alias = "elicitation")]
     #[doc(alias = "elicitInput")]
     #[doc(alias = "create_elicitation")]
