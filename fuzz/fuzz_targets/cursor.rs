@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::cursor::{decode, encode};
+use linchpin_server::fuzzing::{decode, encode};
 
 fuzz_target!(|data: (char, u64, &str)| {
     let (kind, seq, text) = data;

@@ -3,8 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use linchpin_proto::engine::{claimed_version, open};
-use linchpin_proto::frame::{self, Kind};
-use linchpin_proto::{ClientCaps, Features, Limits, Session};
+use linchpin_proto::frame;
+use linchpin_core::message::Kind;
+use linchpin_core::{ClientCaps, Features, Limits, Session};
 use std::sync::Arc;
 
 fuzz_target!(|data: &[u8]| {

@@ -6,8 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
 use linchpin_proto::http::rules::{self, PostKind, classify};
-use linchpin_proto::service::HeaderParam;
-use linchpin_proto::{Limits, Method, frame};
+use linchpin_core::service::HeaderParam;
+use linchpin_core::{Limits, Method};
+use linchpin_proto::frame;
 use serde_json::Value;
 use std::sync::Arc;
 

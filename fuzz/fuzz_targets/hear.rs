@@ -3,13 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::frame::{self, Kind};
+use linchpin_proto::frame;
+use linchpin_core::message::Kind;
 use linchpin_proto::negotiation::{Negotiation, Outcome, Verdict};
-use linchpin_proto::{ClientLimits, Span, era};
+use linchpin_core::{ClientLimits, Span};
+use linchpin_proto::era;
 
 fuzz_target!(|data: &[u8]| {
     let limits = ClientLimits::default().with(|limits| limits.messages.depth_max = 40);
-    let mut opening = Negotiation::new(era::all().collect(), None);
+    let mut opening = Negotiation::new(Features::all().collect(), None);
     let mut open = true;
     let heard = frame::hear(data.to_vec().into(), &limits, &mut |message| {
         let json = |span: Span| serde_json::from_str::<&serde_json::value::RawValue>(message.text(span)).is_ok();

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::seal::{Keyring, SealKey, binding};
+use linchpin_server::fuzzing::{Keyring, SealKey, binding};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::json::{Scanner, TOO_DEEP};
+use linchpin_core::json::{Scanner, TOO_DEEP};
 
 fuzz_target!(|text: &str| {
     let mut scanner = Scanner::new(text, 127);

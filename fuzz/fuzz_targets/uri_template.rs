@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::uri_template::UriTemplate;
+use linchpin_server::fuzzing::UriTemplate;
 
 fuzz_target!(|text: &str| {
     let (template, uri) = text.split_once('\n').unwrap_or((text, ""));

@@ -16,7 +16,7 @@ const STAGE_S_MAX: u64 = 3600;
 const LIBRARIES: &[&str] = &["linchpin", "linchpin-server", "linchpin-client", "linchpin-transport", "linchpin-auth"];
 
 /// The crates whose types are part of theirs.
-const WORDS: &[&str] = &["linchpin-types", "linchpin-proto"];
+const WORDS: &[&str] = &["linchpin-types", "linchpin-core", "linchpin-proto"];
 
 fn one(context: &Context, stage: &str, command: &mut Command) -> Result<Report> {
     let log = context.results("test")?.join(format!("{stage}.log"));

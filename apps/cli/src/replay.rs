@@ -10,12 +10,13 @@ use crate::transcript::{Line, Transcript};
 use bytes::Bytes;
 use linchpin::types::error::code;
 use linchpin::types::meta::key::SERVER_INFO;
-use linchpin_proto::frame::{Name, Request};
-use linchpin_proto::service::{CallStart, HeaderParam};
-use linchpin_proto::{
+use linchpin_core::message::{MethodName, Request};
+use linchpin_core::service::{CallStart, HeaderParam};
+use linchpin_core::{
     Budget, CallEvent, Caller, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall,
-    ServerRequest, Service, SubscriptionHandle, era, render,
+    ServerRequest, Service, SubscriptionHandle, render,
 };
+use linchpin_proto::era;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -397,7 +398,7 @@ impl Service for Replay {
         self.answer(&request)
     }
 
-    fn notified(&self, _: &Caller, _: &Name, _: &str) {}
+    fn notified(&self, _: &Caller, _: &MethodName, _: &str) {}
 
     fn header_params(&self, _: &str) -> Option<Arc<[HeaderParam]>> {
         None

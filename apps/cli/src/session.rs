@@ -17,7 +17,7 @@ use linchpin::transport::TransportError;
 use linchpin::types::error::code;
 use linchpin::types::root::Root;
 use linchpin::types::version::Revision;
-use linchpin_proto::era;
+use linchpin_core::Features;
 use std::error::Error as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl TalkArgs {
             None => None,
             Some(date) => Some(date.parse::<Revision>().map_err(Failure::usage)?),
         };
-        let era = |stateless: bool| era::all().filter(move |w| w.stateless == stateless).map(|w| w.revision);
+        let era = |stateless: bool| Features::all().filter(move |w| w.stateless == stateless).map(|w| w.revision);
         let all: Vec<Revision> = match self.era.as_str() {
             "legacy" => era(false).collect(),
             "modern" => era(true).collect(),

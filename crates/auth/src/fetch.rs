@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_transport::web::{Reach, Web, WebOptions};
 use std::fmt;
 use std::sync::Arc;

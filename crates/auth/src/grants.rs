@@ -15,7 +15,7 @@ use crate::scope::Scopes;
 use crate::secret::Secret;
 use crate::store::Tokens;
 use crate::token::Endpoint;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! OAuth authorization for clients of the Model Context Protocol, from a server's 401 to a token on every request.
 //!
 //! A program configures [`OAuth`] and passes it to a client. It implements the protocol's
-//! [`Authorizer`](linchpin_proto::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
+//! [`Authorizer`](linchpin_core::Authorizer): it adds tokens to requests and reacts when they are rejected. `flow` has
 //! the steps of the specification; `token_source` decides when they run.
 //!
 //! ```text

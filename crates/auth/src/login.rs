@@ -12,7 +12,7 @@ pub use browser::Browser;
 pub use callback::{Callback, CallbackError, callback_params};
 pub use manual::{Headless, ManualLogin};
 
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::fmt;
 use std::io;
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub use keyring::{KeyringStore, keyring_password};
 pub use memory::MemoryStore;
 
 use crate::secret::Secret;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::io;
 

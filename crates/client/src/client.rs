@@ -5,7 +5,7 @@ use crate::elicitation::ElicitForm;
 use crate::negotiate::Known;
 use crate::server_requests::{Answers, ElicitUrl, SamplingRequest};
 use crate::{BoxError, Change, Result, negotiate};
-use linchpin_proto::{ClientLimits, Connector, Features, Tap, era};
+use linchpin_core::{ClientLimits, Connector, Features, Tap};
 use linchpin_types::capability::{
     ClientCapabilities, ElicitationCapability, EmptyCapability, RootsCapability, SamplingCapability,
 };
@@ -29,7 +29,7 @@ use std::time::Duration;
 ///
 /// ```
 /// # use linchpin_client::{Client, ReconnectPolicy};
-/// # async fn connect(transport: impl linchpin_proto::Connector) -> linchpin_client::Result<()> {
+/// # async fn connect(transport: impl linchpin_core::Connector) -> linchpin_client::Result<()> {
 /// let client = Client::new("my-host", "1.0")
 ///     .on_elicitation(|form| async move { form.accept_defaults() })
 ///     .reconnect(ReconnectPolicy::default());
@@ -107,7 +107,7 @@ impl Client {
                 on_log: None,
                 log_level: None,
                 on_change: None,
-                accepted: era::all().collect(),
+                accepted: Features::all().collect(),
                 limits: Arc::default(),
                 tap: None,
                 restart: None,
@@ -254,7 +254,7 @@ impl Client {
 
     /// Restricts the protocol revisions. Default: all; the newest that the server supports is used.
     pub fn revisions(mut self, revisions: &[Revision]) -> Client {
-        self.recipe.accepted = era::all().filter(|features| revisions.contains(&features.revision)).collect();
+        self.recipe.accepted = Features::all().filter(|features| revisions.contains(&features.revision)).collect();
         // Revisions of servers that were negotiated from other choices are not reused.
         self.recipe.known = Arc::default();
         self

@@ -8,7 +8,7 @@ use crate::listen::{self, ChangeFilter, Changes};
 use crate::request::Request;
 use crate::result::{Decoded, RawCallToolResult};
 use crate::{Result, negotiate};
-use linchpin_proto::Method;
+use linchpin_core::Method;
 use linchpin_proto::message_writer::about;
 use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::complete::{CompleteArgument, CompleteContext, CompleteReference, CompleteResult};
@@ -375,7 +375,7 @@ impl Connection {
     /// # Errors
     /// [`Error`] if it is not.
     pub async fn ping(&self) -> Result<()> {
-        let pings = self.live().is_none_or(|live| live.agreed.features.defines(Method::Ping));
+        let pings = self.live().is_none_or(|live| linchpin_proto::era::defines(live.agreed.features, Method::Ping));
         let method = if pings { "ping" } else { "server/discover" };
         self.request(method, ()).await.map(drop)
     }

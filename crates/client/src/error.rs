@@ -1,6 +1,6 @@
 //! The error type of the client.
 
-use linchpin_proto::TransportError;
+use linchpin_core::TransportError;
 use linchpin_types::error::{ErrorObject, code};
 use std::error::Error as StdError;
 use std::fmt;

@@ -4,10 +4,10 @@ use crate::Change;
 use crate::connection_state::{ActiveTransport, ConnectionState, Event, lock};
 use crate::request::Progress;
 use crate::supervise;
-use linchpin_proto::frame::{Kind, Message, Name};
+use linchpin_core::message::{Kind, Message, MethodName};
+use linchpin_core::method::Method;
+use linchpin_core::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_proto::message_writer::Writer;
-use linchpin_proto::method::Method;
-use linchpin_proto::{ClientTransport, Id, Inbox, Outgoing, TransportError};
 use linchpin_types::error::code;
 use linchpin_types::meta::key;
 use linchpin_types::mrtr::InputRequest;
@@ -47,7 +47,7 @@ impl Incoming {
         self.live.get().and_then(Weak::upgrade).is_some_and(|live| live.agreed.features.multi_round_trip)
     }
 
-    fn asked(&self, core: &Arc<ConnectionState>, id: Id, method: &Name, message: &Message) {
+    fn asked(&self, core: &Arc<ConnectionState>, id: Id, method: &MethodName, message: &Message) {
         let Some(link) = self.link() else { return };
         if self.multi_round_trip() {
             tracing::warn!("the server sent a request, which its protocol version does not have; it is ignored");
@@ -56,7 +56,7 @@ impl Incoming {
         let live = self.live.get().cloned();
         let reply =
             |outcome: Result<&str, (i32, &str)>| link.notify_detached(answer(live.as_ref(), id.as_json(), outcome));
-        if *method == Name::Known(Method::Ping) {
+        if *method == MethodName::Known(Method::Ping) {
             return reply(Ok("{}"));
         }
         let question = match question(method.as_str(), message.params_text()) {

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use linchpin_client::{Client, Result};
-//! use linchpin_proto::Connector;
+//! use linchpin_core::Connector;
 //!
 //! async fn greet(transport: impl Connector) -> Result<String> {
 //!     let server = Client::new("my-host", "1.0").connect(transport).await?;
@@ -21,12 +21,12 @@
 //!   tools, [`RawCallToolResult`].
 //! * Lists: [`Listing`], or page by page with [`Pages`]. Subscriptions: [`ChangeFilter`] and [`Changes`].
 //! * Server requests: [`ElicitForm`], [`ElicitUrl`] and [`SamplingRequest`], passed to the callbacks of [`Client`].
-//! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_proto::limits::ClientLimits`].
+//! * Errors: [`Error`] and [`ErrorKind`]. Limits: [`linchpin_core::limits::ClientLimits`].
 
 // This crate owns the methods that a host calls, version negotiation, reconnection, multi-round-trip requests, timeouts,
 // progress, lists and their pages, the cache, and subscriptions. It must never know frames (`linchpin_proto`'s `Writer`
-// writes those), sockets, processes, HTTP (those are behind `linchpin_proto::ClientTransport`) or the server crate, and
-// names no protocol version: it asks `linchpin_proto::Features` what a revision has.
+// writes those), sockets, processes, HTTP (those are behind `linchpin_core::ClientTransport`) or the server crate, and
+// names no protocol version: it asks `linchpin_core::Features` what a revision has.
 
 mod cache;
 mod client;
@@ -50,7 +50,7 @@ pub use client::{Client, ReconnectPolicy};
 pub use connection::Connection;
 pub use elicitation::ElicitForm;
 pub use error::{BoxError, Error, ErrorKind};
-pub use linchpin_proto::{Tap, Traffic};
+pub use linchpin_core::{Tap, Traffic};
 pub use list::{Listed, Listing, Page, Pages, Refusal};
 pub use listen::{ChangeFilter, Changes};
 pub use request::{Progress, Received, Request, Step, Steps};

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::mrtr::Round;
 use crate::result::unexpected;
 use futures_core::Stream;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_types::prompt::Prompt;
 use linchpin_types::resource::{Resource, ResourceTemplate};
 use linchpin_types::tool::Tool;

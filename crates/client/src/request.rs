@@ -8,7 +8,7 @@ use crate::result::{Decoded, RawCallToolResult};
 use crate::{Error, ErrorKind, Result, list, mrtr};
 use bytestring::ByteString;
 use futures_core::Stream;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::Meta;
 use serde::Serialize;

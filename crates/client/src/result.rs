@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::error::{Error, ErrorKind};
 use bytestring::ByteString;
-use linchpin_proto::json::{Scanner, Span};
+use linchpin_core::json::{Scanner, Span};
 use linchpin_types::content::{ContentBlock, ResourceContents};
 use linchpin_types::resource::ReadResourceResult;
 use linchpin_types::tool::CallToolResult;

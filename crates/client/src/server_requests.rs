@@ -2,7 +2,7 @@
 
 use crate::elicitation::{ElicitForm, checked};
 use crate::error::{BoxError, Error, ErrorKind};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_types::elicit::{ElicitAction, ElicitRequestParams, ElicitResult};
 use linchpin_types::error::code;
 use linchpin_types::mrtr::InputRequest;

@@ -5,7 +5,7 @@ use crate::connection_state::{ActiveTransport, ConnectionState, RequestParts, lo
 use crate::error::ErrorKind;
 use crate::incoming::report;
 use crate::{Change, listen, negotiate};
-use linchpin_proto::TransportError;
+use linchpin_core::TransportError;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! What is known about a server's tools: arguments mirrored in HTTP headers, output schemas, and rejected definitions.
 
 use crate::connection_state::lock;
-use linchpin_proto::http::{headers::header_params, request_headers::mirror};
-use linchpin_proto::service::HeaderParam;
+use linchpin_core::service::HeaderParam;
+use linchpin_proto::http::headers::header_params;
+use linchpin_proto::http::request_headers::mirror;
 use linchpin_types::tool::Tool;
 use serde_json::value::RawValue;
 use std::collections::HashMap;

@@ -94,7 +94,7 @@
 // public, each thing at one path; only the prelude repeats.
 
 /// The limits of servers and clients, in groups by what they bound, with their defaults.
-pub use linchpin_proto::limits;
+pub use linchpin_core::limits;
 pub use linchpin_types as types;
 
 #[cfg(feature = "auth")]
@@ -181,8 +181,8 @@ pub use linchpin_server::{
 pub use linchpin_testing as testing;
 
 // Parts of the protocol that the signatures above name.
-pub use linchpin_proto::service::BoxFuture;
-pub use linchpin_proto::{ClientCaps, Features, ResultWriter};
+pub use linchpin_core::service::BoxFuture;
+pub use linchpin_core::{ClientCaps, Features, ResultWriter};
 
 pub mod transport {
     //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.
@@ -199,12 +199,12 @@ pub mod transport {
     //!
     //! A server serves on anything that implements [`Bind`]: for a stream of lines, pass its halves to `pipes`. A client connects
     //! to anything that implements [`Connector`], which opens a [`ClientTransport`]. Programs that handle requests without
-    //! `Server`, such as a proxy, implement [`Service`]; its parts are in the crate `linchpin-proto`.
+    //! `Server`, such as a proxy, implement [`Service`]; its parts are in the crate `linchpin-core`.
 
-    pub use linchpin_proto::connector::{
+    pub use linchpin_core::connector::{
         Answer, Authorizer, BelongsTo, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, TransportError,
     };
-    pub use linchpin_proto::service::{Bind, IntoService, Service};
+    pub use linchpin_core::service::{Bind, IntoService, Service};
     #[cfg(feature = "child")]
     pub use linchpin_transport::child::{Child, child, is_secret_name};
     #[cfg(feature = "http")]

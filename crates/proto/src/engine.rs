@@ -10,17 +10,18 @@
 //!    └── requests with their own claims pass in every state but Closed
 //! ```
 
-use crate::caller::{Caller, ClientCaps, Session};
-use crate::era::{self, Features, HeaderVersion};
-use crate::frame::{self, Kind, Message, Name, Request};
-use crate::id::Id;
-use crate::json::{Span, write_str};
-use crate::limits::Limits;
-use crate::method::Method;
-use crate::render;
-use crate::reply::Reply;
-use crate::service::{Cancel, ServerRequest, ServerRequestError};
+use crate::era::{self, HeaderVersion};
+use crate::frame;
 use bytes::Bytes;
+use linchpin_core::caller::{Caller, ClientCaps, Session};
+use linchpin_core::id::Id;
+use linchpin_core::json::{Span, write_str};
+use linchpin_core::limits::Limits;
+use linchpin_core::message::{Kind, Message, MethodName, Request};
+use linchpin_core::method::Method;
+use linchpin_core::render;
+use linchpin_core::reply::Reply;
+use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError};
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -42,7 +43,7 @@ pub enum Event {
     /// Deliver the client's response to a server request.
     Answer(ServerRequest, Result<String, ServerRequestError>),
     /// Hand this notification to the service.
-    Notified(Caller, Name, String),
+    Notified(Caller, MethodName, String),
     /// Nothing to do.
     Nothing,
 }
@@ -150,7 +151,7 @@ impl Engine {
         Event::Call(Box::new(request))
     }
 
-    fn notification(&mut self, name: &Name, message: &Message) -> Event {
+    fn notification(&mut self, name: &MethodName, message: &Message) -> Event {
         if !message.params_text().starts_with('{') {
             return Event::Nothing;
         }
@@ -295,19 +296,19 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
     }
     let caller = match (claims.version, method) {
         (Some(version), _) => stands_alone(id, message, version)?,
-        (None, Name::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
-        (None, Name::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
+        (None, MethodName::Known(Method::Initialize)) => Caller::of_session(Arc::new(initialize(id, message)?)),
+        (None, MethodName::Known(m)) if era::only_stateless(*m) => return fail(code::INVALID_PARAMS, MISSING_META),
         (None, name) => match session {
             Some(session) => Caller::of_session(session.clone()),
-            None if *name == Name::Known(Method::Ping) => {
-                Caller::of_session(Arc::new(Session::new(Features::negotiated(""), ClientCaps::default(), "{}", "")))
+            None if *name == MethodName::Known(Method::Ping) => {
+                Caller::of_session(Arc::new(Session::new(era::negotiated(""), ClientCaps::default(), "{}", "")))
             }
             None => return fail(code::INVALID_PARAMS, MISSING_META),
         },
     };
     let features = caller.features();
     let method = match method {
-        Name::Known(method) if features.defines(*method) => *method,
+        MethodName::Known(method) if era::defines(features, *method) => *method,
         name => return fail(code::METHOD_NOT_FOUND, &format!("method not found: {}", clip(name.as_str()))),
     };
     let (id, params, frame) = (id.clone(), message.params, frame.clone());
@@ -324,7 +325,7 @@ fn stands_alone(id: &Id, message: &Message, version: Span) -> Result<Caller, Rep
     let Some(version) = frame::string(frame, version) else {
         return fail("`io.modelcontextprotocol/protocolVersion` must be a string");
     };
-    let Some(features) = Features::claimed(&version) else { return Err(unsupported(id, &version)) };
+    let Some(features) = era::claimed(&version) else { return Err(unsupported(id, &version)) };
     let Some(caps) = claims.capabilities.filter(|c| ClientCaps::read(c.of(frame)).is_some()) else {
         return fail("`_meta` must contain `io.modelcontextprotocol/clientCapabilities`, an object of capabilities");
     };
@@ -389,7 +390,7 @@ fn initialize(id: &Id, message: &Message) -> Result<Session, Reply> {
         long if long.len() > DECLARED_BYTES_MAX => Cow::Owned(name_and_version(long)),
         info => Cow::Borrowed(info),
     };
-    Ok(Session::new(Features::negotiated(&p.version), caps, p.capabilities.get(), &info))
+    Ok(Session::new(era::negotiated(&p.version), caps, p.capabilities.get(), &info))
 }
 
 /// Maximum stored bytes of `capabilities`, and of `clientInfo`, per session.

@@ -2,151 +2,16 @@
 //!
 //! A message of the wrong shape is answered with its own id whenever that id can be read.
 
-use crate::caller::Caller;
-use crate::id::Id;
-use crate::json::{ScanError, Scanner, Span, read_str};
-use crate::limits::{ClientLimits, Limits};
-use crate::method::Method;
-use crate::reply::Reply;
 use bytes::Bytes;
 use bytestring::ByteString;
+use linchpin_core::id::Id;
+use linchpin_core::json::{ScanError, Scanner, Span, read_str};
+use linchpin_core::limits::{ClientLimits, Limits};
+use linchpin_core::message::{Kind, Message, MethodName, Params};
+use linchpin_core::method::Method;
+use linchpin_core::reply::Reply;
 use linchpin_types::error::code;
 use std::borrow::Cow;
-
-/// A message of a peer, as spans of the received bytes.
-#[derive(Debug)]
-pub struct Message {
-    frame: ByteString,
-    /// The kind of message.
-    pub kind: Kind,
-    /// Members of `params`, when there are any.
-    pub params: Params,
-}
-
-/// The kind of a message.
-#[derive(Debug, PartialEq)]
-pub enum Kind {
-    /// A request. `method` is the span of the name without quotes.
-    Request {
-        /// To be repeated in the response.
-        id: Id,
-        /// The method's name.
-        method: Name,
-    },
-    /// A notification. Its `params` may be any value: one that is not an object makes it malformed, so it is ignored.
-    Notification {
-        /// The method's name.
-        method: Name,
-    },
-    /// A response to a request of this side.
-    Response {
-        /// The id of the request.
-        id: Id,
-        /// The `result`, or the `error` object.
-        outcome: Result<Span, Span>,
-    },
-}
-
-/// A method name. Known requests are a [`Method`]; others keep their text.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Name {
-    /// A request method this crate knows.
-    Known(Method),
-    /// Any other name, unescaped.
-    Other(Box<str>),
-}
-
-impl Name {
-    /// The name's text.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Name::Known(m) => m.as_str(),
-            Name::Other(name) => name,
-        }
-    }
-}
-
-/// The spans of the members of `params`, each of the whole JSON value including quotes.
-#[derive(Clone, Copy, Default, Debug, PartialEq)]
-pub struct Params {
-    /// All of `params`.
-    pub all: Option<Span>,
-    /// `name`
-    pub name: Option<Span>,
-    /// `arguments`
-    pub arguments: Option<Span>,
-    /// `_meta`
-    pub meta: Option<Span>,
-    /// Members of `_meta`, when it is an object.
-    pub claims: Claims,
-    /// `uri`
-    pub uri: Option<Span>,
-    /// `cursor`
-    pub cursor: Option<Span>,
-    /// `inputResponses`
-    pub input_responses: Option<Span>,
-    /// `requestState`
-    pub request_state: Option<Span>,
-}
-
-/// Where the members of `_meta` are that decide how a request is served.
-#[derive(Clone, Copy, Default, Debug, PartialEq)]
-pub struct Claims {
-    /// `io.modelcontextprotocol/protocolVersion`
-    pub version: Option<Span>,
-    /// `io.modelcontextprotocol/clientCapabilities`
-    pub capabilities: Option<Span>,
-    /// `io.modelcontextprotocol/clientInfo`
-    pub info: Option<Span>,
-    /// `io.modelcontextprotocol/logLevel`
-    pub log: Option<Span>,
-    /// `progressToken`
-    pub progress_token: Option<Span>,
-}
-
-impl Claims {
-    /// The same with `null` for optional members treated as absent, as some clients send it.
-    pub(crate) fn without_nulls(mut self, frame: &str) -> Claims {
-        for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {
-            *slot = slot.filter(|span| span.of(frame) != "null");
-        }
-        self
-    }
-}
-
-/// A request that passed the door: its method exists in the caller's era and its claims are in order.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// To be repeated in the response.
-    pub id: Id,
-    /// The method.
-    pub method: Method,
-    /// The caller.
-    pub caller: Caller,
-    /// Where the parameters are in [`Request::frame`].
-    pub params: Params,
-    /// The progress token's JSON text, if the caller wants progress.
-    pub progress_token: Option<Span>,
-    /// The message as it arrived.
-    pub frame: ByteString,
-}
-
-impl Request {
-    /// The JSON text at `span`.
-    pub fn text(&self, span: Span) -> &str {
-        span.of(&self.frame)
-    }
-
-    /// `params`, or an empty object.
-    pub fn params_text(&self) -> &str {
-        self.params.all.map_or("{}", |s| self.text(s))
-    }
-
-    /// Decodes a member that must be a string.
-    pub fn string(&self, span: Option<Span>) -> Option<Cow<'_, str>> {
-        string(&self.frame, span?)
-    }
-}
 
 /// Decodes a value that must be a string.
 pub(crate) fn string(frame: &str, span: Span) -> Option<Cow<'_, str>> {
@@ -225,7 +90,7 @@ fn one(frame: ByteString, limits: &Limits) -> Result<Message, Reply> {
     match env.kind(text, &id, limits) {
         Ok(kind) => {
             let params = env.params;
-            Ok(Message { frame, kind, params })
+            Ok(Message::new(frame, kind, params))
         }
         Err(why) => Err(Reply::error(theirs, code::INVALID_REQUEST, why, None)),
     }
@@ -288,7 +153,7 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
     let kind = match (env.method, id.transpose()?, result, error) {
         (Some(method), id, None, None) => {
             let method = read_str(method.of(text)).ok_or("its method is not a string")?;
-            let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
+            let method = Method::parse(&method).map_or_else(|| MethodName::Other(method.into()), MethodName::Known);
             match id {
                 Some(id) => Kind::Request { id, method },
                 None => Kind::Notification { method },
@@ -298,30 +163,13 @@ fn heard(frame: ByteString, limits: &ClientLimits) -> Result<Message, String> {
         (None, Some(id), Some(result), None) => Kind::Response { id, outcome: Ok(result) },
         _ => return Err("neither a request, a notification nor a response".to_owned()),
     };
-    Ok(Message { frame, kind, params: env.params })
+    Ok(Message::new(frame, kind, env.params))
 }
 
 /// An id that is an integer in another spelling, `7.0`.
 fn whole(id: &str) -> Option<Id> {
     let number: f64 = id.parse().ok()?;
     (number.fract() == 0.0 && (0.0..9e15).contains(&number)).then(|| Id::number(number as u64))
-}
-
-impl Message {
-    /// The JSON text at `span`.
-    pub fn text(&self, span: Span) -> &str {
-        span.of(&self.frame)
-    }
-
-    /// `params`, or an empty object.
-    pub fn params_text(&self) -> &str {
-        self.params.all.map_or("{}", |s| self.text(s))
-    }
-
-    /// The message as received.
-    pub fn frame(&self) -> &ByteString {
-        &self.frame
-    }
 }
 
 fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
@@ -334,7 +182,7 @@ fn utf8(frame: Bytes) -> Result<ByteString, Reply> {
 }
 
 fn refuse(id: Option<&Id>, e: ScanError) -> Reply {
-    let known = [DUPLICATE, crate::json::TOO_DEEP].contains(&e.what) || e.what.starts_with("too many");
+    let known = [DUPLICATE, linchpin_core::json::TOO_DEEP].contains(&e.what) || e.what.starts_with("too many");
     let code = if known { code::INVALID_REQUEST } else { code::PARSE_ERROR };
     Reply::error(id, code, &format!("invalid message at byte {}: {}", e.at, e.what), None)
 }
@@ -416,7 +264,7 @@ impl Envelope {
         match (self.method, id, self.result, self.error) {
             (Some(method), id, None, None) => {
                 let method = read_str(method.of(text)).ok_or("`method` must be a string")?;
-                let method = Method::parse(&method).map_or_else(|| Name::Other(method.into()), Name::Known);
+                let method = Method::parse(&method).map_or_else(|| MethodName::Other(method.into()), MethodName::Known);
                 Ok(match id {
                     Some(id) => Kind::Request { id: id.clone(), method },
                     None => Kind::Notification { method },

@@ -1,10 +1,10 @@
 //! Messages of a client: requests with the `_meta` that their revision requires, notifications, responses.
 
-use crate::connector::Outgoing;
-use crate::era::Features;
-use crate::json::write_str;
-use crate::method::Method;
 use bytes::Bytes;
+use linchpin_core::Features;
+use linchpin_core::connector::Outgoing;
+use linchpin_core::json::write_str;
+use linchpin_core::method::Method;
 use linchpin_types::capability::ClientCapabilities;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;

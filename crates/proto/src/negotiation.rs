@@ -7,7 +7,8 @@
 //!
 //! Specification: 2026-07-28 "Versioning and Compatibility", and "Backward Compatibility" of stdio and Streamable HTTP.
 
-use crate::era::{self, Features};
+use crate::era;
+use linchpin_core::Features;
 use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::{DiscoverResult, Implementation, InitializeResult};
@@ -94,7 +95,7 @@ impl Negotiation {
     /// spoke last time, which is tried first.
     pub fn new(accepted: Vec<&'static Features>, known: Option<&'static Features>) -> Negotiation {
         let first = known.filter(|features| accepted.contains(features)).or_else(|| accepted.first().copied());
-        let attempt = first.map_or(Attempt::Discover(Features::negotiated("")), attempt_at);
+        let attempt = first.map_or(Attempt::Discover(era::negotiated("")), attempt_at);
         Negotiation { accepted, attempt, left: 6, initialized: false, heard: Vec::new() }
     }
 

@@ -3,9 +3,10 @@
 #![allow(unsafe_code, reason = "a counting allocator has to be an allocator")]
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use linchpin_core::Limits;
 use linchpin_proto::engine::open;
+use linchpin_proto::frame;
 use linchpin_proto::http::rules::{PostKind, classify};
-use linchpin_proto::{Limits, frame};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

@@ -1,6 +1,6 @@
 //! Completion for the arguments of prompts and the variables of resource templates.
 
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

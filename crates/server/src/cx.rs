@@ -4,9 +4,9 @@ use crate::handle::Handle;
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::service::RunningServer;
-use linchpin_proto::frame::Request;
-use linchpin_proto::service::{Cancel, RequestContext};
-use linchpin_proto::{Caller, Method, ServerChange, ServerRequest, Session, render};
+use linchpin_core::message::Request;
+use linchpin_core::service::{Cancel, RequestContext};
+use linchpin_core::{Caller, Method, ServerChange, ServerRequest, Session, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -171,7 +171,7 @@ impl Cx {
     }
 
     /// Returns whether the client supports form elicitation, URL elicitation, sampling and roots.
-    pub fn caps(&self) -> linchpin_proto::ClientCaps {
+    pub fn caps(&self) -> linchpin_core::ClientCaps {
         self.0.request.caller.caps()
     }
 
@@ -272,7 +272,7 @@ impl CallState {
             wake(&mut queue);
         } else if let Out::ServerRequest(ask) = out {
             drop(queue);
-            (ask.answer)(Err(linchpin_proto::ServerRequestError::Disconnected));
+            (ask.answer)(Err(linchpin_core::ServerRequestError::Disconnected));
         }
     }
 
@@ -298,7 +298,7 @@ impl CallState {
         drop(queue);
         for out in left {
             if let Out::ServerRequest(ask) = out {
-                (ask.answer)(Err(linchpin_proto::ServerRequestError::Disconnected));
+                (ask.answer)(Err(linchpin_core::ServerRequestError::Disconnected));
             }
         }
         self.cancelled.store(true, Ordering::Release);

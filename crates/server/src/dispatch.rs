@@ -8,9 +8,9 @@ use crate::service::RunningServer;
 use crate::state::Owner;
 use crate::tool_result;
 use crate::validate::Checker;
-use linchpin_proto::frame::Request;
-use linchpin_proto::service::{BoxFuture, RequestContext};
-use linchpin_proto::{Reply, Span};
+use linchpin_core::message::Request;
+use linchpin_core::service::{BoxFuture, RequestContext};
+use linchpin_core::{Reply, Span};
 use linchpin_types::error::code;
 use std::sync::Arc;
 

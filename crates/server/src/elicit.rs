@@ -5,10 +5,11 @@
 //! the handler runs again from the start.
 
 use crate::cx::Cx;
+use crate::downgrade;
 use crate::error::Result;
 use crate::form_schema;
 use crate::request_error::{RequestError, RequestErrorKind};
-use linchpin_proto::{ServerRequest, ServerRequestError, downgrade};
+use linchpin_core::{ServerRequest, ServerRequestError};
 use linchpin_types::content::Role;
 use linchpin_types::elicit::{ElicitAction, ElicitResult};
 use linchpin_types::error::ErrorObject;

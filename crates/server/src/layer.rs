@@ -3,8 +3,8 @@
 use crate::cx::Cx;
 use crate::handler::{Invocation, Run, Source};
 use crate::tool_result;
-use linchpin_proto::Reply;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::Reply;
+use linchpin_core::service::BoxFuture;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;

@@ -34,8 +34,10 @@
 
 mod coerce_integers;
 mod complete;
+mod cursor;
 mod cx;
 mod dispatch;
+mod downgrade;
 mod elicit;
 mod error;
 mod form_schema;
@@ -51,6 +53,7 @@ mod request_error;
 mod resource;
 mod running_call;
 mod schema;
+mod seal;
 mod serve_error;
 mod server;
 mod service;
@@ -60,7 +63,17 @@ mod string_args;
 mod text_arg;
 mod tool;
 mod tool_result;
+mod uri_template;
 mod validate;
+
+/// What the fuzz targets call. Not public API.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::cursor::{decode, encode};
+    pub use crate::seal::{Keyring, SealKey, binding};
+    pub use crate::uri_template::UriTemplate;
+}
 
 pub use complete::{Completion, IntoCompletion};
 pub use cx::{Cx, Peer, TraceContext};
@@ -81,11 +94,11 @@ pub use tool::Tool;
 pub use tool_result::{IntoReply, Json, Structured};
 
 /// The limits of a server and their defaults.
-pub use linchpin_proto::Limits;
+pub use linchpin_core::Limits;
 /// The response of a call, for middleware.
-pub use linchpin_proto::reply::{Reply, ReplyKind};
+pub use linchpin_core::reply::{Reply, ReplyKind};
 /// The problems in the configuration of a server.
-pub use linchpin_proto::service::ConfigError;
+pub use linchpin_core::service::ConfigError;
 /// Content blocks, for results built by hand.
 pub use linchpin_types::content::ContentBlock;
 /// Whether a response may be cached for all users or only for the requesting one.

@@ -2,9 +2,10 @@
 
 use crate::registry::{Entry, Page, Registry};
 use crate::service::RunningServer;
+use crate::{cursor, downgrade};
 use bytes::Bytes;
-use linchpin_proto::frame::Request;
-use linchpin_proto::{Features, Id, Reply, ReplyKind, ResultWriter, cursor, downgrade};
+use linchpin_core::message::Request;
+use linchpin_core::{Features, Id, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use linchpin_types::resource::ResourceTemplate;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 use crate::running_call::Flag;
 use crate::service::RunningServer;
 use bytes::Bytes;
-use linchpin_proto::frame::Request;
-use linchpin_proto::json::write_str;
-use linchpin_proto::service::CallStart;
-use linchpin_proto::subscription::Filter;
-use linchpin_proto::{
+use linchpin_core::json::write_str;
+use linchpin_core::message::Request;
+use linchpin_core::service::CallStart;
+use linchpin_core::subscription::Filter;
+use linchpin_core::{
     CallEvent, Cancel, Id, Reply, ReplyKind, ResultWriter, RunningCall, Subscription, SubscriptionHandle, render,
 };
 use linchpin_types::error::code;

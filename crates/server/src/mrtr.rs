@@ -1,10 +1,11 @@
 //! Multi-round-trip requests: the input received so far, the input still required, and the encrypted state that carries
 //! both from one stateless request to the next.
 
+use crate::seal;
+use crate::seal::State;
 use crate::service::RunningServer;
-use linchpin_proto::frame::Request;
-use linchpin_proto::seal::{self, State};
-use linchpin_proto::{Method, Reply, ReplyKind, ResultWriter};
+use linchpin_core::message::Request;
+use linchpin_core::{Method, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -131,7 +132,7 @@ impl RoundTrips {
 
 /// The binding of the state: the principal, the method, and the parameters.
 fn binding(request: &Request, principal: Option<&str>) -> [u8; 32] {
-    let part = |span: Option<linchpin_proto::Span>| span.map_or("null", |s| request.text(s));
+    let part = |span: Option<linchpin_core::Span>| span.map_or("null", |s| request.text(s));
     let about = match request.method {
         Method::ResourcesRead => format!("[{}]", part(request.params.uri)),
         _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),

@@ -2,10 +2,11 @@
 
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::dispatch::Target;
+use crate::downgrade;
 use crate::error::{Error, Kind};
 use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
-use linchpin_proto::{Reply, ReplyKind, ResultWriter, downgrade};
+use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::Icon;
 use linchpin_types::error::code;
 use linchpin_types::meta::IntoMeta;

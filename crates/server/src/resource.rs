@@ -2,11 +2,12 @@
 
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::dispatch::Target;
+use crate::downgrade;
 use crate::error::{Error, Kind};
 use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
-use linchpin_proto::uri_template::UriTemplate;
-use linchpin_proto::{Reply, ReplyKind, ResultWriter, downgrade};
+use crate::uri_template::UriTemplate;
+use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::{Annotations, Icon, ResourceContents};
 use linchpin_types::error::code;
 use linchpin_types::meta::IntoMeta;
@@ -193,7 +194,7 @@ pub(crate) fn register(resource: Resource, bound: Bound) -> Result<Registered, S
     {
         return Err(at("a URI begins with a scheme, for example `notes://`"));
     }
-    let template = if linchpin_proto::uri_template::is_template(&def.uri) {
+    let template = if crate::uri_template::is_template(&def.uri) {
         Some(Arc::new(UriTemplate::parse(&def.uri).map_err(|e| at(&e.to_string()))?))
     } else {
         None

@@ -3,9 +3,9 @@
 use crate::cx::{CallState, Cx, Out};
 use crate::dispatch::CallStart as Call;
 use crate::service::RunningServer;
-use linchpin_proto::frame::Request;
-use linchpin_proto::service::{BoxFuture, CallStart};
-use linchpin_proto::{CallEvent, Cancel, Features, Id, Method, Reply, RunningCall};
+use linchpin_core::message::Request;
+use linchpin_core::service::{BoxFuture, CallStart};
+use linchpin_core::{CallEvent, Cancel, Features, Id, Method, Reply, RunningCall};
 use linchpin_types::error::code;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! The error of `Server::serve`.
 
-use linchpin_proto::service::ConfigError;
+use linchpin_core::service::ConfigError;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use std::io;
 ///
 /// ```
 /// # use linchpin_server::{ServeError, Server};
-/// # async fn run(server: Server, place: impl linchpin_proto::service::Bind) {
+/// # async fn run(server: Server, place: impl linchpin_core::service::Bind) {
 /// match server.serve(place).await {
 ///     Ok(()) => {}
 ///     Err(ServeError::Config(wrong)) => wrong.problems().for_each(|problem| eprintln!("- {problem}")),

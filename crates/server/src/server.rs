@@ -6,13 +6,13 @@ use crate::handler::{self, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
+use crate::seal::{Keyring, SealKey};
 use crate::serve_error::ServeError;
 use crate::service::{self, Refresher, RunningServer, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
-use linchpin_proto::seal::{Keyring, SealKey};
-use linchpin_proto::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_proto::{Budget, Limits, Reply, Stamps};
+use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
+use linchpin_core::{Budget, Features, Limits, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
@@ -514,9 +514,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         if !problems.is_empty() {
             return Err(problems.into_iter().collect());
         }
-        let claimed = linchpin_proto::Features::claimed(linchpin_proto::era::claimable()[0]);
-        let card =
-            claimed.map(|w| linchpin_proto::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
+        let stateless = Features::all().find(|features| features.stateless);
+        let card = stateless.map(|w| crate::downgrade::implementation(info.clone(), w)).unwrap_or_else(|| info.clone());
         let server_info =
             if identify { serde_json::to_string(&card).unwrap_or_default().into() } else { Box::default() };
         let mut keys = keys.into_iter().map(SealKey::from_bytes);

@@ -2,22 +2,22 @@
 
 use crate::complete::Completion;
 use crate::dispatch::{self, Target};
+use crate::downgrade;
 use crate::error::Result;
 use crate::handle::Registries;
 use crate::handler::{Args, Source};
 use crate::layer::Layer;
 use crate::registry::{Item, Snapshot};
 use crate::running_call;
+use crate::seal::Keyring;
 use crate::tool_result;
 use crate::validate::{self, near_miss};
 use crate::{list, listen};
-use linchpin_proto::frame::{Name, Request};
-use linchpin_proto::seal::Keyring;
-use linchpin_proto::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
-use linchpin_proto::subscription::{Filter, SubscribeError};
-use linchpin_proto::{
-    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps,
-    SubscriptionHandle, downgrade, era,
+use linchpin_core::message::{MethodName, Request};
+use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
+use linchpin_core::subscription::{Filter, SubscribeError};
+use linchpin_core::{
+    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
@@ -85,7 +85,7 @@ impl Service for RunningServer {
         }
     }
 
-    fn notified(&self, _: &Caller, name: &Name, _: &str) {
+    fn notified(&self, _: &Caller, name: &MethodName, _: &str) {
         tracing::debug!(name = %clip(name.as_str()), "notification");
     }
 
@@ -437,7 +437,7 @@ impl RunningServer {
     fn discover(&self, request: &Request) -> Reply {
         let mut out = self.writer(request);
         out.key("supportedVersions");
-        let _ = out.serialize(&era::served().collect::<Vec<_>>());
+        let _ = out.serialize(&Features::all().map(|f| f.revision.as_str()).collect::<Vec<_>>());
         out.key("capabilities");
         out.push(self.capabilities(request.caller.features()).as_bytes());
         self.instruct(&mut out);

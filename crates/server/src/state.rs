@@ -1,7 +1,7 @@
 //! The state of handlers: shared, or per session.
 
-use linchpin_proto::Session;
-use linchpin_proto::caller::Locals;
+use linchpin_core::Session;
+use linchpin_core::caller::Locals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,9 @@
 //! The result types of tools, written directly into the response.
 
+use crate::downgrade;
 use crate::error::{Error, Kind};
 use crate::schema::{self, Described};
-use linchpin_proto::{Reply, ReplyKind, ResultWriter, downgrade};
+use linchpin_core::{Reply, ReplyKind, ResultWriter};
 use linchpin_types::content::ContentBlock;
 use linchpin_types::error::code;
 use linchpin_types::tool::CallToolResult;

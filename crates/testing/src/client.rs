@@ -1,7 +1,7 @@
 //! A client for tests: says the same thing in every revision, and keeps what it heard.
 
 use crate::lines::Lines;
-use linchpin_proto::Features;
+use linchpin_core::Features;
 use linchpin_types::error::ErrorObject;
 use linchpin_types::version::Revision;
 use serde_json::{Map, Value, json};

@@ -2,8 +2,8 @@
 
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
-use linchpin_proto::service::{Bind, BoxFuture, IntoService, Service};
-use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::service::{Bind, BoxFuture, IntoService, Service};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::io::DuplexStream;
 /// several clients of one server use [`in_process`].
 ///
 /// ```
-/// # use linchpin_proto::service::{Bind, IntoService};
+/// # use linchpin_core::service::{Bind, IntoService};
 /// # use linchpin_transport::memory::memory;
 /// use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 ///
@@ -53,7 +53,7 @@ impl Bind for Memory {
 /// invalid, connecting returns an error.
 ///
 /// ```
-/// # use linchpin_proto::{Connector, service::IntoService};
+/// # use linchpin_core::{Connector, service::IntoService};
 /// use linchpin_transport::memory::in_process;
 ///
 /// fn local(server: impl IntoService) -> impl Connector {

@@ -1,7 +1,7 @@
 //! Partial parsing of a line that is too long or broken: whether it is a response, and to which request.
 
-use linchpin_proto::Id;
-use linchpin_proto::json::Scanner;
+use linchpin_core::Id;
+use linchpin_core::json::Scanner;
 
 /// Information from the first bytes of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

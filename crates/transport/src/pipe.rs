@@ -7,10 +7,12 @@
 use crate::lines::{Line, Lines};
 use crate::partial_parse::{self, Head};
 use bytes::Bytes;
-use linchpin_proto::caller::Locals;
-use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{CallStart, RequestContext, Service};
-use linchpin_proto::{CallEvent, Engine, Event, Id, Reply, RunningCall, ServerChange, Session};
+use linchpin_core::caller::Locals;
+use linchpin_core::message::Message;
+use linchpin_core::service::{CallStart, RequestContext, Service};
+use linchpin_core::{CallEvent, Id, Reply, RunningCall, ServerChange, Session};
+use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::{Engine, Event};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -133,7 +135,7 @@ enum Input {
 enum Out {
     /// A notification of this call.
     Notify(Id, Bytes),
-    ServerRequest(Id, linchpin_proto::ServerRequest),
+    ServerRequest(Id, linchpin_core::ServerRequest),
     Done(Id, Reply),
     /// All calls of a batch have ended, by a response or cancelled; `said` holds the responses that were ready at once.
     Batch {

@@ -6,8 +6,8 @@
 
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
-use linchpin_proto::service::{Bind, BoxFuture, Service};
-use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::service::{Bind, BoxFuture, Service};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl Bind for Stdio {
 /// serves until `read` ends. To serve many connections, spawn a task for each; the end of one does not end the others:
 ///
 /// ```
-/// # use linchpin_proto::service::{Bind, IntoService};
+/// # use linchpin_core::service::{Bind, IntoService};
 /// # use linchpin_transport::stdio::pipes;
 /// async fn listen(server: impl IntoService) -> std::io::Result<()> {
 ///     let service = server.into_shared()?;

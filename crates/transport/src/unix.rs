@@ -2,8 +2,8 @@
 
 use crate::link::{PipeTransport, Stream};
 use crate::pipe;
-use linchpin_proto::service::{Bind, BoxFuture, Service};
-use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::service::{Bind, BoxFuture, Service};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};

@@ -10,8 +10,8 @@ const MACHINE_PATHS: &[&str] = &[concat!("/ro", "ot/"), concat!("/ho", "me/")];
 const NOBODY: &[&str] = &["me/", "you/"];
 
 /// The files that hold every limit's knob: a server's, and a client's.
-const SERVER_LIMITS: &str = "crates/proto/src/limits/server.rs";
-const CLIENT_LIMITS: &str = "crates/proto/src/limits/client.rs";
+const SERVER_LIMITS: &str = "crates/core/src/limits/server.rs";
+const CLIENT_LIMITS: &str = "crates/core/src/limits/client.rs";
 
 /// What stands between the two in `docs/LIMITS.md`.
 const CLIENTS: &str = "\n## Clients\n";

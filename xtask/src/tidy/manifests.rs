@@ -16,6 +16,23 @@ use Rule::{Never, Only};
 const RULES: &[(&str, Rule)] = &[
     ("crates/types", Only(&["serde", "serde_json", "base64"])),
     (
+        "crates/core",
+        Never(&[
+            "tokio",
+            "ring",
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "linchpin-proto",
+            "linchpin-server",
+            "linchpin-client",
+            "linchpin-transport",
+            "linchpin-auth",
+            "linchpin-macros",
+            "linchpin",
+        ]),
+    ),
+    (
         "crates/proto",
         Never(&[
             "tokio",
@@ -58,6 +75,7 @@ const RULES: &[(&str, Rule)] = &[
         "crates/linchpin",
         Only(&[
             "linchpin-types",
+            "linchpin-core",
             "linchpin-proto",
             "linchpin-server",
             "linchpin-client",
@@ -89,6 +107,7 @@ const RULES: &[(&str, Rule)] = &[
 /// Servers, apps and examples use the facade, not the rooms behind it.
 const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-types",
+    "linchpin-core",
     "linchpin-proto",
     "linchpin-server",
     "linchpin-client",

@@ -2,7 +2,7 @@
 
 use super::callback::{callback_params, state_of};
 use super::{Login, LoginError, page};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

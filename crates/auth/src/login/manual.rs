@@ -2,7 +2,7 @@
 
 use super::callback::{CALLBACK_BYTES_MAX, CallbackError, callback_params};
 use super::{Login, LoginError};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::fmt;
 use std::io;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::private::{self, Lock};
 use super::{StoreKey, Stored, TokenStore};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};

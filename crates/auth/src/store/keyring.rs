@@ -7,7 +7,7 @@ use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyring_core::{CredentialStore, Entry, Error};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Token storage for as long as the program runs.
 
 use super::{StoreKey, Stored, TokenStore};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

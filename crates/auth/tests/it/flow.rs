@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use linchpin_auth::login::Headless;
 use linchpin_auth::{Credential, Enterprise, Fetch, OAuth, Workload};
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_transport::web::Reach;
 use serde_json::{Value, json};
 use std::net::IpAddr;

@@ -5,7 +5,7 @@ use crate::support;
 use linchpin_auth::login::{Headless, LoginError};
 use linchpin_auth::store::{FileStore, MemoryStore, StoreKey, TokenStore};
 use linchpin_auth::{Credential, OAuth, Workload};
-use linchpin_proto::connector::{Authorizer, BelongsTo};
+use linchpin_core::connector::{Authorizer, BelongsTo};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -5,7 +5,7 @@ use crate::common;
 use common::{ALL, LEGACY, MODERN, Peer, code, failed, service, text};
 use linchpin::prelude::*;
 use linchpin::types::content::Icon;
-use linchpin_proto::Method;
+use linchpin_core::Method;
 use serde_json::{Value, json};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";

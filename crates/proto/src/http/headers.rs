@@ -1,10 +1,10 @@
 //! Header values: blanks, the base64 sentinel, and the arguments of a tool that are mirrored in `Mcp-Param-*` headers.
 
-use crate::json::{ScanError, Scanner, Span, read_str};
-use crate::service::{HeaderParam, HeaderParamKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
+use linchpin_core::json::{ScanError, Scanner, Span, read_str};
+use linchpin_core::service::{HeaderParam, HeaderParamKind};
 use serde_json::Value;
 use std::borrow::Cow;
 

@@ -1,10 +1,10 @@
 //! Request headers of a client.
 
-use crate::connector::Outgoing;
 use crate::http::headers::encode;
-use crate::json::{Scanner, Span, read_str};
-use crate::service::{HeaderParam, HeaderParamKind};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use linchpin_core::connector::Outgoing;
+use linchpin_core::json::{Scanner, Span, read_str};
+use linchpin_core::service::{HeaderParam, HeaderParamKind};
 
 /// The headers that repeat what a message says: its version, and in revisions whose requests are stateless the method,
 /// what it is about and the arguments that its tool wants mirrored. Nothing about content types, sessions or

@@ -13,17 +13,18 @@
 //! | `MCP-Protocol-Version` missing, repeated or different from `_meta` | -32020 | 400 |
 //! | version not served | -32022 | 400 |
 //! | method unknown, or not in this revision | -32601 | 404 |
-//! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
+//! | `Mcp-Method`, `Mcp-MethodName` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
 
 use super::headers;
 use crate::engine::{claimed_version, header_means_stateless, open};
-use crate::era::{self, Features, HeaderVersion};
-use crate::frame::{Kind, Message, Name, Request};
-use crate::id::Id;
-use crate::method::Method;
-use crate::reply::{Reply, ReplyKind};
-use crate::service::HeaderParam;
+use crate::era::{self, HeaderVersion};
 use http::HeaderMap;
+use linchpin_core::Features;
+use linchpin_core::id::Id;
+use linchpin_core::message::{Kind, Message, MethodName, Request};
+use linchpin_core::method::Method;
+use linchpin_core::reply::{Reply, ReplyKind};
+use linchpin_core::service::HeaderParam;
 use linchpin_types::error::code;
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub fn classify(
     let alone = is_stateless(message, headers);
     match &message.kind {
         Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup),
-        Kind::Request { method: Name::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
+        Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => Ok(PostKind::Notification),
         Kind::Response { .. } if alone => {
             Err(Reply::error(None, code::INVALID_REQUEST, "the response does not match a request", None))
@@ -76,7 +77,7 @@ fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
     let version = headers.get(PROTOCOL_VERSION).map(|v| headers::trim(v.as_bytes()));
     let version = version.map(|v| std::str::from_utf8(v).unwrap_or_default());
     let (request, initialize) = match &message.kind {
-        Kind::Request { method, .. } => (Some(method), *method == Name::Known(Method::Initialize)),
+        Kind::Request { method, .. } => (Some(method), *method == MethodName::Known(Method::Initialize)),
         _ => (None, false),
     };
     // `initialize` without a claim opens a session whatever the headers say: sessions know no such header yet.
@@ -87,13 +88,13 @@ fn is_stateless(message: &Message, headers: &HeaderMap) -> bool {
         return false;
     }
     let unknown = version.is_some_and(|v| era::header_version(v) == HeaderVersion::Unknown);
-    unknown || matches!(request, Some(Name::Known(method)) if era::only_stateless(*method))
+    unknown || matches!(request, Some(MethodName::Known(method)) if era::only_stateless(*method))
 }
 
 fn check_stateless(
     message: &Message,
     id: &Id,
-    method: &Name,
+    method: &MethodName,
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
 ) -> Result<PostKind, Reply> {
@@ -189,8 +190,8 @@ const MISSING_META: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
     use http::{HeaderName, HeaderValue};
+    use linchpin_core::limits::Limits;
 
     const MODERN: &str = "2026-07-28";
 
@@ -320,26 +321,26 @@ mod tests {
         let read = modern("resources/read", r#""uri":"test://a b""#);
         let prompt = modern("prompts/get", r#""name":"caf\u00e9""#);
         let rows = [
-            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text", "run tools/call"),
+            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: test_simple_text", "run tools/call"),
             (&simple, "mcp-method: tools/call|MCP-NAME: test_simple_text", "run tools/call"),
-            (&simple, "Mcp-Method:  tools/call \t|Mcp-Name:  \ttest_simple_text  ", "run tools/call"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Name: =?base64?dGVzdF9zaW1wbGVfdGV4dA==?=", "run tools/call"),
-            (&simple, "Mcp-Name: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: TOOLS/CALL|Mcp-Name: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/list|Mcp-Name: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method:  tools/call \t|Mcp-MethodName:  \ttest_simple_text  ", "run tools/call"),
+            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: =?base64?dGVzdF9zaW1wbGVfdGV4dA==?=", "run tools/call"),
+            (&simple, "Mcp-MethodName: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: TOOLS/CALL|Mcp-MethodName: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/list|Mcp-MethodName: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=|Mcp-MethodName: test_simple_text", "400 -32020 7"),
             (&simple, "Mcp-Method: tools/call", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Name: ", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Name: Test_Simple_Text", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text|Mcp-Name: other", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Method: tools/call|Mcp-Name: test_simple_text", "400 -32020 7"),
-            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a b", "run resources/read"),
-            (&read, "Mcp-Method: resources/read|Mcp-Name: =?base64?dGVzdDovL2EgYg==?=", "run resources/read"),
-            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a%20b", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: ", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: Test_Simple_Text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: test_simple_text|Mcp-MethodName: other", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Method: tools/call|Mcp-MethodName: test_simple_text", "400 -32020 7"),
+            (&read, "Mcp-Method: resources/read|Mcp-MethodName: test://a b", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-MethodName: =?base64?dGVzdDovL2EgYg==?=", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-MethodName: test://a%20b", "400 -32020 7"),
             (&read, "Mcp-Method: resources/read", "400 -32020 7"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: =?base64?Y2Fmw6k=?=", "run prompts/get"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: café", "400 -32020 7"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: cafe", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: =?base64?Y2Fmw6k=?=", "run prompts/get"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: café", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: cafe", "400 -32020 7"),
             (&prompt, "Mcp-Method: prompts/get", "400 -32020 7"),
         ];
         for (body, headers, want) in rows {
@@ -350,7 +351,10 @@ mod tests {
         assert_eq!(post(&headers("tools/list"), &modern("tools/list", "")), "run tools/list");
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", "")), "run tools/call");
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", r#""name":1"#)), "run tools/call");
-        assert_eq!(post(&format!("{}|Mcp-Name: x", headers("tools/call")), &modern("tools/call", "")), "400 -32020 7");
+        assert_eq!(
+            post(&format!("{}|Mcp-MethodName: x", headers("tools/call")), &modern("tools/call", "")),
+            "400 -32020 7"
+        );
     }
 
     #[test]
@@ -367,13 +371,15 @@ mod tests {
             ("Hello", "", "400 -32020 7"),
         ];
         for (word, header, want) in rows {
-            let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored{header}");
+            let headers =
+                format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: mirrored{header}");
             let body = modern("tools/call", &format!(r#""name":"mirrored","arguments":{{"word":"{word}"}}"#));
             assert_eq!(post(&headers, &body), want, "{header} {word}");
         }
-        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored");
+        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: mirrored");
         assert_eq!(post(&headers, &modern("tools/call", r#""name":"mirrored""#)), "run tools/call");
-        let other = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: other|Mcp-Param-Word: x");
+        let other =
+            format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: other|Mcp-Param-Word: x");
         assert_eq!(post(&other, &modern("tools/call", r#""name":"other""#)), "run tools/call");
     }
 

@@ -1,6 +1,6 @@
 //! The legacy era (2024-11-05 to 2025-11-25): its method table and version negotiation.
 
-use crate::method::Method;
+use linchpin_core::method::Method;
 use linchpin_types::version::Revision;
 
 /// Whether the era has the method. Others get "method not found", even if a handler is registered.

@@ -1,6 +1,6 @@
 //! The modern era (2026-07-28): its method table and versions.
 
-use crate::method::Method;
+use linchpin_core::method::Method;
 use linchpin_types::error::code;
 use linchpin_types::version::Revision;
 

@@ -1,9 +1,11 @@
 //! What a client writes, and what it makes of what servers write.
 
 use bytes::Bytes;
-use linchpin_proto::frame::{self, Kind};
+use linchpin_core::ClientLimits;
+use linchpin_core::message::Kind;
+use linchpin_proto::era;
+use linchpin_proto::frame;
 use linchpin_proto::message_writer::{Extras, Writer};
-use linchpin_proto::{ClientLimits, era};
 use linchpin_types::capability::ClientCapabilities;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -82,7 +84,7 @@ fn requests_are_written_as_their_revision_wants() {
     let (old, new) = (era::named("2025-11-25").unwrap(), era::named("2026-07-28").unwrap());
     let old = Writer::new(old, &info, &ClientCapabilities::default());
     let new = Writer::new(new, &info, &ClientCapabilities::default());
-    let text = |out: linchpin_proto::Outgoing| String::from_utf8(out.frame.to_vec()).unwrap();
+    let text = |out: linchpin_core::Outgoing| String::from_utf8(out.frame.to_vec()).unwrap();
     let claims = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"h","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}"#;
     assert_eq!(text(old.request(1, "ping", Extras::default(), |_| {})), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     assert_eq!(

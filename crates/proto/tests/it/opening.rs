@@ -1,5 +1,6 @@
 //! Openings as data: what is accepted, what a server says to each attempt, and where that leads.
 
+use linchpin_core::Features;
 use linchpin_proto::era;
 use linchpin_proto::negotiation::{Attempt, Negotiation, Outcome, Verdict};
 
@@ -23,8 +24,9 @@ const ODD: &str = r#"{"code":"x"}"#;
 
 /// Plays the answers in order and tells the way: attempts, and how it ended.
 fn way(accepted: &[&str], known: Option<&str>, answers: &[Outcome<'_>]) -> String {
-    let accepted =
-        era::all().filter(|features| accepted.is_empty() || accepted.contains(&features.revision.as_str())).collect();
+    let accepted = Features::all()
+        .filter(|features| accepted.is_empty() || accepted.contains(&features.revision.as_str()))
+        .collect();
     let mut opening = Negotiation::new(accepted, known.and_then(era::named));
     let mut told = vec![attempt(opening.first())];
     for answer in answers {

@@ -2,9 +2,11 @@
 //! does, and every other line what the engine told the driver. A transcript passes when replaying its `>` and `!` lines
 //! gives back exactly the same text. Errors are shown by code, id and data, so that their wording is free to improve.
 
-use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{ServerRequest, ServerRequestError};
-use linchpin_proto::{Engine, Event, Limits, Reply, ReplyKind, Request, ResultWriter, Stamps};
+use linchpin_core::message::Message;
+use linchpin_core::service::{ServerRequest, ServerRequestError};
+use linchpin_core::{Limits, Reply, ReplyKind, Request, ResultWriter, Stamps};
+use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::{Engine, Event};
 use std::sync::{Arc, Mutex};
 
 struct Replay {

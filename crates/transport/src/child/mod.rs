@@ -11,8 +11,8 @@ pub use mask::is_secret_name;
 
 use crate::link::PipeTransport;
 use environment::{Environment, PASSED};
-use linchpin_proto::service::BoxFuture;
-use linchpin_proto::{ClientTransport, ConnectOptions, Connector, TransportError};
+use linchpin_core::service::BoxFuture;
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
 use mask::Secrets;
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The standard error of a child: always drained, the last lines kept for errors.
 
 use super::mask::Secrets;
-use linchpin_proto::{ConnectOptions, Traffic};
+use linchpin_core::{ConnectOptions, Traffic};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};

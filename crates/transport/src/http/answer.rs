@@ -4,7 +4,7 @@ use super::body::{HttpBody, event};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use linchpin_proto::{Id, Reply};
+use linchpin_core::{Id, Reply};
 use linchpin_types::error::code;
 
 /// The header that names a session.

@@ -2,7 +2,7 @@
 //!
 //! Calls that complete on their first poll are not counted.
 
-use linchpin_proto::Cancel;
+use linchpin_core::Cancel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 

@@ -9,7 +9,7 @@ use super::service::{HttpFuture, HttpService};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use linchpin_proto::Limits;
+use linchpin_core::Limits;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;

@@ -3,8 +3,8 @@
 use super::HttpOptions;
 use super::connection::{self, Connections, Deadlines, Phase};
 use super::service::HttpService;
-use linchpin_proto::Service;
-use linchpin_proto::service::{Bind, BoxFuture};
+use linchpin_core::Service;
+use linchpin_core::service::{Bind, BoxFuture};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -49,9 +49,9 @@ pub(crate) use {
     sessions::{SessionSlot, id_of, key_of},
 };
 
-use linchpin_proto::service::{ConfigError, IntoService};
+use linchpin_core::service::{ConfigError, IntoService};
 
-/// Options of the HTTP endpoint: its path, and who may reach it. Limits are in [`linchpin_proto::Limits`].
+/// Options of the HTTP endpoint: its path, and who may reach it. Limits are in [`linchpin_core::Limits`].
 ///
 /// ```
 /// use linchpin_transport::http::{HttpOptions, http};
@@ -128,7 +128,7 @@ impl HttpOptions {
 /// Turns a server into a [`tower_service::Service`] that can be mounted in a router.
 ///
 /// ```
-/// # use linchpin_proto::service::{ConfigError, IntoService};
+/// # use linchpin_core::service::{ConfigError, IntoService};
 /// use linchpin_transport::http::{HttpExt, HttpOptions, HttpService};
 ///
 /// fn mount(server: impl IntoService) -> Result<HttpService, ConfigError> {

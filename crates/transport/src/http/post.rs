@@ -12,13 +12,15 @@ use super::sessions::{SessionSlot, id_of};
 use super::work::{Out, Work, run_unheard};
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
-use linchpin_proto::budget::{Budget, EXHAUSTED};
-use linchpin_proto::frame::{self, Frame, Kind};
-use linchpin_proto::http::rules::{self, PostKind};
-use linchpin_proto::{
-    CallEvent, CallStart, Engine, Event, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall,
+use linchpin_core::budget::{Budget, EXHAUSTED};
+use linchpin_core::message::Kind;
+use linchpin_core::{
+    CallEvent, CallStart, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall,
     ServerRequestError,
 };
+use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::http::rules::{self, PostKind};
+use linchpin_proto::{Engine, Event};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 

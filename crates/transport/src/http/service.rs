@@ -16,10 +16,10 @@ use bytes::Bytes;
 use http::header::ORIGIN;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::Body;
-use linchpin_proto::budget::EXHAUSTED;
+use linchpin_core::budget::EXHAUSTED;
+use linchpin_core::{Id, Limits, Service};
 use linchpin_proto::engine::header_means_stateless;
 use linchpin_proto::era::{HeaderVersion, header_version};
-use linchpin_proto::{Id, Limits, Service};
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -51,7 +51,7 @@ pub struct Principal(pub Arc<str>);
 /// responses.
 ///
 /// ```
-/// # use linchpin_proto::service::IntoService;
+/// # use linchpin_core::service::IntoService;
 /// use linchpin_transport::http::HttpExt;
 ///
 /// # fn example(server: impl IntoService) -> Result<(), Box<dyn std::error::Error>> {

@@ -2,7 +2,8 @@
 
 use super::stream::{EventStream, Reader};
 use bytes::Bytes;
-use linchpin_proto::{Budget, Cancel, Engine, Features, Limits, Service};
+use linchpin_core::{Budget, Cancel, Features, Limits, Service};
+use linchpin_proto::Engine;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;

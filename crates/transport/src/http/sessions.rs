@@ -1,7 +1,8 @@
 //! All sessions of one service: a sharded map, a cap, and a sweeper that ends idle ones.
 
 use super::session::{HttpSession, STANDALONE};
-use linchpin_proto::{Engine, Limits, Reservation, Service};
+use linchpin_core::{Limits, Reservation, Service};
+use linchpin_proto::Engine;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

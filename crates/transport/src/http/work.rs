@@ -3,7 +3,7 @@
 use super::calls::{Calls, Entered};
 use super::session::HttpSession;
 use bytes::Bytes;
-use linchpin_proto::{CallEvent, Cancel, Id, Reply, RunningCall, ServerRequestError};
+use linchpin_core::{CallEvent, Cancel, Id, Reply, RunningCall, ServerRequestError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};

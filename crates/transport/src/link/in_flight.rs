@@ -1,7 +1,7 @@
 //! Pending requests, by id.
 
-use linchpin_proto::TransportError;
-use linchpin_proto::frame::Message;
+use linchpin_core::TransportError;
+use linchpin_core::message::Message;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;

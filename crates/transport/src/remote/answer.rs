@@ -5,8 +5,9 @@ use crate::web::{WebBody, WebError, WebErrorKind, WebResponse};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use linchpin_proto::connector::{Answer, Traffic, TransportError};
-use linchpin_proto::frame::{self, Kind, Message};
+use linchpin_core::connector::{Answer, Traffic, TransportError};
+use linchpin_core::message::{Kind, Message};
+use linchpin_proto::frame;
 use linchpin_proto::http::sse::{SseEvent, SseParser};
 use std::time::Duration;
 

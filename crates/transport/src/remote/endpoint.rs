@@ -4,7 +4,7 @@ use super::head::{self, Heads};
 use crate::web::{Web, WebError, WebErrorKind, WebResponse, target};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use linchpin_proto::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
+use linchpin_core::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

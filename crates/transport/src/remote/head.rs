@@ -3,8 +3,8 @@
 use crate::web::{DPOP, SESSION};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use linchpin_proto::connector::Outgoing;
-use linchpin_proto::era::Features;
+use linchpin_core::Features;
+use linchpin_core::connector::Outgoing;
 use linchpin_proto::http::request_headers;
 
 /// The common headers of a kind of requests.

@@ -2,7 +2,7 @@
 
 use super::answer::{Form, Stream};
 use super::link::{Shared, passing};
-use linchpin_proto::connector::{Traffic, TransportError};
+use linchpin_core::connector::{Traffic, TransportError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -3,13 +3,14 @@
 use crate::http::{Calls, Head, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use linchpin_proto::budget::{Budget, EXHAUSTED, Reservation};
+use linchpin_core::budget::{Budget, EXHAUSTED, Reservation};
+use linchpin_core::{
+    CallEvent, CallStart, Id, Limits, Message, Request, RequestContext, RunningCall, ServerChange, Service,
+    Subscription,
+};
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::{rules, sse};
-use linchpin_proto::{
-    CallEvent, CallStart, Engine, Event, Id, Limits, Message, Request, RequestContext, RunningCall, ServerChange,
-    Service, Subscription,
-};
+use linchpin_proto::{Engine, Event};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@
 use crate::client;
 
 use client::*;
-use linchpin_proto::{ClientTransport, Connector};
+use linchpin_core::{ClientTransport, Connector};
 use linchpin_transport::child::{Child, child};
 use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;

@@ -10,7 +10,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use linchpin_proto::Service;
+use linchpin_core::Service;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;

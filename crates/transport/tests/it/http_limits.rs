@@ -8,7 +8,7 @@ use common::Fake;
 use common::wire::*;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use linchpin_proto::Service;
+use linchpin_core::Service;
 use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
 use std::sync::Arc;
 use std::time::Duration;
@@ -254,7 +254,7 @@ async fn what_clients_make_the_server_hold_is_one_budget() {
     assert_eq!(conn.head().await.status, 200);
     drop(all);
     assert_eq!(server.ask(&post(&[], &initialize("2025-06-18"))).await.status, 200);
-    server.fake.changes().publish(&linchpin_proto::ServerChange::Tools);
+    server.fake.changes().publish(&linchpin_core::ServerChange::Tools);
     assert!(conn.event().await.unwrap().contains("list_changed"));
 }
 
@@ -351,7 +351,7 @@ async fn a_quiet_stream_is_kept_alive_by_comments() {
     let hub = fake.changes().clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(600)).await;
-        hub.publish(&linchpin_proto::ServerChange::Tools);
+        hub.publish(&linchpin_core::ServerChange::Tools);
     });
     assert!(next().await.contains("list_changed"));
     assert!((1_600..1_610).contains(&passed()), "{}", passed());

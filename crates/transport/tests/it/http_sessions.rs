@@ -7,7 +7,7 @@ use bytes::Bytes;
 use common::Fake;
 use common::wire::*;
 use http_body_util::{BodyExt, Full};
-use linchpin_proto::{ServerChange, Service};
+use linchpin_core::{ServerChange, Service};
 use linchpin_transport::http::HttpExt;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 use crate::client;
 
 use client::*;
-use linchpin_proto::{ClientTransport, Connector};
+use linchpin_core::{ClientTransport, Connector};
 use linchpin_transport::stdio::pipes;
 use std::sync::Arc;
 use std::time::Duration;

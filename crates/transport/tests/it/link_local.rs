@@ -8,9 +8,9 @@ use crate::common;
 use client::*;
 use common::Fake;
 #[cfg(unix)]
-use linchpin_proto::service::Bind;
-use linchpin_proto::service::{ConfigError, IntoService};
-use linchpin_proto::{Connector, Service};
+use linchpin_core::service::Bind;
+use linchpin_core::service::{ConfigError, IntoService};
+use linchpin_core::{Connector, Service};
 use linchpin_transport::memory::in_process;
 use std::sync::Arc;
 #[cfg(unix)]
@@ -33,7 +33,7 @@ async fn a_server_in_this_program_serves_several_clients_and_the_end_of_one_is_n
     assert!(ask(&one, 2).await.starts_with("Closed("));
     assert!(ask(&two, 2).await.starts_with("ok "), "the other one goes on");
     // What is published is still heard there, and nowhere else.
-    fake.changes().publish(&linchpin_proto::ServerChange::Tools);
+    fake.changes().publish(&linchpin_core::ServerChange::Tools);
     b.inbox.first("heard {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"").await;
     assert!(!fake.happened("closed"));
     assert_eq!(server.key(), server.clone().key());

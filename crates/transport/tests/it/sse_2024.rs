@@ -8,7 +8,7 @@ use common::Fake;
 use common::wire::*;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use linchpin_proto::{ServerChange, Service};
+use linchpin_core::{ServerChange, Service};
 use linchpin_transport::http::{HttpBody, HttpExt, HttpOptions, HttpService, Principal};
 use std::sync::Arc;
 

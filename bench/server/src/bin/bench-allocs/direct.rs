@@ -3,8 +3,9 @@
 use crate::wire::{Era, INITIALIZE, INITIALIZED, call};
 use bytes::{Bytes, BytesMut};
 use linchpin_bench::counting::{self, Counts};
-use linchpin_proto::service::IntoService;
-use linchpin_proto::{CallStart, Engine, Event, RequestContext, Service, frame};
+use linchpin_core::service::IntoService;
+use linchpin_core::{CallStart, RequestContext, Service};
+use linchpin_proto::{Engine, Event, frame};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Waker};

@@ -1,9 +1,11 @@
 //! A driver of the engine that believes nothing: it applies any sequence of events, keeps its own small account of what
 //! was asked and answered, and panics as soon as the engine breaks a promise. Shared by the property tests and `fuzz/`.
 
-use linchpin_proto::frame::{self, Frame, Message};
-use linchpin_proto::service::{Cancel, ServerRequest, ServerRequestError};
-use linchpin_proto::{Engine, Event, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps};
+use linchpin_core::message::Message;
+use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError};
+use linchpin_core::{Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps};
+use linchpin_proto::frame::{self, Frame};
+use linchpin_proto::{Engine, Event};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -227,7 +229,7 @@ impl Peer {
 
     fn message(&mut self, message: Message) {
         let id = match &message.kind {
-            frame::Kind::Request { id, .. } => Some(id.as_json().to_owned()),
+            linchpin_core::message::Kind::Request { id, .. } => Some(id.as_json().to_owned()),
             _ => None,
         };
         if let Some(id) = id.filter(|_| !self.closed) {
@@ -236,7 +238,11 @@ impl Peer {
         match self.engine.receive(message) {
             Event::Nothing => return,
             Event::Call(request) => {
-                assert!(request.caller.features().defines(request.method), "{} is not of this era", request.method);
+                assert!(
+                    linchpin_proto::era::defines(request.caller.features(), request.method),
+                    "{} is not of this era",
+                    request.method
+                );
                 let taken = self.running.iter().map(|call| &call.id).chain(&self.cancelled).any(|id| *id == request.id);
                 assert!(!taken, "an id is used once at a time");
                 assert_eq!(request.caller.session().is_none(), request.caller.features().stateless);

@@ -1,8 +1,8 @@
 //! A client's side for tests of links: an inbox and a tap that remember, and requests.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
-use linchpin_proto::frame::Message;
-use linchpin_proto::{
+use linchpin_core::message::Message;
+use linchpin_core::{
     Answer, ClientLimits, ClientTransport, ConnectOptions, Inbox, Outgoing, Tap, Traffic, TransportError,
 };
 use std::borrow::Cow;

@@ -3,11 +3,11 @@
 
 pub mod wire;
 
+use linchpin_core::message::MethodName;
+use linchpin_core::service::{HeaderParam, HeaderParamKind};
+use linchpin_core::subscription::Filter;
+use linchpin_core::*;
 use linchpin_proto::engine::Engine;
-use linchpin_proto::frame::Name;
-use linchpin_proto::service::{HeaderParam, HeaderParamKind};
-use linchpin_proto::subscription::Filter;
-use linchpin_proto::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -159,7 +159,7 @@ impl Service for Fake {
         }
     }
 
-    fn notified(&self, _: &Caller, name: &Name, _: &str) {
+    fn notified(&self, _: &Caller, name: &MethodName, _: &str) {
         self.state.log(format!("notified {}", name.as_str()));
     }
 
@@ -187,7 +187,7 @@ impl Service for Fake {
         self.hub.close();
     }
 
-    fn ended(&self) -> linchpin_proto::service::BoxFuture<'static, ()> {
+    fn ended(&self) -> linchpin_core::service::BoxFuture<'static, ()> {
         let state = self.state.clone();
         Box::pin(async move { state.log("ended".into()) })
     }

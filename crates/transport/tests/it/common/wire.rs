@@ -1,8 +1,8 @@
 //! A client that writes and reads HTTP/1.1 byte by byte, and the server it talks to.
 
 use super::Fake;
-use linchpin_proto::Service;
-use linchpin_proto::service::Bind;
+use linchpin_core::Service;
+use linchpin_core::service::Bind;
 use linchpin_transport::http::{Http, HttpOptions, http};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! One request, and everything that may answer it.
 
 use crate::remote::script::*;
-use linchpin_proto::limits::ClientLimits;
+use linchpin_core::limits::ClientLimits;
 use std::time::Duration;
 
 /// What comes of one request answered like this, with the port replaced, and what was heard on the way.
-async fn check(features: &'static linchpin_proto::era::Features, steps: Vec<Do>) -> (String, String) {
+async fn check(features: &'static linchpin_core::Features, steps: Vec<Do>) -> (String, String) {
     let server = Server::new(move |_, _| steps.clone()).await;
     let open = open(server.remote()).await;
     let outcome = open.tell_of(request(7, Some(features))).await;

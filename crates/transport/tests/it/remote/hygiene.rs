@@ -2,9 +2,9 @@
 
 use crate::remote::script::*;
 use http::HeaderValue;
-use linchpin_proto::connector::{Authorizer, Connector};
-use linchpin_proto::limits::ClientLimits;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::connector::{Authorizer, Connector};
+use linchpin_core::limits::ClientLimits;
+use linchpin_core::service::BoxFuture;
 use linchpin_transport::remote::remote;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The transport of 2024-11-05.
 
 use crate::remote::script::*;
-use linchpin_proto::limits::ClientLimits;
+use linchpin_core::limits::ClientLimits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

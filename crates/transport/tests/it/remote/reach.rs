@@ -2,7 +2,7 @@
 
 use crate::remote::script::*;
 use bytes::Bytes;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::service::BoxFuture;
 use linchpin_transport::web::{Lookup, Reach, Web, WebErrorKind, WebOptions};
 use std::io;
 use std::net::IpAddr;

@@ -1,12 +1,13 @@
 //! A scripted HTTP server on a raw socket, and a client's side that writes down what it hears.
 
 use bytes::Bytes;
-use linchpin_proto::connector::{
+use linchpin_core::Features;
+use linchpin_core::connector::{
     Answer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, Tap, Traffic, TransportError,
 };
-use linchpin_proto::era::{self, Features};
-use linchpin_proto::frame::{Kind, Message};
-use linchpin_proto::limits::ClientLimits;
+use linchpin_core::limits::ClientLimits;
+use linchpin_core::message::{Kind, Message};
+use linchpin_proto::era;
 use linchpin_transport::remote::{Remote, remote};
 use linchpin_transport::web::{Web, WebOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};

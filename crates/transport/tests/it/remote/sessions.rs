@@ -2,9 +2,9 @@
 
 use crate::remote::script::*;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use linchpin_proto::connector::Authorizer;
-use linchpin_proto::limits::ClientLimits;
-use linchpin_proto::service::BoxFuture;
+use linchpin_core::connector::Authorizer;
+use linchpin_core::limits::ClientLimits;
+use linchpin_core::service::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,7 +1,7 @@
 //! Streams that end too early, and the stream on which a server speaks unasked.
 
 use crate::remote::script::*;
-use linchpin_proto::limits::ClientLimits;
+use linchpin_core::limits::ClientLimits;
 use std::time::Duration;
 
 fn quick() -> ClientLimits {

@@ -147,7 +147,7 @@ async fn a_certificate_must_be_trusted_and_for_the_right_name() {
     assert!(server.versions.lock().unwrap().is_empty());
 }
 
-fn request_of(id: u64) -> linchpin_proto::connector::Outgoing {
+fn request_of(id: u64) -> linchpin_core::connector::Outgoing {
     request(id, Some(modern()))
 }
 

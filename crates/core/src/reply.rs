@@ -1,6 +1,6 @@
 //! Serialization of a response: once, into one buffer, within the size limit, including era-specific members.
 
-use crate::era::Features;
+use crate::features::Features;
 use crate::id::Id;
 use crate::json::{write_escaped, write_str};
 use bytes::Bytes;
@@ -388,6 +388,7 @@ impl io::Write for ResultWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linchpin_types::version::Revision;
 
     fn writer(features: &'static Features, limit: usize) -> ResultWriter {
         let stamps = Arc::new(Stamps { server_info: r#"{"name":"n","version":"1"}"#.into() });
@@ -395,7 +396,7 @@ mod tests {
     }
 
     fn revisions() -> (&'static Features, &'static Features) {
-        (Features::negotiated(""), Features::claimed(crate::era::claimable()[0]).unwrap())
+        (Features::of(Revision::V2025_11_25), Features::of(Revision::V2026_07_28))
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Reservation {
     }
 
     /// Gives back `fewer` bytes, at most all of them.
-    pub(crate) fn shrink(&mut self, fewer: usize) {
+    pub fn shrink(&mut self, fewer: usize) {
         let fewer = fewer.min(self.bytes);
         self.bytes -= fewer;
         self.budget.used.fetch_sub(fewer, Ordering::Relaxed);

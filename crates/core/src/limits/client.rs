@@ -5,7 +5,7 @@
 /// A group or field that a server has too has the same name in [`Limits`](super::Limits), with its own default.
 ///
 /// ```
-/// use linchpin_proto::ClientLimits;
+/// use linchpin_core::ClientLimits;
 ///
 /// let limits = ClientLimits::default().with(|limits| {
 ///     limits.calls.run_ms_max = 5_000;
@@ -44,7 +44,7 @@ impl ClientLimits {
 /// The [`messages`](ClientLimits::messages) of a client: their size and shape, and how many are queued.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.messages.frame_bytes_max = 8 << 20);
 /// assert_eq!(limits.messages.depth_max, 100);
 /// ```
@@ -72,7 +72,7 @@ impl Default for ClientMessageLimits {
 /// The [`calls`](ClientLimits::calls) of a client: how long they may run, and how much of their results is cached.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.calls.run_ms_max = 5_000);
 /// assert_eq!(limits.calls.cache_bytes_max, 16 << 20);
 /// ```
@@ -96,7 +96,7 @@ impl Default for ClientCallLimits {
 /// The [`server_requests`](ClientLimits::server_requests) that a client handles.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.server_requests.concurrent_max = 4);
 /// assert_eq!(limits.server_requests.response_ms_max, 300_000);
 /// ```
@@ -118,7 +118,7 @@ impl Default for ClientServerRequestLimits {
 /// The [`round_trips`](ClientLimits::round_trips) of a client's multi-round-trip requests.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.round_trips.per_request_max = 4);
 /// # let _ = limits;
 /// ```
@@ -138,7 +138,7 @@ impl Default for ClientRoundTripLimits {
 /// The [`lists`](ClientLimits::lists) that a client fetches page by page.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.lists.items_max = 10_000);
 /// assert_eq!(limits.lists.pages_max, 1_000);
 /// ```
@@ -161,7 +161,7 @@ impl Default for ClientListLimits {
 /// broken streams are resumed.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| {
 ///     limits.connections.open_ms_max = 10_000;
 ///     limits.connections.resumes_max = 2;
@@ -207,7 +207,7 @@ impl Default for ClientConnectionLimits {
 /// The [`child`](ClientLimits::child) processes of a client.
 ///
 /// ```
-/// # use linchpin_proto::limits::ClientLimits;
+/// # use linchpin_core::limits::ClientLimits;
 /// let limits = ClientLimits::default().with(|limits| limits.child.term_ms_max = 500);
 /// assert_eq!(limits.child.stderr_bytes_max, 16 << 10);
 /// ```

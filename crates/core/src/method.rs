@@ -18,7 +18,7 @@ macro_rules! methods {
             }
 
             /// The method of that name. Names are case-sensitive.
-            pub(crate) fn parse(name: &str) -> Option<Method> {
+            pub fn parse(name: &str) -> Option<Method> {
                 match name { $($text => Some(Method::$name),)* _ => None }
             }
         }

@@ -4,9 +4,9 @@
 //! and knows no sockets; the transport moves messages and knows no methods: an [`Outgoing`] already has the values that
 //! HTTP repeats in headers. Messages that are not responses go to the client's [`Inbox`].
 
-use crate::era::Features;
-use crate::frame::Message;
+use crate::features::Features;
 use crate::limits::ClientLimits;
+use crate::message::Message;
 use crate::service::BoxFuture;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub trait Connector: Send + Sync + 'static {
 /// The parameters of a new transport. The client makes them; only tests of a connector need to.
 ///
 /// ```
-/// use linchpin_proto::{ConnectOptions, Inbox, Tap};
+/// use linchpin_core::{ConnectOptions, Inbox, Tap};
 /// use std::sync::Arc;
 ///
 /// fn options(inbox: Arc<dyn Inbox>, tap: Arc<dyn Tap>) -> ConnectOptions {

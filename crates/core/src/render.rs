@@ -1,6 +1,6 @@
 //! Requests and notifications of this side.
 
-use crate::era::Features;
+use crate::features::Features;
 use crate::id::Id;
 use crate::json::write_str;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub fn notification(method: &str, members: &[u8]) -> Bytes {
 }
 
 /// A request of this side. `params` is a whole JSON object.
-pub(crate) fn request(id: u64, method: &str, params: &str) -> Bytes {
+pub fn request(id: u64, method: &str, params: &str) -> Bytes {
     let mut out = Vec::with_capacity(64 + method.len() + params.len());
     let _ = write!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":");
     write_str(&mut out, method);
@@ -65,7 +65,7 @@ pub fn log(level: LoggingLevel, logger: Option<&str>, data: &str) -> Bytes {
 }
 
 /// `notifications/cancelled` for a request of this side.
-pub(crate) fn cancelled(id: u64, reason: &str) -> Bytes {
+pub fn cancelled(id: u64, reason: &str) -> Bytes {
     let mut out = Vec::new();
     let _ = write!(out, "\"requestId\":{id},\"reason\":");
     write_str(&mut out, reason);
@@ -83,7 +83,7 @@ pub fn acknowledged(id: &Id, granted: &[u8]) -> Bytes {
 }
 
 /// `"_meta":{…subscriptionId…}`, without braces around.
-pub(crate) fn subscription_meta(out: &mut Vec<u8>, id: &Id) {
+pub fn subscription_meta(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(b"\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":");
     out.extend_from_slice(id.as_bytes());
     out.push(b'}');

@@ -5,7 +5,7 @@
 /// Set a field before the server starts; changing it later has no effect.
 ///
 /// ```
-/// use linchpin_proto::Limits;
+/// use linchpin_core::Limits;
 ///
 /// let limits = Limits::default().with(|limits| {
 ///     limits.calls.per_peer_max = 8;
@@ -46,7 +46,7 @@ impl Limits {
 /// The [`messages`](Limits::messages) of a server: their size and shape, and how many are queued.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.messages.frame_bytes_max = 1 << 20);
 /// assert_eq!(limits.messages.depth_max, 100);
 /// ```
@@ -85,7 +85,7 @@ impl Default for MessageLimits {
 /// The [`calls`](Limits::calls) of a server: how many run at once, and for how long.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| {
 ///     limits.calls.per_peer_max = 8;
 ///     limits.calls.run_ms_max = 30_000;
@@ -122,7 +122,7 @@ impl Default for CallLimits {
 /// The [`server_requests`](Limits::server_requests) of a server, which its handlers send to clients (legacy revisions).
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.server_requests.response_ms_max = 60_000);
 /// # let _ = limits;
 /// ```
@@ -142,7 +142,7 @@ impl Default for ServerRequestLimits {
 /// The [`round_trips`](Limits::round_trips) of a server's multi-round-trip requests, and their sealed state.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.round_trips.per_request_max = 4);
 /// assert_eq!(limits.round_trips.state_bytes_max, 64 << 10);
 /// ```
@@ -166,7 +166,7 @@ impl Default for RoundTripLimits {
 /// The [`lists`](Limits::lists) of a server and their changes.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.lists.page_items_max = 50);
 /// assert_eq!(limits.lists.changed_ms_min, 50);
 /// ```
@@ -188,7 +188,7 @@ impl Default for ListLimits {
 /// The [`subscriptions`](Limits::subscriptions) of a server and their `subscriptions/listen` streams.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.subscriptions.streams_per_peer_max = 4);
 /// assert_eq!(limits.subscriptions.resources_max, 1_024);
 /// ```
@@ -213,7 +213,7 @@ impl Default for SubscriptionLimits {
 /// The [`sessions`](Limits::sessions) of a server over HTTP, and the events kept for replay.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| {
 ///     limits.sessions.concurrent_max = 1_000;
 ///     limits.sessions.idle_ms_max = 600_000;
@@ -252,7 +252,7 @@ impl Default for SessionLimits {
 /// The [`connections`](Limits::connections) of a server: how many, how slow, and what all of them hold in memory.
 ///
 /// ```
-/// # use linchpin_proto::limits::Limits;
+/// # use linchpin_core::limits::Limits;
 /// let limits = Limits::default().with(|limits| limits.connections.memory_bytes_max = 64 << 20);
 /// assert_eq!(limits.connections.header_bytes_max, 32 << 10);
 /// ```

@@ -7,8 +7,8 @@
 use crate::Caller;
 use crate::budget::Budget;
 use crate::caller::Locals;
-use crate::frame::{Name, Request};
 use crate::limits::Limits;
+use crate::message::{MethodName, Request};
 use crate::reply::Reply;
 use crate::subscription::{ChangeBus, SubscriptionHandle};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub trait Service: Send + Sync + 'static {
     fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart;
 
     /// Handles a notification of the client, for example `notifications/roots/list_changed`.
-    fn notified(&self, caller: &Caller, name: &Name, params: &str);
+    fn notified(&self, caller: &Caller, name: &MethodName, params: &str);
 
     /// Returns a tool's `x-mcp-header` annotations: the arguments that must be mirrored in headers. Empty for most tools.
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>>;

@@ -1,6 +1,6 @@
 //! The caller of a request: from the session in one era, from the request itself in the other, with one interface.
 
-use crate::era::Features;
+use crate::features::Features;
 use crate::json::Span;
 use crate::subscription::SubscriptionHandle;
 use bytestring::ByteString;
@@ -162,7 +162,7 @@ impl Session {
 }
 
 /// All levels, least severe first, so that the index of a level is its number.
-pub(crate) const LEVELS: [LoggingLevel; 8] = [
+pub const LEVELS: [LoggingLevel; 8] = [
     LoggingLevel::Debug,
     LoggingLevel::Info,
     LoggingLevel::Notice,
@@ -191,12 +191,12 @@ enum Source {
 
 impl Caller {
     /// A caller inside a session.
-    pub(crate) fn of_session(session: Arc<Session>) -> Caller {
+    pub fn of_session(session: Arc<Session>) -> Caller {
         Caller(Source::Session(session))
     }
 
     /// A caller described by its own request.
-    pub(crate) fn of_request(
+    pub fn of_request(
         features: &'static Features,
         frame: ByteString,
         capabilities: Span,

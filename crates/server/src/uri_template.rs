@@ -7,6 +7,8 @@
 //! not end it. It takes time in proportion to the length of the URI times that of the template, whatever they hold: one
 //! pass from the end finds out from where the rest can match, one pass from the start takes the longest values.
 
+#![cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "the fuzz targets use these items"))]
+
 use std::fmt;
 use std::ops::Range;
 
@@ -188,6 +190,7 @@ impl UriTemplate {
 
     /// The URI that these values make of the template. Variables without a value are left out together with what belongs
     /// to them, as the RFC says; values whose name the template does not have are ignored.
+    #[cfg(any(test, fuzzing))]
     pub fn expand(&self, values: &[(&str, &str)]) -> String {
         let value = |variable: usize| {
             values.iter().find(|(name, _)| *name == &*self.variables[variable]).map(|(_, value)| *value)
@@ -474,6 +477,7 @@ pub fn is_template(text: &str) -> bool {
 
 /// Appends a text, percent-encoded. With `keep`, characters that have a meaning in URIs and what is already encoded
 /// stay.
+#[cfg(any(test, fuzzing))]
 fn percent_encode(out: &mut String, text: &str, keep: bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let bytes = text.as_bytes();

@@ -4,6 +4,8 @@
 //! reveals nothing that listing does not. The checksum is there so that a cursor that was cut, mangled or made by
 //! another program is refused instead of silently starting somewhere.
 
+#![cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "the fuzz targets use these items"))]
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 

@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes an array, calling `element` at each value; `element` must consume it.
-    pub(crate) fn array(&mut self, element: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<Span> {
+    pub fn array(&mut self, element: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<Span> {
         let start = self.open(b'[', "expected an array")?;
         if self.peek() == Some(b']') {
             return Ok(self.close(start));
@@ -375,7 +375,7 @@ pub fn write_str(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends the bytes of valid UTF-8 text, escaped for the inside of a JSON string.
-pub(crate) fn write_escaped(out: &mut Vec<u8>, mut bytes: &[u8]) {
+pub fn write_escaped(out: &mut Vec<u8>, mut bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     loop {
         let n = plain_prefix(bytes);

@@ -1,6 +1,6 @@
 //! Downgrades definitions and content to a revision: unsupported parts are removed or replaced, never sent.
 
-use crate::era::Features;
+use linchpin_core::Features;
 use linchpin_types::content::{Annotations, ContentBlock, Icon, ResourceContents};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::meta::Meta;
@@ -10,7 +10,7 @@ use linchpin_types::tool::Tool;
 use serde_json::{Value, json};
 
 /// A content block as `features` can carry it. Audio and links become text where they do not exist.
-pub fn content(mut block: ContentBlock, features: &Features) -> ContentBlock {
+pub(crate) fn content(mut block: ContentBlock, features: &Features) -> ContentBlock {
     match &mut block {
         ContentBlock::Audio(audio) if !features.audio => {
             return ContentBlock::text(format!(
@@ -41,7 +41,7 @@ pub fn content(mut block: ContentBlock, features: &Features) -> ContentBlock {
 }
 
 /// Resource contents as `features` can carry them.
-pub fn contents(contents: &mut ResourceContents, features: &Features) {
+pub(crate) fn contents(contents: &mut ResourceContents, features: &Features) {
     if !features.titles {
         match contents {
             ResourceContents::Text(c) => c.meta = None,
@@ -51,7 +51,7 @@ pub fn contents(contents: &mut ResourceContents, features: &Features) {
 }
 
 /// A tool definition as `features` can carry it.
-pub fn tool(mut t: Tool, features: &Features) -> Tool {
+pub(crate) fn tool(mut t: Tool, features: &Features) -> Tool {
     if !features.titles {
         // Before tools had titles, their annotations did.
         if let Some(title) = t.title.take().filter(|_| features.tool_annotations) {
@@ -75,7 +75,7 @@ pub fn tool(mut t: Tool, features: &Features) -> Tool {
 }
 
 /// A resource definition as `features` can carry it.
-pub fn resource(mut r: Resource, features: &Features) -> Resource {
+pub(crate) fn resource(mut r: Resource, features: &Features) -> Resource {
     title(&mut r.title, features);
     common(&mut r.annotations, &mut r.meta, features);
     icons(&mut r.icons, features);
@@ -83,7 +83,7 @@ pub fn resource(mut r: Resource, features: &Features) -> Resource {
 }
 
 /// A template definition as `features` can carry it.
-pub fn template(mut t: ResourceTemplate, features: &Features) -> ResourceTemplate {
+pub(crate) fn template(mut t: ResourceTemplate, features: &Features) -> ResourceTemplate {
     title(&mut t.title, features);
     common(&mut t.annotations, &mut t.meta, features);
     icons(&mut t.icons, features);
@@ -91,7 +91,7 @@ pub fn template(mut t: ResourceTemplate, features: &Features) -> ResourceTemplat
 }
 
 /// A prompt definition as `features` can carry it.
-pub fn prompt(mut p: Prompt, features: &Features) -> Prompt {
+pub(crate) fn prompt(mut p: Prompt, features: &Features) -> Prompt {
     title(&mut p.title, features);
     if !features.titles {
         p.meta = None;
@@ -104,7 +104,7 @@ pub fn prompt(mut p: Prompt, features: &Features) -> Prompt {
 }
 
 /// An implementation's name card as `features` can carry it.
-pub fn implementation(mut i: Implementation, features: &Features) -> Implementation {
+pub(crate) fn implementation(mut i: Implementation, features: &Features) -> Implementation {
     title(&mut i.title, features);
     if !features.icons {
         i.description = None;
@@ -115,7 +115,7 @@ pub fn implementation(mut i: Implementation, features: &Features) -> Implementat
 }
 
 /// Downgrades the schema of a form to `features`. An error says what the client's revision does not support.
-pub fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
+pub(crate) fn form(schema: &mut Value, features: &Features) -> Result<(), String> {
     if !features.elicitation {
         return Err("the client's protocol revision has no elicitation".into());
     }

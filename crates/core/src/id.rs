@@ -36,7 +36,7 @@ impl Id {
     }
 
     /// The id of an error without an id: `null`, which no request has.
-    pub(crate) fn unknown() -> Id {
+    pub fn unknown() -> Id {
         Id::raw("null")
     }
 
@@ -64,7 +64,7 @@ impl Id {
     }
 
     /// The JSON text as bytes, without the UTF-8 check of `str`.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline(len, bytes) => &bytes[..*len as usize],
             Repr::Heap(text) => text.as_bytes(),

@@ -9,9 +9,11 @@
 //! A sealed state is not a one-time token: it may come back as often as the client likes until it expires. This crate
 //! has no clock and no random numbers, so the time is compared by the caller and the nonce is passed in.
 
-use crate::json::{ScanError, Scanner, read_str};
+#![cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "the fuzz targets use these items"))]
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use linchpin_core::json::{ScanError, Scanner, read_str};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest;
 use serde::{Deserialize, Serialize};

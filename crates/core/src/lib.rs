@@ -1,0 +1,52 @@
+//! The seam between the protocol engine, transports, servers and clients of the Model Context Protocol.
+//!
+//! This crate owns what those who extend Linchpin name: a server as a transport drives it ([`service`]), a server as a
+//! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`]),
+//! what a revision has ([`features`]), the [`limits`] of all crates and the memory budget of peers ([`budget`]), and
+//! subscriptions ([`subscription`]).
+//!
+//! It must not know which message is allowed when, headers, sockets, tasks, clocks, random numbers, or a user's
+//! handlers. It has no I/O.
+//!
+//! Files import downwards, in this order:
+//!
+//! ```text
+//! connector  service
+//! message
+//! caller
+//! subscription  reply
+//! render
+//! budget  features  id  method  limits
+//! json
+//! ```
+
+pub mod budget;
+pub mod caller;
+pub mod connector;
+pub mod features;
+pub mod id;
+pub mod json;
+pub mod limits;
+pub mod message;
+pub mod method;
+pub mod render;
+pub mod reply;
+pub mod service;
+pub mod subscription;
+
+pub use budget::{Budget, Reservation};
+pub use caller::{Caller, ClientCaps, Session};
+pub use connector::{
+    Answer, Authorizer, ClientTransport, ConnectOptions, Connector, Inbox, Outgoing, Tap, Traffic, TransportError,
+};
+pub use features::Features;
+pub use id::Id;
+pub use json::Span;
+pub use limits::{ClientLimits, Limits};
+pub use message::{Message, MethodName, Request};
+pub use method::Method;
+pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
+pub use service::{
+    CallEvent, CallStart, Cancel, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,
+};
+pub use subscription::{ChangeBus, ServerChange, SubscribeError, Subscription, SubscriptionHandle};

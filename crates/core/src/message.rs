@@ -1,0 +1,165 @@
+//! A message as spans of the received bytes, and a request with its caller.
+
+use crate::caller::Caller;
+use crate::id::Id;
+use crate::json::{Span, read_str};
+use crate::method::Method;
+use bytestring::ByteString;
+use std::borrow::Cow;
+
+/// A message of a peer, as spans of the received bytes.
+#[derive(Debug)]
+pub struct Message {
+    frame: ByteString,
+    /// The kind of message.
+    pub kind: Kind,
+    /// Members of `params`, when there are any.
+    pub params: Params,
+}
+
+/// The kind of a message.
+#[derive(Debug, PartialEq)]
+pub enum Kind {
+    /// A request. `method` is the span of the name without quotes.
+    Request {
+        /// To be repeated in the response.
+        id: Id,
+        /// The method's name.
+        method: MethodName,
+    },
+    /// A notification. Its `params` may be any value: one that is not an object makes it malformed, so it is ignored.
+    Notification {
+        /// The method's name.
+        method: MethodName,
+    },
+    /// A response to a request of this side.
+    Response {
+        /// The id of the request.
+        id: Id,
+        /// The `result`, or the `error` object.
+        outcome: Result<Span, Span>,
+    },
+}
+
+/// A method name. Known requests are a [`Method`]; others keep their text.
+#[derive(Clone, PartialEq, Debug)]
+pub enum MethodName {
+    /// A request method this crate knows.
+    Known(Method),
+    /// Any other name, unescaped.
+    Other(Box<str>),
+}
+
+impl MethodName {
+    /// The name's text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            MethodName::Known(m) => m.as_str(),
+            MethodName::Other(name) => name,
+        }
+    }
+}
+
+/// The spans of the members of `params`, each of the whole JSON value including quotes.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Params {
+    /// All of `params`.
+    pub all: Option<Span>,
+    /// `name`
+    pub name: Option<Span>,
+    /// `arguments`
+    pub arguments: Option<Span>,
+    /// `_meta`
+    pub meta: Option<Span>,
+    /// Members of `_meta`, when it is an object.
+    pub claims: Claims,
+    /// `uri`
+    pub uri: Option<Span>,
+    /// `cursor`
+    pub cursor: Option<Span>,
+    /// `inputResponses`
+    pub input_responses: Option<Span>,
+    /// `requestState`
+    pub request_state: Option<Span>,
+}
+
+/// Where the members of `_meta` are that decide how a request is served.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub struct Claims {
+    /// `io.modelcontextprotocol/protocolVersion`
+    pub version: Option<Span>,
+    /// `io.modelcontextprotocol/clientCapabilities`
+    pub capabilities: Option<Span>,
+    /// `io.modelcontextprotocol/clientInfo`
+    pub info: Option<Span>,
+    /// `io.modelcontextprotocol/logLevel`
+    pub log: Option<Span>,
+    /// `progressToken`
+    pub progress_token: Option<Span>,
+}
+
+impl Claims {
+    /// The same with `null` for optional members treated as absent, as some clients send it.
+    pub fn without_nulls(mut self, frame: &str) -> Claims {
+        for slot in [&mut self.info, &mut self.log, &mut self.progress_token] {
+            *slot = slot.filter(|span| span.of(frame) != "null");
+        }
+        self
+    }
+}
+
+/// A request that passed the door: its method exists in the caller's era and its claims are in order.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// To be repeated in the response.
+    pub id: Id,
+    /// The method.
+    pub method: Method,
+    /// The caller.
+    pub caller: Caller,
+    /// Where the parameters are in [`Request::frame`].
+    pub params: Params,
+    /// The progress token's JSON text, if the caller wants progress.
+    pub progress_token: Option<Span>,
+    /// The message as it arrived.
+    pub frame: ByteString,
+}
+
+impl Request {
+    /// The JSON text at `span`.
+    pub fn text(&self, span: Span) -> &str {
+        span.of(&self.frame)
+    }
+
+    /// `params`, or an empty object.
+    pub fn params_text(&self) -> &str {
+        self.params.all.map_or("{}", |s| self.text(s))
+    }
+
+    /// Decodes a member that must be a string.
+    pub fn string(&self, span: Option<Span>) -> Option<Cow<'_, str>> {
+        read_str(span?.of(&self.frame))
+    }
+}
+
+impl Message {
+    /// A message of this text. The spans are those of `frame`.
+    pub fn new(frame: ByteString, kind: Kind, params: Params) -> Message {
+        Message { frame, kind, params }
+    }
+
+    /// The JSON text at `span`.
+    pub fn text(&self, span: Span) -> &str {
+        span.of(&self.frame)
+    }
+
+    /// `params`, or an empty object.
+    pub fn params_text(&self) -> &str {
+        self.params.all.map_or("{}", |s| self.text(s))
+    }
+
+    /// The message as received.
+    pub fn frame(&self) -> &ByteString {
+        &self.frame
+    }
+}
