@@ -13,7 +13,15 @@ use crate::{process, tools};
 const STAGE_S_MAX: u64 = 3600;
 
 /// The crates that others depend on, each of whose features must work alone.
-const LIBRARIES: &[&str] = &["linchpin", "linchpin-server", "linchpin-client", "linchpin-transport", "linchpin-auth"];
+const LIBRARIES: &[&str] = &[
+    "linchpin",
+    "linchpin-server",
+    "linchpin-client",
+    "linchpin-transport",
+    "linchpin-web",
+    "linchpin-process",
+    "linchpin-auth",
+];
 
 /// The crates whose types are part of theirs.
 const WORDS: &[&str] = &["linchpin-types", "linchpin-core", "linchpin-proto"];

@@ -1,7 +1,7 @@
 //! URL checks: which URLs may be requested, the identity of a server, and the scope of a resource identifier.
 
 use crate::error::Error;
-use linchpin_transport::web::Reach;
+use linchpin_web::Reach;
 use std::net::IpAddr;
 use url::{Host, ParseError, Url};
 
@@ -91,12 +91,7 @@ pub(crate) fn reach(chosen: Option<Reach>, server: &Url, target: &Url) -> Reach 
 }
 
 pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
-        None => false,
-    }
+    linchpin_web::is_loopback(url.as_str())
 }
 
 fn is_private(url: &Url) -> bool {

@@ -7,7 +7,7 @@ use crate::jwt::Signer;
 use crate::login::Login;
 use crate::scope::Scopes;
 use crate::store::TokenStore;
-use linchpin_transport::web::Reach;
+use linchpin_web::Reach;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use linchpin_core::service::BoxFuture;
-use linchpin_transport::web::{Reach, Web, WebOptions};
+use linchpin_web::{Reach, Web, WebOptions};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! the steps of the specification; `token_source` decides when they run.
 //!
 //! ```text
-//! oauth ─► token_source ─► flow ─► metadata, register, token, grants ─► fetch ─► transport::web
+//! oauth ─► token_source ─► flow ─► metadata, register, token, grants ─► fetch ─► linchpin_web
 //!             │              └───► login (the user)
 //!             └──────────────────► store
 //! ```

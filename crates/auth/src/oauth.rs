@@ -19,7 +19,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use linchpin_core::connector::{Authorizer, BelongsTo};
 use linchpin_core::service::BoxFuture;
-use linchpin_transport::web::{Reach, WebOptions};
+use linchpin_web::{Reach, WebOptions};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

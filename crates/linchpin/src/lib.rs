@@ -221,7 +221,7 @@ pub mod transport {
     #[cfg(all(feature = "stdio", unix))]
     pub use linchpin_transport::unix::{Unix, UnixServer, unix};
     #[cfg(feature = "web")]
-    pub use linchpin_transport::web;
+    pub use linchpin_web as web;
 }
 
 /// Used by the code of the attribute macros. Not public API.

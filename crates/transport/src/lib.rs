@@ -25,8 +25,6 @@ pub mod remote;
 mod sse;
 #[cfg(feature = "stdio")]
 pub mod stdio;
-#[cfg(feature = "web")]
-pub mod web;
 
 #[cfg(all(feature = "stdio", unix))]
 pub mod unix;

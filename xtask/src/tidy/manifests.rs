@@ -64,12 +64,37 @@ const RULES: &[(&str, Rule)] = &[
     ),
     (
         "crates/auth",
-        Never(&["hyper", "hyper-util", "reqwest", "linchpin-server", "linchpin-client", "linchpin-macros", "linchpin"]),
+        Never(&[
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "linchpin-server",
+            "linchpin-client",
+            "linchpin-transport",
+            "linchpin-macros",
+            "linchpin",
+        ]),
     ),
     (
         "crates/transport",
-        Never(&["linchpin-server", "linchpin-client", "linchpin-auth", "linchpin-macros", "linchpin"]),
+        Never(&["reqwest", "linchpin-server", "linchpin-client", "linchpin-auth", "linchpin-macros", "linchpin"]),
     ),
+    // Neither knows the protocol: any program could use them.
+    (
+        "crates/web",
+        Only(&[
+            "bytes",
+            "http",
+            "http-body",
+            "httpdate",
+            "reqwest",
+            "rustls",
+            "rustls-platform-verifier",
+            "tokio",
+            "url",
+        ]),
+    ),
+    ("crates/process", Only(&["memchr", "rustix", "shell-words", "tokio", "tracing"])),
     ("crates/macros", Only(&["proc-macro2", "quote", "syn"])),
     (
         "crates/linchpin",
@@ -83,6 +108,7 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-auth",
             "linchpin-macros",
             "linchpin-testing",
+            "linchpin-web",
             // Re-exported too: their types and derives are part of what a server is written with.
             "schemars",
             "serde",
@@ -98,6 +124,8 @@ const RULES: &[(&str, Rule)] = &[
             "linchpin-client",
             "linchpin-transport",
             "linchpin-auth",
+            "linchpin-web",
+            "linchpin-process",
             "linchpin-macros",
         ]),
     ),
@@ -113,6 +141,8 @@ const BEHIND_THE_FACADE: &[&str] = &[
     "linchpin-client",
     "linchpin-transport",
     "linchpin-auth",
+    "linchpin-web",
+    "linchpin-process",
     "linchpin-macros",
 ];
 
@@ -188,6 +218,9 @@ mod tests {
             ("crates/proto", "tokio = { version = \"1\", optional = true }", 1),
             ("crates/server", "http = { package = \"hyper\", version = \"1\" }", 1),
             ("crates/transport", "linchpin-server.workspace = true", 1),
+            ("crates/transport", "linchpin-web.workspace = true", 0),
+            ("crates/web", "linchpin-proto.workspace = true", 1),
+            ("crates/process", "linchpin-proto.workspace = true", 1),
             ("crates/transport", "hyper = \"1\"", 0),
             ("servers/everything", "linchpin-proto = \"1\"", 1),
             ("servers/everything", "linchpin = \"1\"", 0),

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use linchpin_auth::login::Headless;
 use linchpin_auth::{Credential, Enterprise, Fetch, OAuth, Workload};
 use linchpin_core::service::BoxFuture;
-use linchpin_transport::web::Reach;
+use linchpin_web::Reach;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Over real sockets: what the built-in HTTP client lets servers do to us.
 
 use linchpin_auth::{Credential, OAuth};
-use linchpin_transport::web::Reach;
+use linchpin_web::Reach;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

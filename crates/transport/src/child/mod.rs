@@ -1,20 +1,15 @@
 //! A server as a child process: one message per line on its standard input and output. See [`Child`].
 
-mod environment;
-mod find;
-mod group;
-mod mask;
 mod process;
-mod stderr;
 
-pub use mask::is_secret_name;
+pub use linchpin_process::is_secret_name;
 
 use crate::link::PipeTransport;
-use environment::{Environment, PASSED};
 use linchpin_core::service::BoxFuture;
-use linchpin_core::{ClientTransport, ConnectOptions, Connector, TransportError};
-use mask::Secrets;
-use std::ffi::{OsStr, OsString};
+use linchpin_core::{ClientTransport, ConnectOptions, Connector, Traffic, TransportError};
+use linchpin_process::{Command, Event, PASSED, Running};
+use process::ServerProcess;
+use std::ffi::OsString;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -76,11 +71,7 @@ pub fn child(line: &str) -> io::Result<Child> {
 /// standard output that are not messages.
 #[derive(Clone)]
 pub struct Child {
-    program: OsString,
-    args: Vec<OsString>,
-    environment: Environment,
-    cwd: Option<PathBuf>,
-    secrets: Vec<String>,
+    command: Command,
 }
 
 impl Child {
@@ -90,30 +81,24 @@ impl Child {
 
     /// Starts this program: a path, or a name that is looked up on `PATH`. For a whole command line use [`child`].
     pub fn new(program: impl Into<OsString>) -> Child {
-        Child {
-            program: program.into(),
-            args: Vec::new(),
-            environment: Environment::default(),
-            cwd: None,
-            secrets: Vec::new(),
-        }
+        Child { command: Command::new(program) }
     }
 
     /// Adds an argument.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Child {
-        self.args.push(arg.into());
+        self.command.args.push(arg.into());
         self
     }
 
     /// Adds arguments.
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Child {
-        self.args.extend(args.into_iter().map(Into::into));
+        self.command.args.extend(args.into_iter().map(Into::into));
         self
     }
 
     /// Sets an environment variable.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Child {
-        self.environment.set(name.into(), value.into());
+        self.command.environment.set(name.into(), value.into());
         self
     }
 
@@ -124,25 +109,25 @@ impl Child {
 
     /// Passes a variable of this program's environment that is not in [`Child::PASSED_ENV`], if it is set.
     pub fn pass_env(mut self, name: impl Into<OsString>) -> Child {
-        self.environment.pass(name.into());
+        self.command.environment.pass(name.into());
         self
     }
 
     /// Passes this program's whole environment, credentials included.
     pub fn inherit_env(mut self) -> Child {
-        self.environment.inherit();
+        self.command.environment.inherit();
         self
     }
 
     /// Passes nothing of this program's environment, and clears the variables set so far.
     pub fn clear_env(mut self) -> Child {
-        self.environment.clear();
+        self.command.environment.clear();
         self
     }
 
     /// Sets the working directory. Default: the current one.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Child {
-        self.cwd = Some(folder.into());
+        self.command.cwd = Some(folder.into());
         self
     }
 
@@ -151,49 +136,49 @@ impl Child {
     /// Values that look like secrets are always masked. Values of less than six bytes are not: they would match
     /// everywhere.
     pub fn secret(mut self, value: impl Into<String>) -> Child {
-        self.secrets.push(value.into());
+        self.command.secrets.push(value.into());
         self
-    }
-
-    /// Returns the command line as it is shown, and the secrets to mask.
-    fn masked(&self) -> (String, Secrets) {
-        let known = self.environment.secrets().chain(self.secrets.iter().cloned());
-        mask::command(&self.program, &self.args, known.collect())
     }
 }
 
 impl Connector for Child {
     /// The command line, with secrets masked.
     fn name(&self) -> String {
-        self.masked().0
+        self.command.shown().0
     }
 
     fn key(&self) -> Option<String> {
         let mut all = DefaultHasher::new();
-        (&self.program, &self.args, &self.cwd).hash(&mut all);
-        self.environment.hash(&mut all);
-        Some(format!("child:{}#{:016x}", self.masked().1.hide(text(&self.program)), all.finish()))
+        self.command.hash(&mut all);
+        let program = self.command.program.to_string_lossy().into_owned();
+        Some(format!("child:{}#{:016x}", self.command.shown().1.hide(program), all.finish()))
     }
 
     /// Starts the program.
     fn connect(&self, options: ConnectOptions) -> BoxFuture<'_, Result<Arc<dyn ClientTransport>, TransportError>> {
         Box::pin(async move {
-            let started = process::start(self, &options).map_err(|why| TransportError::Unreachable(why.into()))?;
-            let process::Running { process, stdin, stdout } = started;
-            Ok(Arc::new(PipeTransport::open(options, stdout, stdin, Arc::new(process))) as Arc<dyn ClientTransport>)
+            let shown = options.clone();
+            let seen = move |event: Event<'_>| match event {
+                Event::Stderr(line) => shown.show(|| Traffic::Stderr(line)),
+                Event::Unkept => shown.show(|| Traffic::Note(UNKEPT)),
+                _ => {}
+            };
+            let limits = options.limits.clone();
+            let started = self.command.start(limits.child.stderr_bytes_max, seen);
+            let Running { process, stdin, stdout, .. } =
+                started.map_err(|why| TransportError::Unreachable(why.into()))?;
+            let server = Arc::new(ServerProcess { process, limits });
+            Ok(Arc::new(PipeTransport::open(options, stdout, stdin, server)) as Arc<dyn ClientTransport>)
         })
     }
 }
 
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, secrets) = self.masked();
-        let cwd = self.cwd.as_ref().map(|folder| secrets.hide(folder.display().to_string()));
+        let (name, secrets) = self.command.shown();
+        let cwd = self.command.cwd.as_ref().map(|folder| secrets.hide(folder.display().to_string()));
         f.debug_struct("Child").field("command", &name).field("cwd", &cwd).finish_non_exhaustive()
     }
 }
 
-/// A name as text, for comparisons and messages.
-fn text(name: &OsStr) -> String {
-    name.to_string_lossy().into_owned()
-}
+const UNKEPT: &str = "no keeper could be started: the server may outlive this program when it is killed";

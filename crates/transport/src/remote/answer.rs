@@ -1,14 +1,14 @@
 //! Reads responses of a server: one JSON text, or an event stream whose messages are dispatched.
 
 use super::endpoint::Endpoint;
-use crate::web::{WebBody, WebError, WebErrorKind, WebResponse};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use linchpin_core::connector::{Answer, Traffic, TransportError};
 use linchpin_core::message::{Kind, Message};
 use linchpin_proto::frame;
 use linchpin_proto::http::sse::{SseEvent, SseParser};
+use linchpin_web::{WebBody, WebError, WebErrorKind, WebResponse};
 use std::time::Duration;
 
 /// The kind of a body.
@@ -227,7 +227,7 @@ impl Endpoint {
     /// Handles a response with an error status: a JSON-RPC error in it is the response.
     pub(super) async fn refused(&self, mut answer: WebResponse, id: Option<u64>) -> Result<Answer, TransportError> {
         let status = answer.parts.status;
-        let reading = answer.body.beginning(ERROR_BYTES);
+        let reading = beginning(&mut answer.body, ERROR_BYTES);
         let text = tokio::time::timeout(ERROR_READ, reading).await.unwrap_or_default().freeze();
         self.finish(answer.body);
         if let Some(id) = id
@@ -241,6 +241,18 @@ impl Endpoint {
         }
         Err(status_error(status, &text))
     }
+}
+
+/// The start of a body as text, for errors: empty if it cannot be read.
+async fn beginning(body: &mut WebBody, bytes_max: usize) -> BytesMut {
+    let mut text = BytesMut::new();
+    while text.len() < bytes_max {
+        match body.chunk().await {
+            Ok(Some(more)) => text.extend_from_slice(&more[..more.len().min(bytes_max - text.len())]),
+            _ => break,
+        }
+    }
+    text
 }
 
 /// The error for a status without a message.

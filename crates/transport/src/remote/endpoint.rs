@@ -1,10 +1,10 @@
 //! The endpoint of a server: sends requests with credentials, redirects and tap.
 
 use super::head::{self, Heads};
-use crate::web::{Web, WebError, WebErrorKind, WebResponse, target};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use linchpin_core::connector::{Authorizer, BelongsTo, ConnectOptions, Traffic, TransportError};
+use linchpin_web::{Web, WebBody, WebError, WebErrorKind, WebResponse};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -116,7 +116,7 @@ impl Endpoint {
                 self.show_request(method, &uri, &headers);
             }
             return self
-                .answer(self.web.request(method.clone(), url, headers, body).await)
+                .answer(self.web.request(method.clone(), url.as_str(), headers, body).await)
                 .map(|answer| (answer, false));
         };
         let mut parts = http::Request::new(()).into_parts().0;
@@ -130,7 +130,7 @@ impl Endpoint {
         if tapped {
             self.show_request(method, &parts.uri, &parts.headers);
         }
-        let answer = self.answer(self.web.request(method.clone(), url, parts.headers.clone(), body).await)?;
+        let answer = self.answer(self.web.request(method.clone(), url.as_str(), parts.headers.clone(), body).await)?;
         let _asking = Asking::of(&self.asking);
         let seen = authorizer.answered(&parts, answer.parts.status, &answer.parts.headers).await;
         seen.map(|again| (answer, again)).map_err(TransportError::Unauthorized)
@@ -157,11 +157,11 @@ impl Endpoint {
     /// Where a redirect leads, if it may be followed.
     fn redirected(&self, from: &Url, method: &Method, answer: &WebResponse) -> Result<Url, TransportError> {
         let status = answer.parts.status.as_u16();
-        let next = match target(from, &answer.parts.headers) {
-            Ok(Some(next)) => next,
-            Ok(None) => return Err(TransportError::Status { status, body: "".into() }),
+        let next = match answer.next() {
+            Ok(next) => next.and_then(|next| Url::parse(&next).ok()),
             Err(e) => return Err(TransportError::Unreachable(e.text())),
         };
+        let Some(next) = next else { return Err(TransportError::Status { status, body: "".into() }) };
         let keeps = method == Method::GET || matches!(status, 307 | 308);
         if keeps && next.origin() == from.origin() {
             return Ok(next);
@@ -194,7 +194,7 @@ impl Endpoint {
 
     /// Drains the rest of an unneeded response, so that its connection can be reused. Limited in size and time: a
     /// stream that continues is closed.
-    pub(super) fn finish(&self, mut body: crate::web::WebBody) {
+    pub(super) fn finish(&self, mut body: WebBody) {
         if body.is_over() {
             return;
         }

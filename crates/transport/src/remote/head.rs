@@ -1,11 +1,13 @@
 //! Request headers: the constant ones are built once, credentials are marked sensitive.
 
-use crate::web::{DPOP, SESSION};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linchpin_core::Features;
 use linchpin_core::connector::Outgoing;
 use linchpin_proto::http::request_headers;
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const DPOP: HeaderName = HeaderName::from_static("dpop");
 
 /// The common headers of a kind of requests.
 pub(super) struct Heads {

@@ -2,14 +2,15 @@
 
 use super::answer::{Form, Stream};
 use super::endpoint::{Endpoint, closed};
+use super::head::SESSION;
 use super::listen::listen;
-use crate::web::{SESSION, WebResponse};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use linchpin_core::Features;
 use linchpin_core::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
 use linchpin_core::message::Message;
 use linchpin_core::service::BoxFuture;
+use linchpin_web::WebResponse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -51,7 +51,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 ///
 /// # Errors
 /// When an event is too long: it would be so again.
-async fn hear(shared: &Shared, body: &mut crate::web::WebBody, stream: &mut Stream) -> Result<(), TransportError> {
+async fn hear(shared: &Shared, body: &mut linchpin_web::WebBody, stream: &mut Stream) -> Result<(), TransportError> {
     while let Ok(Some(piece)) = body.chunk().await {
         let fed = stream.feed(&piece);
         while let Some(event) = stream.next() {

@@ -21,12 +21,12 @@ mod link;
 mod listen;
 mod sse;
 
-use crate::web::{Web, WebOptions, is_loopback};
 use endpoint::Endpoint;
 use head::Heads;
 use http::{HeaderName, HeaderValue};
 use linchpin_core::connector::{Authorizer, ClientTransport, ConnectOptions, Connector, TransportError};
 use linchpin_core::service::BoxFuture;
+use linchpin_web::{Web, WebOptions, is_loopback};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -133,7 +133,7 @@ impl Remote {
             return Err(TransportError::Unreachable(mistake.as_str().into()));
         }
         let credentials = self.authorizer.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive());
-        if credentials && !self.plain_http && self.url.scheme() == "http" && !is_loopback(&self.url) {
+        if credentials && !self.plain_http && self.url.scheme() == "http" && !is_loopback(self.url.as_str()) {
             let why = format!(
                 "refusing to send credentials to {} without TLS; use https://, or allow_plain_http() if intended",
                 self.name()

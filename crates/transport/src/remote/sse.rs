@@ -4,13 +4,13 @@
 
 use super::answer::{Form, Stream};
 use super::endpoint::{Endpoint, closed};
-use crate::web::{WebBody, WebResponse};
 use bytes::Bytes;
 use http::Method;
 use linchpin_core::Features;
 use linchpin_core::connector::{Answer, ClientTransport, Outgoing, Traffic, TransportError};
 use linchpin_core::message::{Kind, Message};
 use linchpin_core::service::BoxFuture;
+use linchpin_web::{WebBody, WebResponse};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

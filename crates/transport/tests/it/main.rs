@@ -12,3 +12,6 @@ mod link_faults;
 mod link_local;
 mod remote;
 mod sse_2024;
+#[cfg(feature = "remote")]
+#[path = "../../../web/tests/it/server.rs"]
+mod web_server;

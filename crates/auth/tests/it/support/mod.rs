@@ -15,7 +15,7 @@ use linchpin_auth::login::{Login, LoginError};
 use linchpin_auth::{Fetch, OAuth};
 use linchpin_core::connector::Authorizer;
 use linchpin_core::service::BoxFuture;
-use linchpin_transport::web::Reach;
+use linchpin_web::Reach;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::HashMap;

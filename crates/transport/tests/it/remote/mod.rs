@@ -2,11 +2,8 @@
 #![cfg(feature = "remote")]
 
 mod answers;
-mod busy;
 mod hygiene;
 mod old;
-mod proxy;
-mod reach;
 mod redirects;
 mod script;
 mod sessions;

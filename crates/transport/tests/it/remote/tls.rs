@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use linchpin_transport::remote::remote;
-use linchpin_transport::web::{Web, WebErrorKind, WebOptions};
+use linchpin_web::{Web, WebErrorKind, WebOptions};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -1,17 +1,17 @@
 //! Which environment a child gets.
 
-use super::{mask, text};
+use crate::{mask, text};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{Hash, Hasher};
 
-/// Variables that every child gets unless [`Child::clear_env`](super::Child::clear_env) is called, where this program
-/// has them; and with them all that begin with `LC_`.
+/// Variables that every child gets unless [`Environment::clear`] is called, where this program has them; and with them
+/// all that begin with `LC_`.
 ///
 /// They are what programs need to find their files, folders, caches and the network: `npx`, `uvx`, `docker` and version
 /// managers work, also behind a proxy and with private certificates. Nothing here is meant for credentials; an address
 /// of a proxy may hold some.
-pub(super) const PASSED: &[&str] = &[
+pub const PASSED: &[&str] = &[
     // The user and the terminal.
     "HOME",
     "LOGNAME",
@@ -100,8 +100,9 @@ pub(super) const PASSED: &[&str] = &[
     "WINDIR",
 ];
 
+/// Which environment variables a child gets.
 #[derive(Clone, Default)]
-pub(super) struct Environment {
+pub struct Environment {
     base: Base,
     passed: Vec<OsString>,
     set: BTreeMap<OsString, OsString>,
@@ -117,24 +118,28 @@ enum Base {
 }
 
 impl Environment {
-    pub(super) fn set(&mut self, name: OsString, value: OsString) {
+    /// Sets a variable.
+    pub fn set(&mut self, name: OsString, value: OsString) {
         self.set.insert(name, value);
     }
 
-    pub(super) fn pass(&mut self, name: OsString) {
+    /// Passes a variable of this program that is not in [`PASSED`], if it is set.
+    pub fn pass(&mut self, name: OsString) {
         self.passed.push(name);
     }
 
-    pub(super) fn inherit(&mut self) {
+    /// Passes the whole environment of this program, credentials included.
+    pub fn inherit(&mut self) {
         self.base = Base::All;
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Passes nothing of this program's environment, and forgets the variables set so far.
+    pub fn clear(&mut self) {
         *self = Environment { base: Base::Nothing, ..Environment::default() };
     }
 
     /// All variables of the child, out of those of this program.
-    pub(super) fn of(&self, ours: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
+    pub(crate) fn of(&self, ours: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
         let mut all: BTreeMap<_, _> = ours.filter(|(name, value)| self.passes(name, value)).collect();
         all.extend(self.set.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
@@ -153,7 +158,7 @@ impl Environment {
     }
 
     /// Values that were set and are called like secrets.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = String> {
         self.set.iter().filter(|(name, _)| mask::is_secret_name(&text(name))).map(|(_, value)| text(value))
     }
 }

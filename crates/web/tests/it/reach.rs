@@ -1,9 +1,8 @@
 //! Where the HTTP client connects, and where not.
 
-use crate::remote::script::*;
+use crate::server::*;
 use bytes::Bytes;
-use linchpin_core::service::BoxFuture;
-use linchpin_transport::web::{Lookup, Reach, Web, WebErrorKind, WebOptions};
+use linchpin_web::{BoxFuture, Lookup, Reach, Web, WebErrorKind, WebOptions};
 use std::io;
 use std::net::IpAddr;
 
@@ -147,14 +146,6 @@ async fn what_a_name_resolves_to_is_checked_and_is_what_is_connected_to() {
 }
 
 #[tokio::test]
-async fn the_name_of_this_machine_leads_to_whoever_listens() {
-    let server = Server::new(|_, seen| vec![Do::Write(json(&result(seen.id())))]).await;
-    let place =
-        linchpin_transport::remote::remote(&format!("http://localhost:{}/mcp", server.port)).unwrap().web(web());
-    assert_eq!(open(place).await.tell_of(request(7, Some(modern()))).await, r#"{"n":7}"#);
-}
-
-#[tokio::test]
 async fn deadlines_and_limits_of_a_client_hold() {
     let server = Server::new(|_, seen| match seen.path.as_str() {
         "/silent" => vec![Do::Hold],
@@ -208,9 +199,7 @@ async fn a_server_without_tls_is_told_apart_from_one_that_is_not_there() {
 async fn hosts_ports_and_schemes_can_be_narrowed() {
     let server = Server::new(|_, _| vec![Do::Write(answer(200, "", "here"))]).await;
     let port = server.port;
-    let rules = |list: &[&str]| {
-        list.iter().map(|rule| rule.parse().unwrap()).collect::<Vec<linchpin_transport::web::HostRule>>()
-    };
+    let rules = |list: &[&str]| list.iter().map(|rule| rule.parse().unwrap()).collect::<Vec<linchpin_web::HostRule>>();
     let any = || options(Reach::Any);
     let public = || options(Reach::Public);
     let no = |host: &str, why: &str| format!("{host} {why}, where this client does not connect");

@@ -1,6 +1,6 @@
 //! Command lines and lines of output without the secrets in them.
 
-use super::text;
+use crate::text;
 use std::ffi::{OsStr, OsString};
 
 /// The replacement for a secret.
@@ -11,7 +11,7 @@ const SECRET_BYTES_MIN: usize = 6;
 const SHOWN_CHARS: usize = 400;
 
 /// The command line to show without these secrets and those in it, and all of them.
-pub(super) fn command(program: &OsStr, args: &[OsString], mut secrets: Vec<String>) -> (String, Secrets) {
+pub(crate) fn command(program: &OsStr, args: &[OsString], mut secrets: Vec<String>) -> (String, Secrets) {
     let known = Secrets::new(secrets.clone());
     let mut words = vec![quoted(known.hide(text(program)))];
     let mut next_is_secret = false;
@@ -92,7 +92,7 @@ fn url(arg: &str, start: usize, secrets: &mut Vec<String>) -> String {
 /// the values of such options and variables are masked.
 ///
 /// ```
-/// use linchpin_transport::child::is_secret_name;
+/// use linchpin_process::is_secret_name;
 /// assert!(is_secret_name("GITHUB_TOKEN") && is_secret_name("--api-key") && !is_secret_name("HOME"));
 /// ```
 pub fn is_secret_name(name: &str) -> bool {
@@ -149,7 +149,7 @@ fn is_secret_value(value: &str) -> bool {
 
 /// Values that must not be shown.
 #[derive(Default)]
-pub(super) struct Secrets(Vec<String>);
+pub struct Secrets(Vec<String>);
 
 impl Secrets {
     fn new(mut all: Vec<String>) -> Secrets {
@@ -159,8 +159,8 @@ impl Secrets {
         Secrets(all)
     }
 
-    /// The line without them.
-    pub(super) fn hide(&self, line: String) -> String {
+    /// Returns the text with these values masked.
+    pub fn hide(&self, line: String) -> String {
         self.0.iter().fold(line, |line, secret| if line.contains(secret) { line.replace(secret, MASK) } else { line })
     }
 }

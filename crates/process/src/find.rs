@@ -1,6 +1,6 @@
 //! Finds a program, and explains why it cannot be started.
 
-use super::text;
+use crate::text;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Looked for here and not by the system: so the child's own `PATH` counts everywhere, errors can say what is there, and
 /// on Windows scripts such as `npx.cmd` are found.
-pub(super) fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> {
+pub(crate) fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if Path::new(name).components().count() != 1 || text(name).contains(['/', '\\']) {
         return Ok(name.into());
     }
@@ -31,7 +31,7 @@ pub(super) fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Str
 }
 
 /// Why a program that was found could not be started.
-pub(super) fn explain(file: &Path, cwd: Option<&Path>, e: &io::Error) -> String {
+pub(crate) fn explain(file: &Path, cwd: Option<&Path>, e: &io::Error) -> String {
     match e.kind() {
         _ if cwd.is_some_and(|folder| !folder.is_dir()) => {
             format!("the working directory {} does not exist", cwd.unwrap_or(file).display())
@@ -99,7 +99,7 @@ fn is_executable(file: &Path) -> bool {
 }
 
 /// `PATH` of these variables, else of this program.
-pub(super) fn path(all: &std::collections::BTreeMap<OsString, OsString>) -> Option<OsString> {
+pub(crate) fn path(all: &std::collections::BTreeMap<OsString, OsString>) -> Option<OsString> {
     let named =
         all.iter().find(|(name, _)| if cfg!(windows) { name.eq_ignore_ascii_case("PATH") } else { *name == "PATH" });
     named.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"))

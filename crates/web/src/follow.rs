@@ -15,10 +15,10 @@ impl Web {
     /// # Errors
     /// As [`Web::send`], and if a redirect is not allowed or has no target.
     pub async fn follow(&self, uri: &http::Uri, headers: HeaderMap, hops_max: u32) -> Result<WebResponse, WebError> {
-        let mut url = Url::parse(&uri.to_string()).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
+        let mut url = error::parsed(&uri.to_string())?;
         let mut headers = headers;
         for _ in 0..=hops_max {
-            let answer = self.request(Method::GET, &url, headers.clone(), Bytes::new()).await?;
+            let answer = self.request_by(Method::GET, &url, headers.clone(), Bytes::new(), self.deadline()).await?;
             if !redirects(answer.parts.status) {
                 return Ok(answer);
             }
@@ -42,7 +42,7 @@ pub(super) fn redirects(status: StatusCode) -> bool {
 }
 
 /// Returns the target of a redirect, if it has one.
-pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, WebError> {
+pub(super) fn target(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, WebError> {
     let Some(location) = headers.get(LOCATION) else { return Ok(None) };
     let next = location.to_str().ok().and_then(|location| from.join(location).ok());
     match next.filter(|next| matches!(next.scheme(), "http" | "https") && next.has_host()) {
@@ -55,7 +55,7 @@ pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, Web
 }
 
 fn drop_credentials(headers: &mut HeaderMap) {
-    for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, DPOP, SESSION] {
+    for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, DPOP] {
         headers.remove(name);
     }
     let marked: Vec<HeaderName> =
@@ -65,5 +65,4 @@ fn drop_credentials(headers: &mut HeaderMap) {
     }
 }
 
-pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
-pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const DPOP: HeaderName = HeaderName::from_static("dpop");

@@ -1,8 +1,8 @@
 //! Proxies that the environment names. The environment belongs to the whole process, so that each case is another one.
 
-use crate::remote::script::*;
+use crate::server::*;
 use bytes::Bytes;
-use linchpin_transport::web::{Reach, Web, WebOptions};
+use linchpin_web::{Reach, Web, WebOptions};
 use std::process::Command;
 
 const CASE: &str = "LINCHPIN_TEST_PROXY_CASE";
@@ -38,7 +38,7 @@ async fn proxies_are_used_but_not_for_this_machine() {
     ];
     for (name, reach, url, want) in rows {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "remote::proxy::one_case", "--nocapture"]).env_clear();
+        child.args(["--exact", "proxy::one_case", "--nocapture"]).env_clear();
         child.env(CASE, format!("{reach} {url}")).env("HTTP_PROXY", format!("http://{name}:{port}"));
         let output = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
         let output = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -38,7 +38,7 @@ impl WebBody {
     }
 
     /// The same without a deadline.
-    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, WebError>> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, WebError>> {
         loop {
             let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 None => return Poll::Ready(Ok(None)),
@@ -61,9 +61,8 @@ impl WebBody {
         }
     }
 
-    #[cfg(feature = "remote")]
-    /// Whether the body has ended.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether the body is known to have ended: nothing is left to read.
+    pub fn is_over(&self) -> bool {
         self.body.is_end_stream()
     }
 
@@ -94,19 +93,6 @@ impl WebBody {
             whole.extend_from_slice(&more);
         }
         Ok(if whole.is_empty() { first } else { whole.freeze() })
-    }
-
-    #[cfg(feature = "remote")]
-    /// The start as text, for errors: at most `bytes_max` bytes, empty if it cannot be read.
-    pub(crate) async fn beginning(&mut self, bytes_max: usize) -> BytesMut {
-        let mut text = BytesMut::new();
-        while text.len() < bytes_max {
-            match self.chunk().await {
-                Ok(Some(more)) => text.extend_from_slice(&more[..more.len().min(bytes_max - text.len())]),
-                _ => break,
-            }
-        }
-        text
     }
 }
 

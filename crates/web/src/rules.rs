@@ -10,12 +10,12 @@ use url::{Host, Url};
 /// `.example.com` both. Addresses are written as in URLs: `10.0.0.7`, `[fd00::7]:8080`.
 ///
 /// ```
-/// use linchpin_transport::web::HostRule;
+/// use linchpin_web::HostRule;
 ///
 /// let rule: HostRule = "*.example.com".parse()?;
 /// assert!(rule.matches("https://api.example.com/v1"));
 /// assert!(!rule.matches("https://example.com/v1"));
-/// # Ok::<(), linchpin_transport::web::NoHost>(())
+/// # Ok::<(), linchpin_web::NoHost>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRule {

@@ -22,10 +22,10 @@
 //! library does not have.
 
 #[cfg(unix)]
-pub(super) use unix::{Group, Keeper};
+pub(crate) use unix::{Group, Keeper};
 
 #[cfg(not(unix))]
-pub(super) use elsewhere::{Group, Keeper};
+pub(crate) use elsewhere::{Group, Keeper};
 
 #[cfg(unix)]
 mod unix {

@@ -1,4 +1,4 @@
-//! The project's only HTTP client, with rules about where it may connect.
+//! An HTTP client with rules about where it may connect: the only one of Linchpin.
 //!
 //! A [`Web`] sends requests with small, complete bodies, and reads response bodies in chunks. It does not follow
 //! redirects by itself, keeps no cookies, and connects to no address that its [`Reach`] forbids: the rule applies to
@@ -29,12 +29,10 @@ pub use resolve::Lookup;
 pub use retry::RETRIES_MAX;
 pub use rules::{HostRule, NoHost};
 
-#[cfg(feature = "remote")]
-pub(crate) use follow::{DPOP, SESSION, target};
-
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use url::{Host, Url};
@@ -42,7 +40,7 @@ use url::{Host, Url};
 /// Options of a [`Web`].
 ///
 /// ```
-/// use linchpin_transport::web::{Reach, WebOptions};
+/// use linchpin_web::{Reach, WebOptions};
 ///
 /// let options = WebOptions::default().with(|options| options.reach = Reach::Public);
 /// assert!(options.proxies);
@@ -119,14 +117,17 @@ impl WebOptions {
     }
 }
 
+/// A boxed future, as a [`Lookup`] returns it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// The HTTP client. Cheap to clone; clones share the connection pool.
 ///
 /// Connections live on the tokio runtime of the request that opened them: use a `Web` in one runtime only.
 ///
 /// ```
-/// use linchpin_transport::web::{Reach, Web, WebOptions};
+/// use linchpin_web::{Reach, Web, WebOptions};
 ///
-/// # async fn example() -> Result<(), linchpin_transport::web::WebError> {
+/// # async fn example() -> Result<(), linchpin_web::WebError> {
 /// let web = Web::new(WebOptions::default().with(|options| {
 ///     options.reach = Reach::Public;
 ///     options.request_ms_max = Some(30_000);
@@ -208,20 +209,21 @@ impl Web {
     /// and never contain a credential.
     pub async fn send(&self, request: http::Request<Bytes>) -> Result<WebResponse, WebError> {
         let (parts, body) = request.into_parts();
-        let url =
-            Url::parse(&parts.uri.to_string()).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
-        self.request(parts.method, &url, parts.headers, body).await
+        self.request(parts.method, &parts.uri.to_string(), parts.headers, body).await
     }
 
-    /// Sends a request for a parsed URL.
-    pub(crate) async fn request(
+    /// Sends a request like [`Web::send`], for a URL as users write it.
+    ///
+    /// # Errors
+    /// As [`Web::send`].
+    pub async fn request(
         &self,
         method: Method,
-        url: &Url,
+        url: &str,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<WebResponse, WebError> {
-        self.request_by(method, url, headers, body, self.deadline()).await
+        self.request_by(method, &error::parsed(url)?, headers, body, self.deadline()).await
     }
 
     /// Returns the deadline of a request that starts now.
@@ -301,7 +303,7 @@ impl Web {
         let inner = &*self.inner;
         let reach = inner.reach(url);
         let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
-        if inner.proxy_hosts.is_empty() || inner.options.proxy_trusts_dns || reach == Reach::Any || is_loopback(url) {
+        if inner.proxy_hosts.is_empty() || inner.options.proxy_trusts_dns || reach == Reach::Any || is_local(url) {
             return Ok(());
         }
         let at = deadline.unwrap_or_else(|| Instant::now() + Duration::from_millis(inner.options.connect_ms_max));
@@ -319,7 +321,7 @@ impl Web {
 
     fn client(&self, url: &Url) -> Result<&reqwest::Client, WebError> {
         let inner = &*self.inner;
-        let direct = !inner.proxy_hosts.is_empty() && is_loopback(url);
+        let direct = !inner.proxy_hosts.is_empty() && is_local(url);
         let trusted = inner.is_trusted(url);
         let place = &inner.clients[usize::from(direct) + 2 * usize::from(trusted)];
         place.get_or_init(|| inner.build(!direct, trusted)).as_ref().map_err(Clone::clone)
@@ -377,8 +379,17 @@ impl fmt::Debug for Web {
     }
 }
 
-/// Whether a URL names a loopback host, without name lookup.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+/// Whether the host of a URL is this machine by its name or address alone, without a lookup.
+///
+/// ```
+/// assert!(linchpin_web::is_loopback("http://localhost:8080/") && linchpin_web::is_loopback("http://[::1]/"));
+/// assert!(!linchpin_web::is_loopback("http://localhost.example.com/"));
+/// ```
+pub fn is_loopback(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| is_local(&url))
+}
+
+fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback()),

@@ -1,7 +1,7 @@
 //! The standard error of a child: always drained, the last lines kept for errors.
 
-use super::mask::Secrets;
-use linchpin_core::{ConnectOptions, Traffic};
+use crate::command::Event;
+use crate::mask::Secrets;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -15,8 +15,9 @@ const READ_BYTES: usize = 8 << 10;
 const LINES_SHOWN: usize = 40;
 
 /// What a child wrote to standard error.
-pub(super) struct Stderr {
+pub(crate) struct Stderr {
     kept: Mutex<Kept>,
+    bytes_max: usize,
     secrets: Arc<Secrets>,
     ended: watch::Sender<bool>,
 }
@@ -30,8 +31,8 @@ struct Kept {
 }
 
 impl Stderr {
-    pub(super) fn new(secrets: Arc<Secrets>) -> Stderr {
-        Stderr { kept: Mutex::default(), secrets, ended: watch::Sender::new(false) }
+    pub(crate) fn new(bytes_max: usize, secrets: Arc<Secrets>) -> Stderr {
+        Stderr { kept: Mutex::default(), bytes_max, secrets, ended: watch::Sender::new(false) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -39,23 +40,23 @@ impl Stderr {
     }
 
     /// Reads until the end.
-    pub(super) async fn drain(&self, mut source: impl AsyncRead + Unpin, options: &ConnectOptions) {
+    pub(crate) async fn drain(&self, mut source: impl AsyncRead + Unpin, seen: impl Fn(Event<'_>)) {
         let mut chunk = vec![0; READ_BYTES];
         let (mut line, mut cut) = (Vec::new(), false);
         while let Ok(n @ 1..) = source.read(&mut chunk).await {
             let mut rest = &chunk[..n];
             while let Some(at) = memchr::memchr(b'\n', rest) {
                 cut |= append(&mut line, &rest[..at]);
-                self.line(&mut line, std::mem::take(&mut cut), options);
+                self.line(&mut line, std::mem::take(&mut cut), &seen);
                 rest = &rest[at + 1..];
             }
             cut |= append(&mut line, rest);
         }
-        self.line(&mut line, cut, options);
+        self.line(&mut line, cut, &seen);
         self.ended.send_replace(true);
     }
 
-    fn line(&self, line: &mut Vec<u8>, cut: bool, options: &ConnectOptions) {
+    fn line(&self, line: &mut Vec<u8>, cut: bool, seen: &impl Fn(Event<'_>)) {
         let text = String::from_utf8_lossy(line);
         let mut text = self.secrets.hide(text.trim_end().to_owned());
         line.clear();
@@ -65,11 +66,11 @@ impl Stderr {
         if cut {
             text.push('…');
         }
-        options.show(|| Traffic::Stderr(&text));
+        seen(Event::Stderr(&text));
         let mut kept = self.kept();
         kept.bytes += text.len() + 1;
         kept.lines.push_back(text);
-        while kept.bytes > options.limits.child.stderr_bytes_max {
+        while kept.bytes > self.bytes_max {
             let Some(first) = kept.lines.pop_front() else { break };
             kept.bytes -= first.len() + 1;
             kept.more = true;
@@ -77,12 +78,12 @@ impl Stderr {
     }
 
     /// Resolves when everything was read.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     /// The last lines, as the end of a sentence; empty when there are none.
-    pub(super) fn last_lines(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         let kept = self.kept();
         if kept.lines.is_empty() {
             return match kept.more {

@@ -1,12 +1,11 @@
 //! Retries when a server is busy.
 
-use super::{Web, WebError, WebResponse};
+use super::{Web, WebError, WebResponse, error};
 use bytes::Bytes;
 use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, Method};
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant, SystemTime};
-use url::Url;
 
 impl Web {
     /// Sends a GET for a URL as users write it, and waits for the headers of its response.
@@ -41,7 +40,7 @@ impl Web {
         headers: HeaderMap,
         deadline: Option<Instant>,
     ) -> Result<WebResponse, WebError> {
-        let url = Url::parse(url).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))?;
+        let url = error::parsed(url)?;
         for tried in 0.. {
             let answer = self.request_by(Method::GET, &url, headers.clone(), Bytes::new(), deadline).await?;
             let busy = matches!(answer.parts.status.as_u16(), 429 | 502 | 503 | 504);

@@ -1,9 +1,9 @@
 //! Asking again when a server is busy: only with GET, only so often, and never past the end of the request.
 
-use crate::remote::script::*;
+use crate::server::*;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use linchpin_transport::web::{RETRIES_MAX, Web, WebErrorKind, WebOptions};
+use linchpin_web::{RETRIES_MAX, Web, WebErrorKind, WebOptions};
 use std::time::{Duration, Instant};
 
 fn web(retries_max: u32) -> Web {

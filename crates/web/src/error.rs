@@ -114,6 +114,11 @@ impl From<WebError> for io::Error {
     }
 }
 
+/// The URL that a text is.
+pub(super) fn parsed(url: &str) -> Result<Url, WebError> {
+    Url::parse(url).map_err(|e| WebError::invalid(format!("not a usable URL: {e}")))
+}
+
 /// Host and, where it is not the usual one, port.
 pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or("?");

@@ -1,7 +1,6 @@
 //! Name lookup that returns only allowed addresses, so that the client connects to the address that was checked.
 
-use super::Reach;
-use linchpin_core::service::BoxFuture;
+use super::{BoxFuture, Reach};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
 use std::io;

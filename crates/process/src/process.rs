@@ -1,0 +1,186 @@
+//! The lifecycle of a child process: start, exit status, shutdown.
+
+use crate::command::{Command, Event};
+use crate::find;
+use crate::group::{Group, Keeper};
+use crate::mask::Secrets;
+use crate::stderr::Stderr;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long descendants may outlive the child, so that its output is read.
+const LEFTOVERS_WAIT: Duration = Duration::from_millis(500);
+
+/// A child that was started.
+#[non_exhaustive]
+pub struct Running {
+    /// The process behind the streams.
+    pub process: Process,
+    /// Its standard input.
+    pub stdin: ChildStdin,
+    /// Its standard output.
+    pub stdout: ChildStdout,
+}
+
+/// A running child and its descendants, which are killed when this is dropped.
+pub struct Process {
+    group: Arc<Group>,
+    /// Its exit status, once it has exited; the sender is dropped when everything is reaped.
+    exit: watch::Receiver<Option<Exit>>,
+    stderr: Arc<Stderr>,
+    secrets: Arc<Secrets>,
+}
+
+/// How a child has ended; an error if that cannot be known.
+pub type Exit = Result<ExitStatus, Arc<io::Error>>;
+
+/// See [`Command::start`].
+pub(crate) fn start(
+    child: &Command,
+    stderr_bytes_max: usize,
+    seen: impl Fn(Event<'_>) + Send + Sync + 'static,
+) -> Result<Running, String> {
+    let (name, secrets) = child.shown();
+    let failed = |why: String| secrets.hide(format!("`{name}` could not be started: {why}"));
+    let environment = child.environment.of(std::env::vars_os());
+    let file = find::program(&child.program, find::path(&environment).as_deref()).map_err(failed)?;
+    let mut command = std::process::Command::new(&file);
+    command.args(&child.args).env_clear().envs(environment);
+    // A relative path is one from the folder the child starts in.
+    if let Some(folder) = &child.cwd {
+        command.current_dir(folder);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, &child.program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(true);
+
+    let keeper = Keeper::start(&mut command);
+    if let Err(e) = &keeper
+        && cfg!(unix)
+    {
+        seen(Event::Unkept);
+        tracing::warn!(error = %e, "no keeper could be started");
+    }
+    let mut process = match command.spawn() {
+        Ok(process) => process,
+        Err(e) => {
+            if let Ok(keeper) = keeper {
+                tokio::spawn(keeper.dismiss());
+            }
+            return Err(failed(find::explain(&file, child.cwd.as_deref(), &e)));
+        }
+    };
+    let (group, keeper) = Group::of(&process, keeper.ok());
+    let group = Arc::new(group);
+    let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+    let (Some(stdin), Some(stdout), Some(errors)) = streams else {
+        return Err(failed("it has no standard streams".to_owned()));
+    };
+    let secrets = Arc::new(secrets);
+    let stderr = Arc::new(Stderr::new(stderr_bytes_max, secrets.clone()));
+    let drained = stderr.clone();
+    tokio::spawn(async move { drained.drain(errors, seen).await });
+    let (sender, exit) = watch::channel(None);
+    tokio::spawn(reap(process, keeper, group.clone(), sender));
+    Ok(Running { process: Process { group, exit, stderr, secrets }, stdin, stdout })
+}
+
+/// Waits for the child to exit, kills its descendants, and reaps all.
+async fn reap(
+    mut child: tokio::process::Child,
+    keeper: Option<Keeper>,
+    group: Arc<Group>,
+    exit: watch::Sender<Option<Exit>>,
+) {
+    let status = group.ended(&mut child, keeper.as_ref()).await;
+    exit.send_replace(Some(status.map_err(Arc::new)));
+    if keeper.is_some() {
+        let _ = timeout(LEFTOVERS_WAIT, group.over()).await;
+    }
+    // Without a keeper at once: the group id may be reused when its last member has ended.
+    group.kill();
+    if let Some(keeper) = keeper {
+        keeper.finish().await;
+    }
+    let _ = child.wait().await;
+}
+
+impl Process {
+    /// Waits for the child to exit, at most this long.
+    pub async fn exited(&self, limit: Duration) -> Option<Exit> {
+        let mut exit = self.exit.clone();
+        let exited = timeout(limit, exit.wait_for(Option::is_some)).await;
+        exited.ok()?.ok()?.clone()
+    }
+
+    /// Waits until nothing of it is left, not even a zombie, at most this long.
+    pub async fn reaped(&self, limit: Duration) {
+        let mut exit = self.exit.clone();
+        let reaped = async { while exit.changed().await.is_ok() {} };
+        let _ = timeout(limit, reaped).await;
+    }
+
+    /// Asks the child and its group to end. Not supported on Windows.
+    pub fn terminate(&self) {
+        self.group.terminate();
+    }
+
+    /// Kills the child and its group.
+    pub fn kill(&self) {
+        self.group.kill();
+    }
+
+    /// Waits until all of its standard error was read. Descendants may keep it open.
+    pub async fn stderr_ended(&self) {
+        self.stderr.ended().await;
+    }
+
+    /// Returns the last lines of its standard error, as the end of a sentence.
+    pub fn last_lines(&self) -> String {
+        self.stderr.last_lines()
+    }
+
+    /// Returns the values to mask wherever its output is shown.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+}
+
+/// Says how a child has ended, as the end of a sentence: `exited with status 1`.
+#[cfg(unix)]
+pub fn exit_text(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    const NAMES: &[(i32, &str)] = &[
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (6, "SIGABRT"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (15, "SIGTERM"),
+    ];
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => match NAMES.iter().find(|(number, _)| *number == signal) {
+            Some((_, name)) => format!("was killed by signal {signal} ({name})"),
+            None => format!("was killed by signal {signal}"),
+        },
+        _ => "has ended".to_owned(),
+    }
+}
+
+/// Says how a child has ended, as the end of a sentence: `exited with status 1`.
+#[cfg(not(unix))]
+pub fn exit_text(status: ExitStatus) -> String {
+    status.code().map_or("has ended".to_owned(), |code| format!("exited with status {code}"))
+}
