@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::frame::{self, Frame};
 use linchpin_core::message::{Kind, Message};
 use linchpin_core::{Limits, Reply, Span};
+use linchpin_proto::frame::{self, Frame};
 use serde_json::Value;
 
 fn refused(reply: &Reply) {

@@ -4,11 +4,11 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
-use linchpin_proto::http::rules::{self, PostKind, classify};
 use linchpin_core::service::HeaderParam;
 use linchpin_core::{Limits, Method};
 use linchpin_proto::frame;
+use linchpin_proto::http::headers::{check_params, decode, encode, header_params, single, trim};
+use linchpin_proto::http::rules::{self, PostKind, classify};
 use serde_json::Value;
 use std::sync::Arc;
 

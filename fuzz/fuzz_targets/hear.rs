@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linchpin_proto::frame;
+use linchpin_core::Features;
 use linchpin_core::message::Kind;
-use linchpin_proto::negotiation::{Negotiation, Outcome, Verdict};
 use linchpin_core::{ClientLimits, Span};
-use linchpin_proto::era;
+use linchpin_proto::frame;
+use linchpin_proto::negotiation::{Negotiation, Outcome, Verdict};
 
 fuzz_target!(|data: &[u8]| {
     let limits = ClientLimits::default().with(|limits| limits.messages.depth_max = 40);

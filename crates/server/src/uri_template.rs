@@ -471,7 +471,7 @@ fn is_pair_of(name: &str, pair: &[u8]) -> bool {
 }
 
 /// Whether a text is a template: URIs contain no braces.
-pub fn is_template(text: &str) -> bool {
+pub(crate) fn is_template(text: &str) -> bool {
     text.contains(['{', '}'])
 }
 
@@ -510,11 +510,11 @@ fn fail<T>(message: impl Into<String>) -> Result<T, TemplateError> {
 }
 
 /// Longest template, in bytes.
-pub const TEMPLATE_BYTES_MAX: usize = 2048;
+pub(crate) const TEMPLATE_BYTES_MAX: usize = 2048;
 /// Most variables in one template.
-pub const VARIABLES_MAX: usize = 32;
+pub(crate) const VARIABLES_MAX: usize = 32;
 /// Maximum length of a URI to match, in bytes.
-pub const URI_BYTES_MAX: usize = 8192;
+pub(crate) const URI_BYTES_MAX: usize = 8192;
 
 const NOWHERE: u32 = u32::MAX;
 
