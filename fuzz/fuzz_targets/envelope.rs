@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use linchpin_core::message::Kind;
-use linchpin_core::{ClientCaps, Features, Limits, Session};
+use linchpin_core::{ClientCaps, Limits, Session};
 use linchpin_proto::engine::{claimed_version, open};
 use linchpin_proto::era;
 use linchpin_proto::frame;

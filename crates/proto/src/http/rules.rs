@@ -13,7 +13,7 @@
 //! | `MCP-Protocol-Version` missing, repeated or different from `_meta` | -32020 | 400 |
 //! | version not served | -32022 | 400 |
 //! | method unknown, or not in this revision | -32601 | 404 |
-//! | `Mcp-Method`, `Mcp-MethodName` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
+//! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
 
 use super::headers;
 use crate::engine::{claimed_version, header_means_stateless, open};
@@ -321,26 +321,26 @@ mod tests {
         let read = modern("resources/read", r#""uri":"test://a b""#);
         let prompt = modern("prompts/get", r#""name":"caf\u00e9""#);
         let rows = [
-            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: test_simple_text", "run tools/call"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text", "run tools/call"),
             (&simple, "mcp-method: tools/call|MCP-NAME: test_simple_text", "run tools/call"),
-            (&simple, "Mcp-Method:  tools/call \t|Mcp-MethodName:  \ttest_simple_text  ", "run tools/call"),
-            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: =?base64?dGVzdF9zaW1wbGVfdGV4dA==?=", "run tools/call"),
-            (&simple, "Mcp-MethodName: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: TOOLS/CALL|Mcp-MethodName: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/list|Mcp-MethodName: test_simple_text", "400 -32020 7"),
-            (&simple, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=|Mcp-MethodName: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method:  tools/call \t|Mcp-Name:  \ttest_simple_text  ", "run tools/call"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: =?base64?dGVzdF9zaW1wbGVfdGV4dA==?=", "run tools/call"),
+            (&simple, "Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: TOOLS/CALL|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/list|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&simple, "Mcp-Method: =?base64?dG9vbHMvY2FsbA==?=|Mcp-Name: test_simple_text", "400 -32020 7"),
             (&simple, "Mcp-Method: tools/call", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: ", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: Test_Simple_Text", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-MethodName: test_simple_text|Mcp-MethodName: other", "400 -32020 7"),
-            (&simple, "Mcp-Method: tools/call|Mcp-Method: tools/call|Mcp-MethodName: test_simple_text", "400 -32020 7"),
-            (&read, "Mcp-Method: resources/read|Mcp-MethodName: test://a b", "run resources/read"),
-            (&read, "Mcp-Method: resources/read|Mcp-MethodName: =?base64?dGVzdDovL2EgYg==?=", "run resources/read"),
-            (&read, "Mcp-Method: resources/read|Mcp-MethodName: test://a%20b", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: ", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: Test_Simple_Text", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Name: test_simple_text|Mcp-Name: other", "400 -32020 7"),
+            (&simple, "Mcp-Method: tools/call|Mcp-Method: tools/call|Mcp-Name: test_simple_text", "400 -32020 7"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a b", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: =?base64?dGVzdDovL2EgYg==?=", "run resources/read"),
+            (&read, "Mcp-Method: resources/read|Mcp-Name: test://a%20b", "400 -32020 7"),
             (&read, "Mcp-Method: resources/read", "400 -32020 7"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: =?base64?Y2Fmw6k=?=", "run prompts/get"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: café", "400 -32020 7"),
-            (&prompt, "Mcp-Method: prompts/get|Mcp-MethodName: cafe", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: =?base64?Y2Fmw6k=?=", "run prompts/get"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: café", "400 -32020 7"),
+            (&prompt, "Mcp-Method: prompts/get|Mcp-Name: cafe", "400 -32020 7"),
             (&prompt, "Mcp-Method: prompts/get", "400 -32020 7"),
         ];
         for (body, headers, want) in rows {
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", "")), "run tools/call");
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", r#""name":1"#)), "run tools/call");
         assert_eq!(
-            post(&format!("{}|Mcp-MethodName: x", headers("tools/call")), &modern("tools/call", "")),
+            post(&format!("{}|Mcp-Name: x", headers("tools/call")), &modern("tools/call", "")),
             "400 -32020 7"
         );
     }
@@ -372,14 +372,14 @@ mod tests {
         ];
         for (word, header, want) in rows {
             let headers =
-                format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: mirrored{header}");
+                format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored{header}");
             let body = modern("tools/call", &format!(r#""name":"mirrored","arguments":{{"word":"{word}"}}"#));
             assert_eq!(post(&headers, &body), want, "{header} {word}");
         }
-        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: mirrored");
+        let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored");
         assert_eq!(post(&headers, &modern("tools/call", r#""name":"mirrored""#)), "run tools/call");
         let other =
-            format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-MethodName: other|Mcp-Param-Word: x");
+            format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: other|Mcp-Param-Word: x");
         assert_eq!(post(&other, &modern("tools/call", r#""name":"other""#)), "run tools/call");
     }
 
