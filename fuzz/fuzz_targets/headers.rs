@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Ok(message) = frame::message(body.to_vec().into(), &Limits::default()) else { return };
-    match classify(&message, &headers, &|tool| (tool != "plain").then(|| params.clone())) {
+    match classify(&message, &headers, &|tool| (tool != "plain").then(|| params.clone()), &|_| false) {
         Ok(PostKind::Request(request)) => {
             let says =
                 |name: &str, text: &str| single(&headers, name).unwrap().is_some_and(|v| trim(v) == text.as_bytes());
@@ -57,14 +57,14 @@ fuzz_target!(|data: &[u8]| {
             assert!(says(rules::PROTOCOL_VERSION, request.caller.features().revision.as_str()));
             assert!(says(rules::METHOD, request.method.as_str()));
             let Ok(body) = serde_json::from_slice::<Value>(body) else { return };
-            let about = match request.method {
-                Method::ToolsCall | Method::PromptsGet => body["params"]["name"].as_str(),
-                Method::ResourcesRead => body["params"]["uri"].as_str(),
+            let about = match request.known() {
+                Some(Method::ToolsCall | Method::PromptsGet) => body["params"]["name"].as_str(),
+                Some(Method::ResourcesRead) => body["params"]["uri"].as_str(),
                 _ => return,
             };
             let said = single(&headers, rules::NAME).unwrap().map(|v| decode(v).unwrap());
             assert_eq!(about, said.as_deref());
-            if let (Method::ToolsCall, Some(about)) = (request.method, about) {
+            if let (Some(Method::ToolsCall), Some(about)) = (request.known(), about) {
                 if about != "plain" {
                     agrees(&params, &body["params"]["arguments"], &headers);
                 }

@@ -294,8 +294,8 @@ impl Replay {
         if let Some(instructions) = &self.card.instructions {
             about["instructions"] = instructions.clone();
         }
-        match request.method {
-            Method::Initialize => {
+        match request.known() {
+            Some(Method::Initialize) => {
                 about["protocolVersion"] = request.caller.features().revision.as_str().into();
                 about["serverInfo"] = match &self.card.info {
                     Value::Null => json!({ "name": "replay", "version": env!("CARGO_PKG_VERSION") }),
@@ -303,28 +303,29 @@ impl Replay {
                 };
                 ok(about)
             }
-            Method::ServerDiscover => {
+            Some(Method::ServerDiscover) => {
                 about["supportedVersions"] = era::served().collect();
                 ok(about)
             }
-            Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-                ok(json!({}))
-            }
-            Method::SubscriptionsListen => CallStart::Running(Box::new(Playing {
+            Some(
+                Method::Ping | Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe,
+            ) => ok(json!({})),
+            Some(Method::SubscriptionsListen) => CallStart::Running(Box::new(Playing {
                 steps: VecDeque::from([CallEvent::Notify(render::acknowledged(&request.id, b""))]),
                 shared: Arc::default(),
                 asking: false,
                 open: self.open_feed().map(|feed| (feed, self.result(request, Map::new()))),
             })),
-            method => {
-                let method = method.as_str();
+            _ => {
+                let method = request.method.as_str();
                 let shown = crate::shown::shorten(&self.redactor.message(&params_shown(params)), 300);
                 let why = if self.methods.iter().any(|m| m == method) {
                     format!("this {method} was not recorded: {shown}")
                 } else {
                     format!("no {method} was recorded, only: {}", self.methods.join(", "))
                 };
-                let code = if method.ends_with("/list") { code::METHOD_NOT_FOUND } else { code::INVALID_PARAMS };
+                let unknown = request.known().is_none() || method.ends_with("/list");
+                let code = if unknown { code::METHOD_NOT_FOUND } else { code::INVALID_PARAMS };
                 let data = json!({ "replay": self.target }).to_string();
                 CallStart::Done(Reply::error(Some(&request.id), code, &why, Some(&data)))
             }
@@ -396,6 +397,10 @@ impl Service for Replay {
 
     fn start(&self, request: Request, _: RequestContext, _: &mut Context<'_>) -> CallStart {
         self.answer(&request)
+    }
+
+    fn defines(&self, method: &str) -> bool {
+        self.methods.iter().any(|recorded| recorded == method)
     }
 
     fn notified(&self, _: &Caller, _: &MethodName, _: &str) {}

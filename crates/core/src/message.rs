@@ -60,6 +60,12 @@ impl MethodName {
     }
 }
 
+impl std::fmt::Display for MethodName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The spans of the members of `params`, each of the whole JSON value including quotes.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Params {
@@ -113,8 +119,8 @@ impl Claims {
 pub struct Request {
     /// To be repeated in the response.
     pub id: Id,
-    /// The method.
-    pub method: Method,
+    /// The method. Those of the specification exist in the caller's revision; others are up to the service.
+    pub method: MethodName,
     /// The caller.
     pub caller: Caller,
     /// Where the parameters are in [`Request::frame`].
@@ -126,6 +132,14 @@ pub struct Request {
 }
 
 impl Request {
+    /// The method, if the specification has it.
+    pub fn known(&self) -> Option<Method> {
+        match self.method {
+            MethodName::Known(method) => Some(method),
+            MethodName::Other(_) => None,
+        }
+    }
+
     /// The JSON text at `span`.
     pub fn text(&self, span: Span) -> &str {
         span.of(&self.frame)

@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// A request method of the client role, every revision together. Which era has which is in [`crate::era`].
+        /// A request method of the client role, every revision together. `linchpin_proto::era` says which era has which.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Method { $($(#[$doc])* $name,)* }
 

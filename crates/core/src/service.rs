@@ -30,6 +30,14 @@ pub trait Service: Send + Sync + 'static {
     /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
     fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart;
 
+    /// Whether the service has a method that the specification does not have. By default it has none.
+    ///
+    /// [`Service::start`] is also called for methods that it does not have.
+    fn defines(&self, method: &str) -> bool {
+        let _ = method;
+        false
+    }
+
     /// Handles a notification of the client, for example `notifications/roots/list_changed`.
     fn notified(&self, caller: &Caller, name: &MethodName, params: &str);
 

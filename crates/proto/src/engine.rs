@@ -128,7 +128,7 @@ impl Engine {
         if self.find(&request.id).is_some() {
             return refuse(code::INVALID_REQUEST, "this id belongs to a request that is still running");
         }
-        let listens = request.method == Method::SubscriptionsListen;
+        let listens = request.known() == Some(Method::SubscriptionsListen);
         let (max, what, advice) = match listens {
             true => {
                 (self.limits.subscriptions.streams_per_peer_max, "`subscriptions/listen` streams", "cancel one first")
@@ -138,7 +138,7 @@ impl Engine {
         if self.running.iter().filter(|r| r.listens == listens).count() >= max {
             return refuse(code::INTERNAL_ERROR, &format!("too many {what} at once (limit {max}); {advice}"));
         }
-        if request.method == Method::Initialize {
+        if request.known() == Some(Method::Initialize) {
             if self.session().is_some() {
                 return refuse(code::INVALID_REQUEST, "already initialized");
             }
@@ -308,8 +308,10 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
     };
     let features = caller.features();
     let method = match method {
-        MethodName::Known(method) if era::defines(features, *method) => *method,
-        name => return fail(code::METHOD_NOT_FOUND, &format!("method not found: {}", clip(name.as_str()))),
+        MethodName::Known(method) if !era::defines(features, *method) => {
+            return fail(code::METHOD_NOT_FOUND, &format!("method not found: {method}"));
+        }
+        name => name.clone(),
     };
     let (id, params, frame) = (id.clone(), message.params, frame.clone());
     Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
@@ -402,6 +404,11 @@ fn name_and_version(info: &str) -> String {
     let mut short = Implementation::new(clip(&info.name), clip(&info.version));
     short.title = info.title.map(|title| clip(&title).to_owned());
     serde_json::to_string(&short).unwrap_or_default()
+}
+
+/// The message for a method that does not exist.
+pub(crate) fn not_found(name: &str) -> String {
+    format!("method not found: {}", clip(name))
 }
 
 /// Truncates peer-supplied names in errors.

@@ -4,9 +4,9 @@ use crate::handle::Handle;
 use crate::mrtr::RoundTrips;
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::service::RunningServer;
-use linchpin_core::message::Request;
+use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
-use linchpin_core::{Caller, Method, ServerChange, ServerRequest, Session, render};
+use linchpin_core::{Caller, ServerChange, ServerRequest, Session, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -243,8 +243,8 @@ impl Cx {
         &self.0.request.caller
     }
 
-    pub(crate) fn method(&self) -> Method {
-        self.0.request.method
+    pub(crate) fn method(&self) -> &MethodName {
+        &self.0.request.method
     }
 
     pub(crate) fn round_trips(&self) -> MutexGuard<'_, RoundTrips> {

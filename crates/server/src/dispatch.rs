@@ -47,6 +47,11 @@ pub(crate) fn bad_variables(call: Invocation, why: &str) -> Reply {
     call.out.error(code::INVALID_PARAMS, &format!("invalid arguments: {why}"), None)
 }
 
+/// Invalid parameters of a custom method.
+pub(crate) fn bad_parameters(call: Invocation, why: &str) -> Reply {
+    call.out.error(code::INVALID_PARAMS, &format!("invalid parameters: {why}"), None)
+}
+
 /// A handler with its registration data.
 #[derive(Clone)]
 pub(crate) struct Target {

@@ -1,5 +1,6 @@
 //! Type-erased handlers, as the registry keeps them.
 
+use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
 use crate::dispatch::{self, EXPLAINED_BYTES_MAX};
 use crate::prompt::{IntoMessages, Prompt};
@@ -189,4 +190,8 @@ handlers! {
 handlers! {
     /// A function that can handle a prompt with state `S`.
     PromptHandler bind_prompt Prompt, IntoMessages variables dispatch::bad_variables
+}
+handlers! {
+    /// A function that can handle a custom method with state `S`.
+    MethodHandler bind_method CustomMethod, IntoResult tool_arguments dispatch::bad_parameters
 }

@@ -50,7 +50,7 @@ impl Call {
     }
 
     /// Returns the request's method, for example `tools/call`.
-    pub fn method(&self) -> &'static str {
+    pub fn method(&self) -> &str {
         self.cx.method().as_str()
     }
 

@@ -35,6 +35,7 @@
 mod coerce_integers;
 mod complete;
 mod cursor;
+mod custom_method;
 mod cx;
 mod dispatch;
 mod downgrade;
@@ -76,11 +77,12 @@ pub mod fuzzing {
 }
 
 pub use complete::{Completion, IntoCompletion};
+pub use custom_method::IntoResult;
 pub use cx::{Cx, Peer, TraceContext};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
-pub use handler::{PromptHandler, ResourceHandler, ToolHandler};
+pub use handler::{MethodHandler, PromptHandler, ResourceHandler, ToolHandler};
 pub use layer::{Call, Next};
 pub use prompt::{IntoMessages, Prompt};
 pub use registry::ChangeError;

@@ -1,10 +1,11 @@
 //! Multi-round-trip requests: the input received so far, the input still required, and the encrypted state that carries
 //! both from one stateless request to the next.
 
+use crate::custom_method;
 use crate::seal;
 use crate::seal::State;
 use crate::service::RunningServer;
-use linchpin_core::message::Request;
+use linchpin_core::message::{MethodName, Request};
 use linchpin_core::{Method, Reply, ReplyKind, ResultWriter};
 use linchpin_types::error::code;
 use serde_json::value::RawValue;
@@ -133,8 +134,9 @@ impl RoundTrips {
 /// The binding of the state: the principal, the method, and the parameters.
 fn binding(request: &Request, principal: Option<&str>) -> [u8; 32] {
     let part = |span: Option<linchpin_core::Span>| span.map_or("null", |s| request.text(s));
-    let about = match request.method {
-        Method::ResourcesRead => format!("[{}]", part(request.params.uri)),
+    let about = match &request.method {
+        MethodName::Known(Method::ResourcesRead) => format!("[{}]", part(request.params.uri)),
+        MethodName::Other(_) => custom_method::own(request).unwrap_or_default(),
         _ => format!("[{},{}]", part(request.params.name), part(request.params.arguments)),
     };
     seal::binding(principal, request.method.as_str(), &about)

@@ -3,9 +3,9 @@
 use crate::cx::{CallState, Cx, Out};
 use crate::dispatch::CallStart as Call;
 use crate::service::RunningServer;
-use linchpin_core::message::Request;
+use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{BoxFuture, CallStart};
-use linchpin_core::{CallEvent, Cancel, Features, Id, Method, Reply, RunningCall};
+use linchpin_core::{CallEvent, Cancel, Features, Id, Reply, RunningCall};
 use linchpin_types::error::code;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -18,7 +18,8 @@ use tokio::time::Sleep;
 /// Polls a started call once. A call that is ready at once and sent nothing costs no more than its own future.
 pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, task: &mut Context<'_>) -> CallStart {
     let Call { mut future, cx, name } = call;
-    let about = About { id: request.id.clone(), features: request.caller.features(), method: request.method, name };
+    let about =
+        About { id: request.id.clone(), features: request.caller.features(), method: request.method.clone(), name };
     // Rejected before it runs, because a half-run call could not be retried. Concurrent threads may exceed the limit by
     // their number.
     if core.calls.load(Ordering::Relaxed) >= core.limits.calls.concurrent_max {
@@ -52,7 +53,7 @@ pub(crate) fn launch(core: &Arc<RunningServer>, request: &Request, call: Call, t
 struct About {
     id: Id,
     features: &'static Features,
-    method: Method,
+    method: MethodName,
     name: Option<Arc<str>>,
 }
 
@@ -70,11 +71,11 @@ fn poll(
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned());
             let (name, what) = (about.name.as_deref(), what.as_deref().unwrap_or("not a string"));
-            tracing::error!(method = %about.method, name, panic = what, "a handler panicked");
+            tracing::error!(method = about.method.as_str(), name, panic = what, "a handler panicked");
             Poll::Ready(core.failed(
                 &about.id,
                 about.features,
-                about.method,
+                &about.method,
                 "it stopped unexpectedly because of a bug in the server",
             ))
         }
@@ -138,7 +139,7 @@ impl RunningCall for Running {
             if self.deadline.as_mut().is_some_and(|d| d.as_mut().poll(task).is_ready()) {
                 self.future = None;
                 let why = format!("it took longer than the server's limit of {} ms", self.core.limits.calls.run_ms_max);
-                self.done = Some(self.core.failed(&self.about.id, self.about.features, self.about.method, &why));
+                self.done = Some(self.core.failed(&self.about.id, self.about.features, &self.about.method, &why));
                 continue;
             }
             // The handler may have sent a message in this poll.

@@ -1,8 +1,10 @@
 //! The builder of a server.
 
+use crate::custom_method;
+use crate::dispatch::Target;
 use crate::error;
 use crate::handle::{Handle, Registries};
-use crate::handler::{self, PromptHandler, ResourceHandler, ToolHandler};
+use crate::handler::{self, MethodHandler, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
@@ -17,7 +19,7 @@ use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -58,6 +60,7 @@ struct Settings {
     shutdown_hooks: Vec<ShutdownHook>,
     list_cache: (u64, CacheScope),
     identify: bool,
+    methods: HashMap<Box<str>, Arc<Target>>,
     keys: Vec<[u8; 32]>,
     problems: Vec<String>,
 }
@@ -105,6 +108,7 @@ impl Server {
             shutdown_hooks: Vec::new(),
             list_cache: (0, CacheScope::Private),
             identify: true,
+            methods: HashMap::new(),
             keys: Vec::new(),
             problems: Vec::new(),
         };
@@ -254,6 +258,40 @@ impl<S: Send + Sync + 'static> Server<S> {
         resource.place = std::panic::Location::caller();
         let added = resource::register(resource, handler::bind_resource(self.state.clone(), handler));
         let added = added.and_then(|r| self.registries.resources.insert(r).map_err(|why| format!("resource {why}")));
+        self.note(added)
+    }
+
+    /// Adds a method that the specification does not have, for clients that know it.
+    ///
+    /// It is called in every revision. The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this
+    /// order; the parameters are `params` without `_meta`. It returns [`Json`](crate::Json) of a value that serializes to an
+    /// object, `()`, or a `Result` of one of these; errors are JSON-RPC errors. Layers and limits of calls apply.
+    ///
+    /// The name is 1 to 128 printable ASCII characters, best with a prefix of your own. Names of the specification, and a
+    /// name added twice, are reported when the server starts.
+    ///
+    /// ```
+    /// # use linchpin_server::{Json, Server};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Search { text: String }
+    ///
+    /// let server = Server::new("notes", "1.0")
+    ///     .method("example.com/search", |q: Search| Json(serde_json::json!({ "found": [q.text] })));
+    /// ```
+    #[doc(alias = "setRequestHandler")]
+    #[doc(alias = "custom request")]
+    pub fn method<M, H>(mut self, name: impl AsRef<str>, handler: H) -> Self
+    where
+        H: MethodHandler<S, M>,
+    {
+        let name = name.as_ref();
+        let bound = handler::bind_method(self.state.clone(), handler);
+        let added = custom_method::register(name, bound).and_then(|target| {
+            match self.settings.methods.insert(name.into(), Arc::new(target)) {
+                None => Ok(()),
+                Some(_) => Err(format!("method `{name}`: it is added twice")),
+            }
+        });
         self.note(added)
     }
 
@@ -501,6 +539,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             shutdown_hooks,
             list_cache,
             identify,
+            methods,
             keys,
             mut problems,
         } = *self.settings;
@@ -537,6 +576,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             layers: layers.into(),
             refreshers: refreshers.into(),
             shutdown_hooks: shutdown_hooks.into(),
+            methods,
             keyring,
             this: this.clone(),
         }))

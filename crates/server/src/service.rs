@@ -1,6 +1,7 @@
 //! A configured server behind its transports: resolves requests and starts them.
 
 use crate::complete::Completion;
+use crate::custom_method;
 use crate::dispatch::{self, Target};
 use crate::downgrade;
 use crate::error::Result;
@@ -29,7 +30,7 @@ use linchpin_types::logging::LoggingLevel;
 use linchpin_types::page::CacheScope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub(crate) struct RunningServer {
     pub(crate) layers: Arc<[Layer]>,
     pub(crate) refreshers: Arc<[Refresher]>,
     pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
+    /// Methods that the specification does not have.
+    pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
     pub(crate) keyring: Keyring,
     /// The service itself, for calls that outlive `&self`.
     pub(crate) this: std::sync::Weak<RunningServer>,
@@ -74,7 +77,14 @@ impl Service for RunningServer {
     }
 
     fn start(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
-        match request.method {
+        let method = match &request.method {
+            MethodName::Known(method) => *method,
+            MethodName::Other(name) => {
+                let target = self.methods.get(name).cloned();
+                return self.custom(target, &request, door, task);
+            }
+        };
+        match method {
             Method::ToolsCall => self.call_tool(request, door, task),
             Method::ResourcesRead => self.read(request, door, task),
             Method::PromptsGet => self.prompt(request, door, task),
@@ -83,6 +93,10 @@ impl Service for RunningServer {
             Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, task),
             _ => CallStart::Done(self.answer(&request)),
         }
+    }
+
+    fn defines(&self, method: &str) -> bool {
+        self.methods.contains_key(method)
     }
 
     fn notified(&self, _: &Caller, name: &MethodName, _: &str) {
@@ -185,8 +199,8 @@ impl RunningServer {
     }
 
     /// The response for a call that failed outside of its handler.
-    pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: Method, why: &str) -> Reply {
-        if method == Method::ToolsCall {
+    pub(crate) fn failed(&self, id: &Id, features: &'static Features, method: &MethodName, why: &str) -> Reply {
+        if *method == MethodName::Known(Method::ToolsCall) {
             let out = ResultWriter::new(id, features, &self.stamps, self.limits.messages.result_bytes_max);
             return tool_result::failure(out, &format!("the tool failed: {why}"));
         }
@@ -228,6 +242,20 @@ impl RunningServer {
         }
         let args = dispatch::json_args(&request, request.params.arguments);
         self.launch(&entry.item.target, &request, door, args, task)
+    }
+
+    fn custom(
+        &self,
+        target: Option<Arc<Target>>,
+        request: &Request,
+        door: RequestContext,
+        task: &mut Context<'_>,
+    ) -> CallStart {
+        let Some(target) = target else { return CallStart::Done(method_not_found(request)) };
+        match custom_method::parameters(request) {
+            Some(args) => self.launch(&target, request, door, args, task),
+            None => fail(request, code::INVALID_PARAMS, "`params` must be an object"),
+        }
     }
 
     fn read(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
@@ -381,7 +409,8 @@ impl RunningServer {
         let offered = self.offered();
         let missing =
             |what| Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &format!("this server has no {what}"), None);
-        match request.method {
+        let Some(method) = request.known() else { return method_not_found(request) };
+        match method {
             Method::ToolsList if !offered[0] => missing("tools"),
             Method::ResourcesList
             | Method::ResourcesTemplatesList
@@ -492,6 +521,11 @@ impl RunningServer {
         }
         self.writer(request).finish(ReplyKind::Complete)
     }
+}
+
+fn method_not_found(request: &Request) -> Reply {
+    let why = format!("method not found: {}", clip(request.method.as_str()));
+    Reply::error(Some(&request.id), code::METHOD_NOT_FOUND, &why, None)
 }
 
 fn fail(request: &Request, code: i32, why: &str) -> CallStart {

@@ -48,7 +48,8 @@ async fn start() -> SocketAddr {
         .state(Shop)
         .tool("query", Shop::query)
         .tool("buy", Shop::buy)
-        .tool("count", Shop::count);
+        .tool("count", Shop::count)
+        .method("shop.example/hours", || Json(json!({ "open": 9 })));
     tokio::spawn(server.serve(http("127.0.0.1:0").on_ready(move |addr| ready.send(addr).expect("somebody waits"))));
     addr.await.expect("it listens")
 }
@@ -159,6 +160,39 @@ async fn mirrored_arguments_must_be_in_their_header_from_end_to_end() {
         assert_eq!(r.status, status, "{headers:?}: {}", r.body);
         if status == 400 {
             assert_eq!(r.messages()[0]["error"]["code"], -32020, "{headers:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_custom_method_needs_its_header_and_an_unknown_one_is_not_found() {
+    let addr = start().await;
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": common::MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    for (method, header, status, code) in [
+        ("shop.example/hours", Some("shop.example/hours"), 200, None),
+        ("shop.example/hours", Some("shop.example/other"), 400, Some(-32020)),
+        ("shop.example/hours", None, 400, Some(-32020)),
+        ("shop.example/other", Some("shop.example/other"), 404, Some(-32601)),
+        ("shop.example/other", None, 404, Some(-32601)),
+    ] {
+        let mut headers = vec![("mcp-protocol-version", common::MODERN)];
+        headers.extend(header.map(|header| ("mcp-method", header)));
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": meta } });
+        let r = post(addr, &headers, &body).await;
+        let message = r.messages().remove(0);
+        assert_eq!((r.status, message["error"]["code"].as_i64()), (status, code), "{method} {header:?}: {message}");
+        assert_eq!(message["result"]["open"] == 9, status == 200, "{message}");
+    }
+    for revision in common::LEGACY {
+        let hello =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+        let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+        let session = r.header("mcp-session-id").expect("a session").to_owned();
+        for (method, expected) in [("shop.example/hours", json!(9)), ("shop.example/other", Value::Null)] {
+            let body = json!({ "jsonrpc": "2.0", "id": 2, "method": method });
+            let r = post(addr, &[("mcp-session-id", &session)], &body).await;
+            assert_eq!((r.status, &r.messages()[0]["result"]["open"]), (200, &expected), "{revision}: {}", r.body);
         }
     }
 }

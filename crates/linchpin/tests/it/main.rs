@@ -6,6 +6,7 @@ mod client;
 mod client_messages;
 mod clock;
 mod common;
+mod custom_methods;
 mod eras;
 mod errors;
 mod handlers;

@@ -16,7 +16,7 @@
 //! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
 
 use super::headers;
-use crate::engine::{claimed_version, header_means_stateless, open};
+use crate::engine::{claimed_version, header_means_stateless, not_found, open};
 use crate::era::{self, HeaderVersion};
 use http::HeaderMap;
 use linchpin_core::Features;
@@ -52,7 +52,7 @@ pub enum PostKind {
 }
 
 /// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored
-/// arguments of a tool by the tool's name.
+/// arguments of a tool by its name, `defines` says whether the service has a method that the specification does not have.
 ///
 /// # Errors
 /// The error response; its status is `status(reply.kind(), None)`.
@@ -60,10 +60,11 @@ pub fn classify(
     message: &Message,
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+    defines: &dyn Fn(&str) -> bool,
 ) -> Result<PostKind, Reply> {
     let alone = is_stateless(message, headers);
     match &message.kind {
-        Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup),
+        Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup, defines),
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
         Kind::Notification { .. } if alone => Ok(PostKind::Notification),
         Kind::Response { .. } if alone => {
@@ -97,6 +98,7 @@ fn check_stateless(
     method: &MethodName,
     headers: &HeaderMap,
     lookup: &dyn Fn(&str) -> Option<Arc<[HeaderParam]>>,
+    defines: &dyn Fn(&str) -> bool,
 ) -> Result<PostKind, Reply> {
     let mismatch =
         |why: String| Reply::error(Some(id), code::HEADER_MISMATCH, &format!("header mismatch: {why}"), None);
@@ -116,10 +118,15 @@ fn check_stateless(
         }
     };
     plainly(headers, PROTOCOL_VERSION, request.caller.features().revision.as_str()).map_err(mismatch)?;
+    if let MethodName::Other(name) = method
+        && !defines(name)
+    {
+        return Err(Reply::error(Some(id), code::METHOD_NOT_FOUND, &not_found(name), None));
+    }
     plainly(headers, METHOD, method.as_str()).map_err(mismatch)?;
-    let about = match request.method {
-        Method::ToolsCall | Method::PromptsGet => request.string(request.params.name),
-        Method::ResourcesRead => request.string(request.params.uri),
+    let about = match request.known() {
+        Some(Method::ToolsCall | Method::PromptsGet) => request.string(request.params.name),
+        Some(Method::ResourcesRead) => request.string(request.params.uri),
         _ => return Ok(PostKind::Request(request)),
     };
     let Some(about) = about else {
@@ -130,7 +137,7 @@ fn check_stateless(
         };
     };
     headers::says(headers, NAME, &about).map_err(mismatch)?;
-    if request.method == Method::ToolsCall
+    if request.known() == Some(Method::ToolsCall)
         && let Some(params) = lookup(&about)
     {
         let arguments = request.params.arguments.map(|span| request.text(span));
@@ -216,7 +223,7 @@ mod tests {
             let schema = r#"{"properties":{"word":{"type":"string","x-mcp-header":"Word"}}}"#;
             (tool == "mirrored").then(|| headers::header_params(schema).unwrap().into())
         };
-        match classify(&message, &map, &lookup) {
+        match classify(&message, &map, &lookup, &|_| false) {
             Ok(PostKind::Request(request)) => {
                 assert!(request.caller.features().stateless);
                 format!("run {}", request.method)
@@ -298,7 +305,7 @@ mod tests {
         let message = crate::frame::message(body.into(), &Limits::default()).unwrap();
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static(PROTOCOL_VERSION), HeaderValue::from_static("v999.0.0"))]);
-        let reply = classify(&message, &headers, &|_| None).unwrap_err();
+        let reply = classify(&message, &headers, &|_| None, &|_| false).unwrap_err();
         let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
         assert_eq!(frame["error"]["data"], serde_json::json!({"supported": [MODERN], "requested": "v999.0.0"}));
     }
@@ -351,10 +358,7 @@ mod tests {
         assert_eq!(post(&headers("tools/list"), &modern("tools/list", "")), "run tools/list");
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", "")), "run tools/call");
         assert_eq!(post(&headers("tools/call"), &modern("tools/call", r#""name":1"#)), "run tools/call");
-        assert_eq!(
-            post(&format!("{}|Mcp-Name: x", headers("tools/call")), &modern("tools/call", "")),
-            "400 -32020 7"
-        );
+        assert_eq!(post(&format!("{}|Mcp-Name: x", headers("tools/call")), &modern("tools/call", "")), "400 -32020 7");
     }
 
     #[test]
@@ -371,15 +375,13 @@ mod tests {
             ("Hello", "", "400 -32020 7"),
         ];
         for (word, header, want) in rows {
-            let headers =
-                format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored{header}");
+            let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored{header}");
             let body = modern("tools/call", &format!(r#""name":"mirrored","arguments":{{"word":"{word}"}}"#));
             assert_eq!(post(&headers, &body), want, "{header} {word}");
         }
         let headers = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: mirrored");
         assert_eq!(post(&headers, &modern("tools/call", r#""name":"mirrored""#)), "run tools/call");
-        let other =
-            format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: other|Mcp-Param-Word: x");
+        let other = format!("MCP-Protocol-Version: {MODERN}|Mcp-Method: tools/call|Mcp-Name: other|Mcp-Param-Word: x");
         assert_eq!(post(&other, &modern("tools/call", r#""name":"other""#)), "run tools/call");
     }
 

@@ -217,7 +217,7 @@ fn a_session_opens_and_is_asked_in_the_middle_of_a_call() {
         > {"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{}}
         < error -32602 id=5
         > {"jsonrpc":"2.0","id":6,"method":"no/such"}
-        < error -32601 id=6
+        call 6 no/such 2025-11-25 elicit=true
     "#,
     );
 }

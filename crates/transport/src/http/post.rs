@@ -78,7 +78,9 @@ pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Co
         Err(reply) => Next::Answer(refused(reply)),
         Ok(Frame::Batch(parts)) => batch(shared, head, parts, cx),
         Ok(Frame::One(message)) => {
-            match rules::classify(&message, &head.headers, &|tool| shared.service.header_params(tool)) {
+            let service = &shared.service;
+            let lookup = |tool: &str| service.header_params(tool);
+            match rules::classify(&message, &head.headers, &lookup, &|method| service.defines(method)) {
                 Err(reply) => Next::Answer(refused(reply)),
                 Ok(PostKind::Request(request)) => alone(shared, head, request, cx),
                 Ok(PostKind::Initialize) if !head.headers.contains_key(answer::SESSION_ID) => {
@@ -360,7 +362,7 @@ fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'
             }
         };
         // Headers that a request alone must have cannot speak for several messages.
-        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_| None) {
+        if let Ok(PostKind::Request(_)) | Err(_) = rules::classify(&message, &head.headers, &|_| None, &|_| true) {
             let why = "a stateless request cannot be part of a batch";
             replies.push(Reply::error(request_id(&message), linchpin_types::error::code::INVALID_REQUEST, why, None));
             continue;

@@ -238,10 +238,10 @@ impl Peer {
         match self.engine.receive(message) {
             Event::Nothing => return,
             Event::Call(request) => {
+                let known = request.known();
                 assert!(
-                    linchpin_proto::era::defines(request.caller.features(), request.method),
-                    "{} is not of this era",
-                    request.method
+                    known.is_none_or(|method| linchpin_proto::era::defines(request.caller.features(), method)),
+                    "{known:?} is not of this era"
                 );
                 let taken = self.running.iter().map(|call| &call.id).chain(&self.cancelled).any(|id| *id == request.id);
                 assert!(!taken, "an id is used once at a time");

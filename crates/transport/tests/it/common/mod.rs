@@ -110,9 +110,9 @@ impl Service for Fake {
     }
 
     fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart {
-        let name = match request.method {
-            Method::ToolsCall => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
-            other => other.as_str().to_owned(),
+        let name = match request.known() {
+            Some(Method::ToolsCall) => request.string(request.params.name).map_or("?".into(), |n| n.into_owned()),
+            _ => request.method.as_str().to_owned(),
         };
         self.state.log(format!("started {name}"));
         if let Some(principal) = &door.principal {
@@ -125,13 +125,13 @@ impl Service for Fake {
         let args: serde_json::Value = serde_json::from_str(args).unwrap();
         let mut words: Vec<String> =
             args["do"].as_str().unwrap_or_default().split_whitespace().rev().map(String::from).collect();
-        if request.method == Method::SubscriptionsListen {
+        if request.known() == Some(Method::SubscriptionsListen) {
             words = vec!["hear".into(), "note".into()];
         }
-        if request.method == Method::Initialize && request.params_text().contains("\"refused\"") {
+        if request.known() == Some(Method::Initialize) && request.params_text().contains("\"refused\"") {
             words = vec!["error:-32000".into()];
         }
-        let text = if request.method == Method::ToolsCall {
+        let text = if request.known() == Some(Method::ToolsCall) {
             name.clone()
         } else {
             request.caller.features().revision.as_str().to_owned()

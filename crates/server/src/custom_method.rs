@@ -1,0 +1,139 @@
+//! Methods that the specification does not have: their names, results, and parameters.
+
+use crate::dispatch::Target;
+use crate::error::{Error, Kind};
+use crate::handler::{Args, Bound, Source};
+use crate::tool_result::Json;
+use linchpin_core::message::Request;
+use linchpin_core::{Method, Reply, ReplyKind, ResultWriter};
+use linchpin_types::error::code;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Marker of the handlers of custom methods.
+pub struct CustomMethod;
+
+/// Maximum bytes of a method's name.
+const NAME_BYTES_MAX: usize = 128;
+
+/// The result of the handler of a custom method: a JSON object.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a method",
+    label = "not a result",
+    note = "return `Json<T>` where `T` serializes to an object, `()` for an empty one, or `Result<_, E>` of one of these"
+)]
+pub trait IntoResult {
+    /// Converts into the members of the result.
+    ///
+    /// # Errors
+    /// The error to respond with.
+    fn into_result(self) -> Result<serde_json::Map<String, Value>, Error>;
+
+    /// Writes the response.
+    #[doc(hidden)]
+    fn into_reply(self, out: ResultWriter) -> Reply
+    where
+        Self: Sized,
+    {
+        match self.into_result() {
+            Ok(members) => write(&members, out),
+            Err(error) => fail(&error, out),
+        }
+    }
+
+    /// Custom methods have no output schema.
+    #[doc(hidden)]
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+impl IntoResult for () {
+    fn into_result(self) -> Result<serde_json::Map<String, Value>, Error> {
+        Ok(serde_json::Map::new())
+    }
+}
+
+impl<T: Serialize> IntoResult for Json<T> {
+    fn into_result(self) -> Result<serde_json::Map<String, Value>, Error> {
+        match serde_json::to_value(&self.0)? {
+            Value::Object(members) => Ok(members),
+            _ => Err(Error::protocol(code::INTERNAL_ERROR, "the result of a method must be a JSON object")),
+        }
+    }
+}
+
+impl<T: IntoResult, E: fmt::Display + Send + 'static> IntoResult for Result<T, E> {
+    fn into_result(self) -> Result<serde_json::Map<String, Value>, Error> {
+        self.map_err(Error::from_printable)?.into_result()
+    }
+}
+
+fn write(members: &serde_json::Map<String, Value>, mut out: ResultWriter) -> Reply {
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            // Written by `finish`, in the revisions that have it.
+            ("resultType", _) => {}
+            ("_meta", Value::Object(meta)) => {
+                let json = Value::Object(meta.clone()).to_string();
+                out.meta(&json.as_bytes()[1..json.len() - 1]);
+            }
+            _ => {
+                out.key(name);
+                let _ = out.serialize(value);
+            }
+        }
+    }
+    out.finish(ReplyKind::Complete)
+}
+
+/// A failure is a JSON-RPC error: only tools have `isError`.
+fn fail(error: &Error, out: ResultWriter) -> Reply {
+    error.log_chain();
+    match error.kind() {
+        Kind::Protocol(code, data) => {
+            let data = data.as_ref().map(Value::to_string);
+            out.error(*code, &error.to_string(), data.as_deref())
+        }
+        _ => out.error(code::INTERNAL_ERROR, &error.to_string(), None),
+    }
+}
+
+/// Checks the name of a custom method, and binds it to its handler.
+pub(crate) fn register(name: &str, bound: Bound) -> Result<Target, String> {
+    let at = |why: &str| format!("method `{name}`: {why}");
+    if Method::ALL.iter().any(|known| known.as_str() == name) {
+        return Err(at("the protocol defines it"));
+    }
+    if name.starts_with("notifications/") {
+        return Err(at("`notifications/` begins the names of notifications"));
+    }
+    let ok = |c: char| c.is_ascii_graphic() && !"\"\\".contains(c);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(ok) {
+        return Err(at("a name is 1 to 128 printable ASCII characters, for example `example.com/search`"));
+    }
+    let Bound { run, wants_cx, per_session, .. } = bound;
+    Ok(Target { name: name.into(), run, layers: Arc::new([]), wants_cx, per_session, explain: None })
+}
+
+/// The parameters of the method, without what belongs to the protocol. `None` if they are not an object.
+pub(crate) fn parameters(request: &Request) -> Option<Args> {
+    let params = request.params;
+    if params.meta.or(params.input_responses).or(params.request_state).is_none() {
+        return Some(Args(Source::Json(request.frame.clone(), params.all)));
+    }
+    own(request).map(|own| Args(Source::Owned(own.into())))
+}
+
+/// The parameters without `_meta`, `inputResponses` and `requestState`, as JSON text.
+pub(crate) fn own(request: &Request) -> Option<String> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(request.params_text()).ok()?;
+    for name in ["_meta", "inputResponses", "requestState"] {
+        members.remove(name);
+    }
+    serde_json::to_string(&members).ok()
+}
