@@ -11,7 +11,8 @@
 //! Files import downwards, in this order:
 //!
 //! ```text
-//! connector  service
+//! connector
+//! service
 //! message
 //! caller
 //! subscription  reply

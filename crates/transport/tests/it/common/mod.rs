@@ -125,6 +125,11 @@ impl Service for Fake {
         let args: serde_json::Value = serde_json::from_str(args).unwrap();
         let mut words: Vec<String> =
             args["do"].as_str().unwrap_or_default().split_whitespace().rev().map(String::from).collect();
+        if request.known().is_none() {
+            let why = format!("method not found: {}", request.method);
+            let code = linchpin_types::error::code::METHOD_NOT_FOUND;
+            return CallStart::Done(Reply::error(Some(&request.id), code, &why, None));
+        }
         if request.known() == Some(Method::SubscriptionsListen) {
             words = vec!["hear".into(), "note".into()];
         }
