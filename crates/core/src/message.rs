@@ -114,7 +114,7 @@ impl Claims {
     }
 }
 
-/// A request that passed the door: its method exists in the caller's era and its claims are in order.
+/// A request with its caller. If the specification has its method, the caller's revision has it too.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// To be repeated in the response.

@@ -28,7 +28,7 @@ pub trait Service: Send + Sync + 'static {
     /// Starts a request and polls it once.
     ///
     /// `cx` is the context of the task that continues polling. Never panics: a panic in a handler becomes an error response.
-    fn start(&self, request: Request, door: RequestContext, cx: &mut Context<'_>) -> CallStart;
+    fn start(&self, request: Request, context: RequestContext, cx: &mut Context<'_>) -> CallStart;
 
     /// Whether the service has a method that the specification does not have. By default it has none.
     ///

@@ -349,7 +349,7 @@ pub fn claimed_version(message: &Message) -> Option<Cow<'_, str>> {
     frame::string(message.frame(), message.params.claims.version?)
 }
 
-/// Whether an HTTP request without claims in its body was meant to are stateless, judged by its version header.
+/// Whether an HTTP request without claims in its body was meant to be stateless, judged by its version header.
 pub fn header_means_stateless(header: Option<&str>) -> bool {
     header.is_some_and(|h| era::header_version(h) == HeaderVersion::PerRequest)
 }

@@ -1,7 +1,7 @@
 //! Methods that the specification does not have: their names, results, and parameters.
 
 use crate::dispatch::Target;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::handler::{Args, Bound, Source};
 use crate::tool_result::Json;
 use linchpin_core::message::Request;
@@ -21,6 +21,17 @@ pub struct CustomMethod;
 const NAME_BYTES_MAX: usize = 128;
 
 /// The result of the handler of a custom method: a JSON object.
+///
+/// ```
+/// # use linchpin_server::{Error, Json, Server};
+/// #[derive(serde::Serialize)]
+/// struct Found { notes: Vec<String> }
+///
+/// fn search() -> Result<Json<Found>, Error> {
+///     Ok(Json(Found { notes: vec!["buy milk".to_owned()] }))
+/// }
+/// # Server::new("notes", "1.0").method("example.com/search", search);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a method",
     label = "not a result",
@@ -41,7 +52,7 @@ pub trait IntoResult {
     {
         match self.into_result() {
             Ok(members) => write(&members, out),
-            Err(error) => fail(&error, out),
+            Err(error) => error.into_rpc(out),
         }
     }
 
@@ -89,18 +100,6 @@ fn write(members: &serde_json::Map<String, Value>, mut out: ResultWriter) -> Rep
         }
     }
     out.finish(ReplyKind::Complete)
-}
-
-/// A failure is a JSON-RPC error: only tools have `isError`.
-fn fail(error: &Error, out: ResultWriter) -> Reply {
-    error.log_chain();
-    match error.kind() {
-        Kind::Protocol(code, data) => {
-            let data = data.as_ref().map(Value::to_string);
-            out.error(*code, &error.to_string(), data.as_deref())
-        }
-        _ => out.error(code::INTERNAL_ERROR, &error.to_string(), None),
-    }
 }
 
 /// Checks the name of a custom method, and binds it to its handler.

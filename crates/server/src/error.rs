@@ -1,6 +1,7 @@
 //! The error type of handlers: one message for the peer, and the causes for the log.
 
 use crate::request_error::RequestError;
+use linchpin_core::{Reply, ResultWriter};
 use linchpin_types::error::code;
 use linchpin_types::tool::CallToolResult;
 use serde_json::Value;
@@ -259,6 +260,18 @@ impl Error {
         };
         // If the message is that of the source, the cause is the next source.
         if let Kind::Internal = self.0.kind { Some(source) } else { source.source() }
+    }
+
+    /// The response of a handler that is not a tool's: only tools have `isError`.
+    pub(crate) fn into_rpc(self, out: ResultWriter) -> Reply {
+        self.log_chain();
+        match self.kind() {
+            Kind::Protocol(code, data) => {
+                let data = data.as_ref().map(Value::to_string);
+                out.error(*code, &self.to_string(), data.as_deref())
+            }
+            _ => out.error(code::INTERNAL_ERROR, &self.to_string(), None),
+        }
     }
 
     pub(crate) fn log_chain(&self) {

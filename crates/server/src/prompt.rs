@@ -3,7 +3,7 @@
 use crate::complete::{Completer, Completers, Completion, IntoCompletion};
 use crate::dispatch::Target;
 use crate::downgrade;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::handler::Bound;
 use crate::layer::{self, Call, Layer, Next};
 use linchpin_core::{Reply, ReplyKind, ResultWriter};
@@ -266,7 +266,7 @@ pub trait IntoMessages {
     {
         match self.into_messages() {
             Ok(result) => write(result, out),
-            Err(error) => fail(&error, out),
+            Err(error) => error.into_rpc(out),
         }
     }
     /// Prompts have no output schema.
@@ -292,17 +292,6 @@ fn write(result: GetPromptResult, mut out: ResultWriter) -> Reply {
         return out.error(code::INTERNAL_ERROR, "the messages could not be written as JSON", None);
     }
     out.finish(ReplyKind::Complete)
-}
-
-fn fail(error: &Error, out: ResultWriter) -> Reply {
-    error.log_chain();
-    match error.kind() {
-        Kind::Protocol(code, data) => {
-            let data = data.as_ref().map(Value::to_string);
-            out.error(*code, &error.to_string(), data.as_deref())
-        }
-        _ => out.error(code::INTERNAL_ERROR, &error.to_string(), None),
-    }
 }
 
 impl IntoMessages for String {

@@ -246,7 +246,7 @@ pub trait IntoContents {
         let uri = out.uri().unwrap_or_default().to_owned();
         match self.into_contents(&uri) {
             Ok(contents) => write(contents, out),
-            Err(error) => fail(&error, &uri, out),
+            Err(error) => fail(error, &uri, out),
         }
     }
     /// Resources have no output schema.
@@ -274,19 +274,15 @@ fn write(mut contents: Vec<ResourceContents>, mut out: ResultWriter) -> Reply {
 }
 
 /// A failed read is a JSON-RPC error, because resources have no `isError`.
-fn fail(error: &Error, uri: &str, out: ResultWriter) -> Reply {
-    error.log_chain();
-    let quoted = serde_json::json!({ "uri": uri }).to_string();
+fn fail(error: Error, uri: &str, out: ResultWriter) -> Reply {
     match error.kind() {
         Kind::Protocol(code::RESOURCE_NOT_FOUND, None) => {
+            error.log_chain();
+            let quoted = serde_json::json!({ "uri": uri }).to_string();
             let code = out.features().resource_not_found;
             out.error(code, &format!("{error}: {}", crate::service::clip(uri)), Some(&quoted))
         }
-        Kind::Protocol(code, data) => {
-            let data = data.as_ref().map(Value::to_string);
-            out.error(*code, &error.to_string(), data.as_deref())
-        }
-        _ => out.error(code::INTERNAL_ERROR, &error.to_string(), None),
+        _ => error.into_rpc(out),
     }
 }
 

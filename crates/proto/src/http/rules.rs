@@ -161,7 +161,7 @@ fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> 
 /// `features` is that of the caller; `None` for an error raised before there was one, by reading the frame or by
 /// [`classify`].
 ///
-/// | answer | at the door | is stateless | session |
+/// | response | no caller yet | stateless | session |
 /// |---|---|---|---|
 /// | result, of whatever kind | – | 200 | 200 |
 /// | -32700 parse error | 400 | 400 | 400 |
@@ -170,7 +170,7 @@ fn plainly(headers: &HeaderMap, header: &str, text: &str) -> Result<(), String> 
 /// | -32602 invalid parameters | 400 | 200 | 200 |
 /// | any other error | 400 | 200 | 200 |
 ///
-/// Invalid parameters at the door are a missing or malformed `_meta`, for which the specification demands 400; those
+/// Invalid parameters before there is a caller are a missing or malformed `_meta`, for which the specification demands 400; those
 /// that a method finds are an ordinary answer.
 pub fn status(kind: ReplyKind, features: Option<&Features>) -> u16 {
     let ReplyKind::Error(error) = kind else { return 200 };
@@ -242,7 +242,7 @@ mod tests {
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{params}}}}}"#)
     }
 
-    /// A request of revision 2026-07-28 gracefully, but for the headers.
+    /// A valid request of revision 2026-07-28, without its headers.
     fn modern(method: &str, params: &str) -> String {
         let comma = if params.is_empty() { "" } else { "," };
         request(method, &format!("{params}{comma}{}", meta(MODERN)))
