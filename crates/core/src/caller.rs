@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The client capabilities that a server uses.
@@ -104,6 +104,7 @@ pub struct Session {
     /// `capabilities` and `clientInfo` in one allocation; `info_at` is where the second begins.
     declared: Box<str>,
     info_at: u32,
+    public_id: AtomicU64,
     log: AtomicU8,
     feed: OnceLock<SubscriptionHandle>,
     locals: Locals,
@@ -119,10 +120,22 @@ impl Session {
             caps,
             declared,
             info_at: capabilities.len() as u32,
+            public_id: AtomicU64::new(0),
             log,
             feed: OnceLock::new(),
             locals: Locals::default(),
         }
+    }
+
+    /// Sets the public id, which is 0 until then.
+    pub fn set_public_id(&self, public_id: u64) {
+        self.public_id.store(public_id, Ordering::Relaxed);
+    }
+
+    /// A random number for logs, metrics and traces, the same for the whole life of the session. It is no secret: over
+    /// HTTP it says nothing about the session's id.
+    pub fn public_id(&self) -> u64 {
+        self.public_id.load(Ordering::Relaxed)
     }
 
     /// The features of the session's revision.

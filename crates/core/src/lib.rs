@@ -2,8 +2,8 @@
 //!
 //! This crate owns what those who extend Linchpin name: a server as a transport drives it ([`service`]), a server as a
 //! client reaches it ([`connector`]), messages and requests ([`message`]), responses ([`reply`]), who calls ([`caller`]),
-//! what a revision has ([`features`]), the [`limits`] of all crates and the memory budget of peers ([`budget`]), and
-//! subscriptions ([`subscription`]).
+//! what a revision has ([`features`]), the [`limits`] of all crates and the memory budget of peers ([`budget`]), subscriptions
+//! ([`subscription`]), and what is observed ([`observer`]).
 //!
 //! It must not know which message is allowed when, headers, sockets, tasks, clocks, random numbers, or a user's
 //! handlers. It has no I/O.
@@ -13,6 +13,7 @@
 //! ```text
 //! connector
 //! service
+//! observer
 //! message
 //! caller
 //! subscription  reply
@@ -30,6 +31,7 @@ pub mod json;
 pub mod limits;
 pub mod message;
 pub mod method;
+pub mod observer;
 pub mod render;
 pub mod reply;
 pub mod service;
@@ -46,6 +48,7 @@ pub use json::Span;
 pub use limits::{ClientLimits, Limits};
 pub use message::{Message, MethodName, Request};
 pub use method::Method;
+pub use observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
 pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};
 pub use service::{
     CallEvent, CallStart, Cancel, RequestContext, RunningCall, ServerRequest, ServerRequestError, Service,

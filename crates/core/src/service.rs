@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::caller::Locals;
 use crate::limits::Limits;
 use crate::message::{MethodName, Request};
+use crate::observer::Observer;
 use crate::reply::Reply;
 use crate::subscription::{ChangeBus, SubscriptionHandle};
 use bytes::Bytes;
@@ -49,6 +50,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// Opens the subscription of a session: it receives all list changes, and changes of resources it subscribes to later.
     fn open_feed(&self) -> Option<SubscriptionHandle>;
+
+    /// Returns the observer of the service's calls, sessions and streams. By default it has none.
+    fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        None
+    }
 
     /// Closes the whole service, for all its peers: running `subscriptions/listen` requests finish with their final response.
     ///
@@ -127,6 +133,13 @@ pub struct ServerRequest {
     pub params: String,
     /// Receives the response: the `result` as JSON text, or an error.
     pub answer: Box<dyn FnOnce(Result<String, ServerRequestError>) + Send>,
+}
+
+impl ServerRequest {
+    /// Answers that the client cannot be reached.
+    pub fn refuse(self) {
+        (self.answer)(Err(ServerRequestError::Disconnected));
+    }
 }
 
 /// Why a server request failed.

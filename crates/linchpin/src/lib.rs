@@ -172,10 +172,11 @@ pub use linchpin_macros::register;
 pub use linchpin_macros::{prompt, resource, tool};
 #[cfg(feature = "server")]
 pub use linchpin_server::{
-    BoxError, Call, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle, IntoCompletion, IntoContents,
-    IntoMessages, IntoReply, IntoResult, Json, Markdown, MethodHandler, Next, NoArgs, Peer, Prompt, PromptHandler,
-    Prompts, Register, Reply, ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result,
-    ResultExt, ServeError, Server, Structured, Text, Tool, ToolHandler, Tools, TraceContext, UrlElicited,
+    BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle,
+    IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, Markdown, MethodHandler, Next, NoArgs,
+    Observer, Outcome, Peer, Prompt, PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError,
+    RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError, Server, Structured, Text,
+    Tool, ToolHandler, Tools, TraceContext, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

@@ -19,9 +19,10 @@ use linchpin_core::json::{Span, write_str};
 use linchpin_core::limits::Limits;
 use linchpin_core::message::{Kind, Message, MethodName, Request};
 use linchpin_core::method::Method;
+use linchpin_core::observer::Observer;
 use linchpin_core::render;
 use linchpin_core::reply::Reply;
-use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError};
+use linchpin_core::service::{Cancel, ServerRequest, ServerRequestError, Service};
 use linchpin_types::error::code;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
@@ -64,6 +65,8 @@ pub struct Engine {
     asked: HashMap<u64, (Id, ServerRequest)>,
     next_ask: u64,
     limits: Arc<Limits>,
+    public_id: u64,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 struct Running {
@@ -81,7 +84,24 @@ struct Running {
 impl Engine {
     /// An engine for a new peer.
     pub fn new(limits: Arc<Limits>) -> Engine {
-        Engine { state: State::New, running: Vec::new(), asked: HashMap::new(), next_ask: 0, limits }
+        Engine {
+            state: State::New,
+            running: Vec::new(),
+            asked: HashMap::new(),
+            next_ask: 0,
+            limits,
+            public_id: 0,
+            observer: None,
+        }
+    }
+
+    /// An engine for a new peer of `service`, which its observer learns of. `public_id` is a random number:
+    /// [`Session::public_id`].
+    pub fn for_service(service: &dyn Service, public_id: u64) -> Engine {
+        let mut engine = Engine::new(service.limits().clone());
+        engine.public_id = public_id;
+        engine.observer = service.observer().cloned();
+        engine
     }
 
     /// The session, once `initialize` was received.
@@ -143,7 +163,11 @@ impl Engine {
                 return refuse(code::INVALID_REQUEST, "already initialized");
             }
             if let Some(session) = request.caller.session() {
+                session.set_public_id(self.public_id);
                 self.state = State::Open(session.clone());
+                if let Some(observer) = &self.observer {
+                    observer.session_opened(session);
+                }
             }
         }
         let stateless = request.caller.features().stateless;
@@ -202,10 +226,11 @@ impl Engine {
         Event::Answer(ask, answer)
     }
 
-    /// Sets the canceller of a running request. Ignored if it has already ended.
+    /// Sets the canceller of a running request. Cancels it if the request was cancelled meanwhile, or the peer is gone.
     pub fn attach(&mut self, id: &Id, cancel: Arc<dyn Cancel>) {
-        if let Some(at) = self.find(id).filter(|at| !self.running[*at].cancelled) {
-            self.running[at].cancel = Some(cancel);
+        match self.find(id).filter(|at| !self.running[*at].cancelled) {
+            Some(at) => self.running[at].cancel = Some(cancel),
+            None => cancel.cancel(),
         }
     }
 
@@ -236,7 +261,7 @@ impl Engine {
                 Some(frame)
             }
             _ => {
-                (ask.answer)(Err(ServerRequestError::Disconnected));
+                ask.refuse();
                 None
             }
         }
@@ -249,9 +274,12 @@ impl Engine {
 
     /// Ends everything after the peer disconnected. Returns the cancellers of running requests.
     pub fn close(&mut self) -> Vec<Arc<dyn Cancel>> {
-        self.state = State::Closed;
+        let ended = std::mem::replace(&mut self.state, State::Closed);
+        if let (State::Open(session), Some(observer)) = (ended, &self.observer) {
+            observer.session_closed(&session);
+        }
         for (_, (_, ask)) in self.asked.drain() {
-            (ask.answer)(Err(ServerRequestError::Disconnected));
+            ask.refuse();
         }
         self.running.drain(..).filter_map(|r| r.cancel).collect()
     }
@@ -265,11 +293,17 @@ impl Engine {
         let mut frames = Vec::new();
         for n in orphans {
             if let Some((_, ask)) = self.asked.remove(&n) {
-                (ask.answer)(Err(ServerRequestError::Disconnected));
+                ask.refuse();
                 frames.push(render::cancelled(n, "the parent request has ended"));
             }
         }
         frames
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -1,12 +1,13 @@
 //! The engine of the Model Context Protocol, without I/O.
 //!
 //! This crate owns: how frames are read ([`frame`]), which revision a message belongs to ([`era`]), which message is
-//! allowed when ([`engine`]), the header and SSE rules of the HTTP transports ([`http`]), how a client finds out a
+//! allowed when ([`engine`]), how transports drive calls ([`driver`]), the header and SSE rules of the HTTP transports ([`http`]), how a client finds out a
 //! server's revision ([`negotiation`]) and writes its messages ([`message_writer`]).
 //!
 //! It must not depend on sockets, tasks, clocks, random numbers (each is passed in), or a user's handlers. Everything
 //! here is deterministic, so it is tested and fuzzed without a runtime.
 
+pub mod driver;
 pub mod engine;
 pub mod era;
 pub mod frame;

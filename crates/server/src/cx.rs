@@ -6,7 +6,7 @@ use crate::request_error::{RequestError, RequestErrorKind};
 use crate::service::RunningServer;
 use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{Cancel, RequestContext};
-use linchpin_core::{Caller, ServerChange, ServerRequest, Session, render};
+use linchpin_core::{Caller, ServerChange, ServerRequest, Session, TraceContext, render};
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::logging::LoggingLevel;
 use serde::Serialize;
@@ -195,9 +195,10 @@ impl Cx {
         self.0.request.params.meta.map_or("{}", |span| self.0.request.text(span))
     }
 
-    /// Returns the W3C trace context from `_meta`. Empty if the client sent none.
-    pub fn trace(&self) -> TraceContext {
-        serde_json::from_str(self.meta()).unwrap_or_default()
+    /// Returns the W3C trace context from `_meta`, or from the HTTP headers. `None` if the client sent none, or one whose
+    /// `traceparent` is malformed.
+    pub fn trace(&self) -> Option<TraceContext> {
+        TraceContext::of_request(&self.0.request, self.headers())
     }
 
     /// Returns the requested resource URI, as sent. `None` outside of resources.
@@ -377,16 +378,4 @@ impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("open", &self.is_open()).finish()
     }
-}
-
-/// The W3C trace context of a request, as sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[non_exhaustive]
-pub struct TraceContext {
-    /// `traceparent`
-    pub traceparent: Option<String>,
-    /// `tracestate`
-    pub tracestate: Option<String>,
-    /// `baggage`
-    pub baggage: Option<String>,
 }

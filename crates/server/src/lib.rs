@@ -78,7 +78,7 @@ pub mod fuzzing {
 
 pub use complete::{Completion, IntoCompletion};
 pub use custom_method::IntoResult;
-pub use cx::{Cx, Peer, TraceContext};
+pub use cx::{Cx, Peer};
 pub use elicit::{Elicited, UrlElicited};
 pub use error::{BoxError, Error, Result, ResultExt};
 pub use handle::{Handle, Prompts, Resources, Tools};
@@ -97,6 +97,8 @@ pub use tool_result::{IntoReply, Json, Structured};
 
 /// The limits of a server and their defaults.
 pub use linchpin_core::Limits;
+/// What a server tells those who watch it.
+pub use linchpin_core::observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
 /// The response of a call, for middleware.
 pub use linchpin_core::reply::{Reply, ReplyKind};
 /// The problems in the configuration of a server.

@@ -14,7 +14,7 @@ use crate::service::{self, Refresher, RunningServer, ShutdownHook};
 use crate::state::StateOf;
 use crate::tool::{self, Tool};
 use linchpin_core::service::{Bind, ConfigError, IntoService, Service};
-use linchpin_core::{Budget, Features, Limits, Reply, Stamps};
+use linchpin_core::{Budget, Features, Limits, Observer, Reply, Stamps};
 use linchpin_types::content::Icon;
 use linchpin_types::lifecycle::Implementation;
 use linchpin_types::page::CacheScope;
@@ -58,6 +58,7 @@ struct Settings {
     layers: Vec<Layer>,
     refreshers: Vec<Refresher>,
     shutdown_hooks: Vec<ShutdownHook>,
+    observers: Vec<Arc<dyn Observer>>,
     list_cache: (u64, CacheScope),
     identify: bool,
     methods: HashMap<Box<str>, Arc<Target>>,
@@ -106,6 +107,7 @@ impl Server {
             layers: Vec::new(),
             refreshers: Vec::new(),
             shutdown_hooks: Vec::new(),
+            observers: Vec::new(),
             list_cache: (0, CacheScope::Private),
             identify: true,
             methods: HashMap::new(),
@@ -365,6 +367,31 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
+    /// Adds an observer of calls, sessions and streams, on every transport, for example metrics.
+    ///
+    /// Without one nothing is measured. Each request also has a `tracing` span, `linchpin::call` at level `info`.
+    ///
+    /// ```
+    /// use linchpin_server::{CallEnd, CallInfo, Observer, Server};
+    ///
+    /// struct Slow;
+    ///
+    /// impl Observer for Slow {
+    ///     fn call_ended(&self, call: &CallInfo, end: &CallEnd) {
+    ///         if end.duration.as_secs() >= 1 {
+    ///             eprintln!("{} took {:?}: {}", call.method, end.duration, end.outcome.as_str());
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new("files", "1.0").observe(Slow);
+    /// ```
+    #[doc(alias = "metrics")]
+    pub fn observe(mut self, observer: impl Observer) -> Self {
+        self.settings.observers.push(Arc::new(observer));
+        self
+    }
+
     /// Wraps every tool call, resource read and prompt in middleware; the last layer added runs first.
     ///
     /// ```
@@ -537,6 +564,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             layers,
             refreshers,
             shutdown_hooks,
+            observers,
             list_cache,
             identify,
             methods,
@@ -576,6 +604,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             layers: layers.into(),
             refreshers: refreshers.into(),
             shutdown_hooks: shutdown_hooks.into(),
+            observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
             methods,
             keyring,
             this: this.clone(),

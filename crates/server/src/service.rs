@@ -18,7 +18,8 @@ use linchpin_core::message::{MethodName, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Reply, ReplyKind, ResultWriter, Stamps, SubscriptionHandle,
+    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Stamps,
+    SubscriptionHandle,
 };
 use linchpin_types::capability::{
     EmptyCapability, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
@@ -63,6 +64,7 @@ pub(crate) struct RunningServer {
     /// Methods that the specification does not have.
     pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
     pub(crate) keyring: Keyring,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The service itself, for calls that outlive `&self`.
     pub(crate) this: std::sync::Weak<RunningServer>,
 }
@@ -117,6 +119,10 @@ impl Service for RunningServer {
     fn open_feed(&self) -> Option<SubscriptionHandle> {
         let filter = Filter { tools: true, prompts: true, resources: true };
         self.registries.hub.open(filter, self.limits.subscriptions.streams_max + self.limits.sessions.concurrent_max)
+    }
+
+    fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.observer.as_ref()
     }
 
     fn close(&self) {

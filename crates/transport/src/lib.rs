@@ -6,6 +6,7 @@
 
 #[cfg(feature = "child")]
 pub mod child;
+mod driver;
 mod lines;
 mod link;
 pub mod memory;

@@ -4,6 +4,7 @@
 //! are written when no more input is buffered, so a burst of requests costs one write. Other calls run in their own
 //! tasks and send their messages through a bounded channel: a client that does not read slows only itself.
 
+use crate::driver;
 use crate::lines::{Line, Lines};
 use crate::partial_parse::{self, Head};
 use bytes::Bytes;
@@ -11,8 +12,9 @@ use linchpin_core::caller::Locals;
 use linchpin_core::message::Message;
 use linchpin_core::service::{CallStart, RequestContext, Service};
 use linchpin_core::{CallEvent, Id, Reply, RunningCall, ServerChange, Session};
+use linchpin_proto::Engine;
+use linchpin_proto::driver::{Out, Received, receive};
 use linchpin_proto::frame::{self, Frame};
-use linchpin_proto::{Engine, Event};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -50,22 +52,15 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let (sender, mut waiting) = mpsc::channel(WAITING);
-    let engine = Engine::new(service.limits().clone());
+    let engine = driver::engine(&*service);
     let limit = service.limits().messages.frame_bytes_max;
-    let mut peer = Peer {
-        service,
-        engine,
-        sender,
-        out: Vec::with_capacity(8 << 10),
-        feed: None,
-        long: None,
-        locals: Arc::default(),
-    };
+    let mut peer =
+        Peer { service, engine, sender, out: Vec::with_capacity(8 << 10), long: None, locals: Arc::default() };
     let mut lines = Lines::new(input, limit, READ_BYTES);
     let mut output = output;
     let mut stop = std::pin::pin!(stop);
     let ended = loop {
-        match next(&mut lines, &mut waiting, peer.feed.as_deref(), stop.as_mut()).await {
+        match next(&mut lines, &mut waiting, peer.engine.session(), stop.as_mut()).await {
             Input::Line(Ok(Line::Frame(frame) | Line::Last(frame))) => peer.receive(frame).await,
             Input::Line(Ok(Line::TooLong(head))) => peer.too_long(&head).await,
             Input::Line(Ok(Line::LongEnd(tail))) => peer.long_end(&tail).await,
@@ -74,7 +69,7 @@ where
                 break Ok(());
             }
             Input::Line(Err(e)) => break Err(e),
-            Input::Waiting(out) => peer.pass(out),
+            Input::Waiting(waiting) => peer.waited(waiting),
             Input::ServerChange(change) => peer.line(&change.frame(None)),
         }
         let more = lines.has_line() || !waiting.is_empty();
@@ -126,30 +121,23 @@ async fn write<W: AsyncWrite + Unpin>(
 /// The next event.
 enum Input {
     Line(io::Result<Line>),
-    Waiting(Out),
+    Waiting(Waiting),
     ServerChange(ServerChange),
     Stop,
 }
 
-/// A message of a running call.
-enum Out {
-    /// A notification of this call.
-    Notify(Id, Bytes),
-    ServerRequest(Id, linchpin_core::ServerRequest),
-    Done(Id, Reply),
+/// What a task of running calls sends.
+enum Waiting {
+    /// An event of this call.
+    Call(Id, CallEvent),
     /// All calls of a batch have ended, by a response or cancelled; `said` holds the responses that were ready at once.
-    Batch {
-        said: Vec<u8>,
-        ended: Vec<(Id, Option<Reply>)>,
-    },
-    /// Cancelled: nothing is sent.
-    Over(Id),
+    Batch { said: Vec<u8>, ended: Vec<(Id, CallEvent)> },
 }
 
 async fn next<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
-    waiting: &mut mpsc::Receiver<Out>,
-    session: Option<&Session>,
+    waiting: &mut mpsc::Receiver<Waiting>,
+    session: Option<&Arc<Session>>,
     mut stop: std::pin::Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Input {
     if let Some(line) = lines.buffered() {
@@ -160,7 +148,7 @@ async fn next<R: AsyncRead + Unpin>(
         if let Poll::Ready(Some(out)) = waiting.poll_recv(cx) {
             return Poll::Ready(Input::Waiting(out));
         }
-        if let Some(feed) = session.and_then(Session::feed)
+        if let Some(feed) = session.and_then(|session| session.feed())
             && let Poll::Ready(Some(change)) = feed.feed().poll_next(cx)
         {
             return Poll::Ready(Input::ServerChange(change));
@@ -179,9 +167,8 @@ async fn next<R: AsyncRead + Unpin>(
 struct Peer {
     service: Arc<dyn Service>,
     engine: Engine,
-    sender: mpsc::Sender<Out>,
+    sender: mpsc::Sender<Waiting>,
     out: Vec<u8>,
-    feed: Option<Arc<Session>>,
     /// The beginning of an oversized line that still needs a response: its id may be at its end.
     long: Option<Head>,
     /// The service's state of this connection.
@@ -190,8 +177,7 @@ struct Peer {
 
 impl Peer {
     fn line(&mut self, frame: &[u8]) {
-        self.out.extend_from_slice(frame);
-        self.out.push(b'\n');
+        line(&mut self.out, frame);
     }
 
     fn reply(&mut self, reply: &Reply) {
@@ -235,8 +221,12 @@ impl Peer {
         match read {
             Err(reply) => self.reply(&reply),
             Ok(Frame::One(message)) => {
-                if let Some((id, exchange)) = self.one(message).await {
-                    tokio::spawn(run(id, exchange, self.sender.clone()));
+                if let Some((id, call)) = self.one(message).await {
+                    let sender = self.sender.clone();
+                    tokio::spawn(async move {
+                        let end = run(&id, call, &sender).await;
+                        let _ = sender.send(Waiting::Call(id, end)).await;
+                    });
                 }
             }
             Ok(Frame::Batch(_)) if !self.engine.batches() => {
@@ -250,95 +240,56 @@ impl Peer {
 
     /// Handles one message. Returns a call that did not complete on its first poll.
     async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
-        let event = self.engine.receive(message);
-        let request = match event {
-            Event::Call(request) => request,
-            other => {
-                if let Some(reply) = self.settle(other) {
-                    self.reply(&reply);
-                }
+        let event = receive(&mut self.engine, &*self.service, message);
+        let request = match event.deliver(&*self.service) {
+            Received::Call(request) => request,
+            Received::Reply(reply) => {
+                self.reply(&reply);
                 return None;
             }
+            Received::Cancel(cancel, frames) => {
+                cancel.cancel();
+                frames.iter().for_each(|frame| self.line(frame));
+                return None;
+            }
+            Received::Nothing => return None,
         };
         let id = request.id.clone();
-        self.open_feed();
         let mut request = Some(*request);
         let door = || RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
-        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| self.service.start(r, door(), cx)))).await;
+        let service = &*self.service;
+        let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, r, door(), cx)))).await;
         match started? {
             CallStart::Done(reply) => {
-                self.done(&id, &reply);
+                self.pass(&id, CallEvent::Done(reply));
                 None
             }
-            CallStart::Running(exchange) => {
-                self.engine.attach(&id, exchange.canceller());
-                Some((id, exchange))
+            CallStart::Running(call) => {
+                self.engine.attach(&id, call.canceller());
+                Some((id, call))
             }
         }
     }
 
-    /// Handles all messages other than calls. Returns a response to send, if any.
-    fn settle(&mut self, event: Event) -> Option<Reply> {
-        match event {
-            Event::Reply(reply) => return Some(reply),
-            Event::Cancel(cancel, frames) => {
-                if let Some(cancel) = cancel {
-                    cancel.cancel();
-                }
-                for frame in frames {
-                    self.line(&frame);
-                }
-            }
-            Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(caller, name, params) => self.service.notified(&caller, &name, &params),
-            Event::Call(_) | Event::Nothing => {}
-        }
-        None
-    }
-
-    /// Opens the subscription of a new session.
-    fn open_feed(&mut self) {
-        if self.feed.is_some() {
-            return;
-        }
-        let session = self.engine.session().cloned();
-        if let Some(session) = session {
-            if let Some(feed) = self.service.open_feed() {
-                session.set_feed(feed);
-            }
-            self.feed = Some(session);
+    fn waited(&mut self, waiting: Waiting) {
+        match waiting {
+            Waiting::Call(id, event) => self.pass(&id, event),
+            Waiting::Batch { said, ended } => self.batch_done(said, ended),
         }
     }
 
-    fn done(&mut self, id: &Id, reply: &Reply) {
-        let (send, frames) = self.engine.finish(id);
-        for frame in frames {
-            self.line(&frame);
-        }
-        if send {
-            self.reply(reply);
-        }
-    }
-
-    fn pass(&mut self, out: Out) {
-        match out {
-            Out::Notify(id, frame) => {
-                if self.engine.may_send(&id) {
-                    self.line(&frame);
-                }
+    /// Writes what an event of a call has for the peer. Whether it may still be sent is decided here, where it is written.
+    fn pass(&mut self, id: &Id, event: CallEvent) {
+        let out = &mut self.out;
+        self.engine.send(id, event, |message| match message {
+            Out::Notice(frame) | Out::Request(frame) => line(out, &frame),
+            Out::Reply(reply) => {
+                reply.write_to(out);
+                out.push(b'\n');
             }
-            Out::ServerRequest(id, ask) => {
-                let frame = self.engine.ask(&id, ask);
-                if let Some(frame) = frame {
-                    self.line(&frame);
-                }
-            }
-            Out::Done(id, reply) => self.done(&id, &reply),
-            Out::Batch { said, ended } => self.batch_done(said, ended),
-            Out::Over(id) => {
-                let _ = self.engine.finish(&id);
-            }
-        }
+            // A pipe has no stream to close.
+            Out::Pause(_) => {}
+        });
     }
 
     /// Sends all responses of a batch as one array when the last is ready; notifications are sent immediately.
@@ -371,31 +322,30 @@ impl Peer {
         let sender = self.sender.clone();
         tokio::spawn(async move {
             let mut calls = JoinSet::new();
-            for (id, exchange) in running {
+            for (id, call) in running {
                 let sender = sender.clone();
                 calls.spawn(async move {
-                    let reply = finish(&id, exchange, &sender).await;
-                    (id, reply)
+                    let end = run(&id, call, &sender).await;
+                    (id, end)
                 });
             }
             let mut ended = Vec::new();
             while let Some(call) = calls.join_next().await {
                 ended.extend(call.ok());
             }
-            let _ = sender.send(Out::Batch { said: answers, ended }).await;
+            let _ = sender.send(Waiting::Batch { said: answers, ended }).await;
         });
     }
 
     /// Ends the calls of a batch only now, so that a drain waits until their responses are written.
-    fn batch_done(&mut self, mut answers: Vec<u8>, ended: Vec<(Id, Option<Reply>)>) {
-        for (id, reply) in ended {
-            let (send, frames) = self.engine.finish(&id);
-            for frame in frames {
-                self.line(&frame);
-            }
-            if let Some(reply) = reply.filter(|_| send) {
-                append(&mut answers, &reply.frame());
-            }
+    fn batch_done(&mut self, mut answers: Vec<u8>, ended: Vec<(Id, CallEvent)>) {
+        let out = &mut self.out;
+        for (id, end) in ended {
+            self.engine.send(&id, end, |message| match message {
+                Out::Notice(frame) | Out::Request(frame) => line(out, &frame),
+                Out::Reply(reply) => append(&mut answers, &reply.frame()),
+                Out::Pause(_) => {}
+            });
         }
         if !answers.is_empty() {
             answers.push(b']');
@@ -412,7 +362,7 @@ impl Peer {
     /// At the end of input: running calls may finish within the limit, then they are dropped.
     async fn drain<W: AsyncWrite + Unpin>(
         mut self,
-        waiting: &mut mpsc::Receiver<Out>,
+        waiting: &mut mpsc::Receiver<Waiting>,
         output: &mut W,
     ) -> io::Result<()> {
         let limit = Duration::from_millis(self.service.limits().calls.drain_ms_max);
@@ -421,7 +371,7 @@ impl Peer {
         listeners.iter().for_each(|listener| listener.finish());
         while self.engine.running() > 0 {
             match tokio::time::timeout_at(deadline, waiting.recv()).await {
-                Ok(Some(out)) => self.pass(out),
+                Ok(Some(waiting)) => self.waited(waiting),
                 _ => break,
             }
         }
@@ -448,28 +398,20 @@ fn append(answers: &mut Vec<u8>, frame: &[u8]) {
     answers.extend_from_slice(frame);
 }
 
-/// Drives a call that did not complete on its first poll.
-async fn run(id: Id, exchange: Box<dyn RunningCall>, sender: mpsc::Sender<Out>) {
-    let out = match finish(&id, exchange, &sender).await {
-        Some(reply) => Out::Done(id, reply),
-        None => Out::Over(id),
-    };
-    let _ = sender.send(out).await;
+fn line(out: &mut Vec<u8>, frame: &[u8]) {
+    out.extend_from_slice(frame);
+    out.push(b'\n');
 }
 
-/// Forwards a call's messages until it ends. Returns `None` if it was cancelled.
-async fn finish(id: &Id, mut exchange: Box<dyn RunningCall>, sender: &mpsc::Sender<Out>) -> Option<Reply> {
+/// Forwards the events of a call that did not complete on its first poll, but the last, which is returned.
+async fn run(id: &Id, mut call: Box<dyn RunningCall>, sender: &mpsc::Sender<Waiting>) -> CallEvent {
     loop {
-        let out = match poll_fn(|cx| exchange.poll_event(cx)).await {
-            CallEvent::Notify(frame) => Out::Notify(id.clone(), frame),
-            CallEvent::ServerRequest(ask) => Out::ServerRequest(id.clone(), ask),
-            // A pipe has no stream to close.
-            CallEvent::Pause(_) => continue,
-            CallEvent::Done(reply) => return Some(reply),
-            CallEvent::Cancelled => return None,
-        };
-        if sender.send(out).await.is_err() {
-            return None;
+        let event = poll_fn(|cx| call.poll_event(cx)).await;
+        if matches!(event, CallEvent::Done(_) | CallEvent::Cancelled) {
+            return event;
+        }
+        if sender.send(Waiting::Call(id.clone(), event)).await.is_err() {
+            return CallEvent::Cancelled;
         }
     }
 }

@@ -588,7 +588,7 @@ impl Works {
 
     async fn who(&self, cx: &Cx, _: NoArgs) -> String {
         let client = cx.client().map(|c| c.name).unwrap_or_default();
-        format!("{client} {} {:?} {:?}", cx.revision().as_str(), cx.trace().traceparent, cx.principal())
+        format!("{client} {} {:?} {:?}", cx.revision().as_str(), cx.trace().map(|t| t.traceparent), cx.principal())
     }
 }
 

@@ -9,14 +9,15 @@ use super::calls::{Calls, Entered};
 use super::service::{Principal, Shared};
 use super::session::HttpSession;
 use super::sessions::{SessionSlot, id_of};
-use super::work::{Out, Work, run_unheard};
+use super::work::{Work, run_unheard};
+use crate::driver;
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED};
 use linchpin_core::message::Kind;
-use linchpin_core::{
-    CallEvent, CallStart, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall,
-    ServerRequestError,
+use linchpin_core::{CallStart, Features, Id, Message, Reply, ReplyKind, Request, RequestContext, RunningCall};
+use linchpin_proto::driver::{
+    Out, Received, Stateless, poll_stateless as poll_stateless_call, receive as receive_message,
 };
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::rules::{self, PostKind};
@@ -111,7 +112,7 @@ fn withheld() -> Response<HttpBody> {
 
 fn alone(shared: &Arc<Shared>, head: Head, request: Request, cx: &mut Context<'_>) -> Next {
     let features = request.caller.features();
-    match shared.service.start(request, head.door(), cx) {
+    match driver::start(&*shared.service, request, head.door(), cx) {
         CallStart::Done(reply) => Next::Answer(answered(reply, features)),
         CallStart::Running(exchange) => {
             Next::Wait(Running::Stateless(Some(Call::new(exchange, &shared.calls)), features))
@@ -139,20 +140,16 @@ fn poll_stateless(
     features: &Features,
     cx: &mut Context<'_>,
 ) -> Poll<Response<HttpBody>> {
-    loop {
-        let Some(running) = call else { return Poll::Ready(withheld()) };
-        match std::task::ready!(running.exchange.poll_event(cx)) {
-            CallEvent::Notify(frame) => {
-                let budget = shared.service.budget().clone();
-                let source = StatelessStream { first: Some(frame), call: call.take(), budget };
-                return Poll::Ready(answer::events(HttpBody::stream(source, shared.limits.connections.keep_alive_ms)));
-            }
-            CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
-            CallEvent::Pause(_) => {}
-            CallEvent::Done(reply) => return Poll::Ready(answered(reply, features)),
-            CallEvent::Cancelled => return Poll::Ready(withheld()),
+    let Some(running) = call else { return Poll::Ready(withheld()) };
+    Poll::Ready(match std::task::ready!(poll_stateless_call(&mut *running.exchange, cx)) {
+        Stateless::Notice(frame) => {
+            let budget = shared.service.budget().clone();
+            let source = StatelessStream { first: Some(frame), call: call.take(), budget };
+            answer::events(HttpBody::stream(source, shared.limits.connections.keep_alive_ms))
         }
-    }
+        Stateless::Reply(reply) => answered(reply, features),
+        Stateless::Cancelled => withheld(),
+    })
 }
 
 /// The stream of a stateless request. Dropping it cancels the request.
@@ -179,19 +176,16 @@ impl Source for StatelessStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(self.event(&first));
         }
-        loop {
-            let Some(call) = &mut self.call else { return Poll::Ready(None) };
-            match std::task::ready!(call.exchange.poll_event(cx)) {
-                CallEvent::Notify(frame) => return Poll::Ready(self.event(&frame)),
-                CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
-                CallEvent::Pause(_) => {}
-                CallEvent::Done(reply) => {
-                    self.call = None;
-                    return Poll::Ready(self.event(&reply.frame()));
-                }
-                CallEvent::Cancelled => self.call = None,
-            }
+        let Some(call) = &mut self.call else { return Poll::Ready(None) };
+        let step = std::task::ready!(poll_stateless_call(&mut *call.exchange, cx));
+        if !matches!(step, Stateless::Notice(_)) {
+            self.call = None;
         }
+        Poll::Ready(match step {
+            Stateless::Notice(frame) => self.event(&frame),
+            Stateless::Reply(reply) => self.event(&reply.frame()),
+            Stateless::Cancelled => None,
+        })
     }
 }
 
@@ -207,8 +201,8 @@ pub(crate) struct Opening {
 }
 
 fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>) -> Next {
-    let mut engine = Engine::new(shared.limits.clone());
-    let request = match engine.receive(message) {
+    let mut engine = driver::engine(&*shared.service);
+    let request = match receive_message(&mut engine, &*shared.service, message) {
         Event::Call(request) => request,
         Event::Reply(reply) => return Next::Answer(refused(reply)),
         _ => return Next::Answer(answer::refuse(StatusCode::BAD_REQUEST, None, "expected a request")),
@@ -219,12 +213,8 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
     let Some(place) = shared.sessions.place(declared) else {
         return refuse("this server has too many sessions; end one with DELETE or try again later");
     };
-    // From now on no change is lost, even one that happens before the client hears its session's id.
-    if let (Some(session), Some(feed)) = (engine.session(), shared.service.open_feed()) {
-        session.set_feed(feed);
-    }
     let (id, principal) = (request.id.clone(), head.principal().cloned());
-    match shared.service.start(*request, head.door(), cx) {
+    match driver::start(&*shared.service, *request, head.door(), cx) {
         CallStart::Done(reply) => Next::Answer(opened(shared, engine, place, principal, &id, reply)),
         CallStart::Running(exchange) => {
             let (engine, place, call) = (Some(engine), Some(place), Call::new(exchange, &shared.calls));
@@ -236,12 +226,11 @@ fn open(shared: &Arc<Shared>, head: Head, message: Message, cx: &mut Context<'_>
 impl Opening {
     fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Response<HttpBody>> {
         loop {
-            match std::task::ready!(self.call.exchange.poll_event(cx)) {
-                // Nobody could answer: the client does not know its session yet.
-                CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
-                CallEvent::Notify(_) | CallEvent::Pause(_) => {}
-                CallEvent::Cancelled => return Poll::Ready(withheld()),
-                CallEvent::Done(reply) => {
+            // Nobody could answer a request: the client does not know its session yet.
+            match std::task::ready!(poll_stateless_call(&mut *self.call.exchange, cx)) {
+                Stateless::Notice(_) => {}
+                Stateless::Cancelled => return Poll::Ready(withheld()),
+                Stateless::Reply(reply) => {
                     let (Some(engine), Some(place)) = (self.engine.take(), self.place.take()) else {
                         return Poll::Ready(withheld());
                     };
@@ -319,26 +308,26 @@ fn take(
     door: impl FnOnce() -> RequestContext,
     cx: &mut Context<'_>,
 ) -> Outcome {
-    let event = session.engine().receive(message);
-    match event {
-        Event::Call(request) => {
+    let event = receive_message(&mut session.engine(), &*shared.service, message);
+    match event.deliver(&*shared.service) {
+        Received::Call(request) => {
             let id = request.id.clone();
-            match shared.service.start(*request, door(), cx) {
+            match driver::start(&*shared.service, *request, door(), cx) {
                 // No server request was sent, so none is cancelled.
                 CallStart::Done(reply) => match session.engine().finish(&id) {
-                    (true, _) => return Outcome::Reply(reply),
-                    (false, _) => return Outcome::Withheld,
+                    (true, _) => Outcome::Reply(reply),
+                    (false, _) => Outcome::Withheld,
                 },
-                CallStart::Running(exchange) => return Outcome::Running(id, exchange),
+                CallStart::Running(exchange) => Outcome::Running(id, exchange),
             }
         }
-        Event::Reply(reply) => return Outcome::Reply(reply),
-        Event::Cancel(Some(cancel), withdrawals) => session.cancel(&cancel, &withdrawals),
-        Event::Cancel(None, _) | Event::Nothing => {}
-        Event::Answer(ask, answer) => (ask.answer)(answer),
-        Event::Notified(caller, name, params) => shared.service.notified(&caller, &name, &params),
+        Received::Reply(reply) => Outcome::Reply(reply),
+        Received::Cancel(cancel, withdrawals) => {
+            session.cancel(&cancel, &withdrawals);
+            Outcome::Nothing
+        }
+        Received::Nothing => Outcome::Nothing,
     }
-    Outcome::Nothing
 }
 
 fn batch(shared: &Arc<Shared>, head: Head, parts: Vec<Bytes>, cx: &mut Context<'_>) -> Next {
@@ -407,13 +396,13 @@ impl InSession {
         loop {
             let Some(work) = &mut self.work else { return Poll::Ready(withheld()) };
             let response = match (std::task::ready!(work.poll_next(true, cx)), &mut self.replies) {
-                (Some(Out::Answer(reply)), Some(replies)) => {
+                (Some(Out::Reply(reply)), Some(replies)) => {
                     replies.push(reply);
                     continue;
                 }
-                (Some(Out::Answer(reply)), None) => answered(reply, work.session().features()),
+                (Some(Out::Reply(reply)), None) => answered(reply, work.session().features()),
                 (Some(Out::Notice(frame)), _) => self.stream(shared, Some((frame, true)), None),
-                (Some(Out::Question(frame)), _) => self.stream(shared, Some((frame, false)), None),
+                (Some(Out::Request(frame)), _) => self.stream(shared, Some((frame, false)), None),
                 (Some(Out::Pause(ms)), _) if work.session().features().priming => self.stream(shared, None, Some(ms)),
                 (Some(Out::Pause(_)), _) => continue,
                 (None, Some(replies)) if !replies.is_empty() => answer::json(StatusCode::OK, array(replies)),

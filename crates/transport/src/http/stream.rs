@@ -10,10 +10,11 @@
 
 use super::body::Source;
 use super::session::{HttpSession, STANDALONE};
-use super::work::{Out, Work};
+use super::work::Work;
 use bytes::Bytes;
 use linchpin_core::budget::EXHAUSTED;
 use linchpin_core::{Cancel, Subscription};
+use linchpin_proto::driver::Out;
 use linchpin_proto::http::sse;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -213,8 +214,8 @@ impl EventStream {
         match out {
             Poll::Pending => {}
             Poll::Ready(Some(Out::Notice(frame))) => self.push(session, &frame, true),
-            Poll::Ready(Some(Out::Question(frame))) => self.push(session, &frame, false),
-            Poll::Ready(Some(Out::Answer(reply))) => self.push(session, &reply.frame(), false),
+            Poll::Ready(Some(Out::Request(frame))) => self.push(session, &frame, false),
+            Poll::Ready(Some(Out::Reply(reply))) => self.push(session, &reply.frame(), false),
             Poll::Ready(Some(Out::Pause(ms))) => self.pause(session, ms),
             Poll::Ready(None) => self.end(session.now()),
         }

@@ -2,8 +2,8 @@
 
 use super::calls::{Calls, Entered};
 use super::session::HttpSession;
-use bytes::Bytes;
-use linchpin_core::{CallEvent, Cancel, Id, Reply, RunningCall, ServerRequestError};
+use linchpin_core::{CallEvent, Cancel, Id, RunningCall};
+use linchpin_proto::driver::Out;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,18 +23,6 @@ struct Call {
     _entered: Entered,
 }
 
-/// The output of running calls.
-pub(crate) enum Out {
-    /// A notification: may be dropped without a reader.
-    Notice(Bytes),
-    /// A question, or its withdrawal: never dropped.
-    Question(Bytes),
-    /// A response: never dropped.
-    Answer(Reply),
-    /// Hang up and let the client come back after so many milliseconds.
-    Pause(u64),
-}
-
 impl Work {
     /// No calls yet.
     pub(crate) fn new(session: Arc<HttpSession>) -> Work {
@@ -44,13 +32,7 @@ impl Work {
     /// Adds a call that is still running.
     pub(crate) fn add(&mut self, id: Id, exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) {
         let cancel = exchange.canceller();
-        let mut engine = self.session.engine();
-        engine.attach(&id, cancel.clone());
-        // A cancellation that arrived before the canceller was attached had no effect.
-        if !engine.may_send(&id) {
-            cancel.cancel();
-        }
-        drop(engine);
+        self.session.engine().attach(&id, cancel.clone());
         let _entered = calls.enter(cancel.clone());
         self.calls.push(Call { id, cancel, exchange, _entered });
     }
@@ -80,37 +62,23 @@ impl Work {
                 return Poll::Ready(None);
             }
             let ready = self.calls.iter_mut().enumerate().find_map(|(at, call)| match call.exchange.poll_event(cx) {
-                Poll::Ready(step) => Some((at, step)),
+                Poll::Ready(event) => Some((at, event)),
                 Poll::Pending => None,
             });
-            let Some((at, step)) = ready else { return Poll::Pending };
-            self.take(at, step, heard);
+            let Some((at, event)) = ready else { return Poll::Pending };
+            self.take(at, event, heard);
         }
     }
 
-    fn take(&mut self, at: usize, step: CallEvent, heard: bool) {
-        match step {
-            CallEvent::Notify(frame) => {
-                if self.session.engine().may_send(&self.calls[at].id) {
-                    self.queued.push_back(Out::Notice(frame));
-                }
-            }
-            CallEvent::ServerRequest(ask) if heard => {
-                let frame = self.session.engine().ask(&self.calls[at].id, ask);
-                self.queued.extend(frame.map(Out::Question));
-            }
-            CallEvent::ServerRequest(ask) => (ask.answer)(Err(ServerRequestError::Disconnected)),
-            CallEvent::Pause(ms) => self.queued.push_back(Out::Pause(ms)),
-            CallEvent::Done(reply) => self.ended(at, Some(reply)),
-            CallEvent::Cancelled => self.ended(at, None),
+    fn take(&mut self, at: usize, event: CallEvent, heard: bool) {
+        let event = match event {
+            CallEvent::ServerRequest(request) if !heard => return request.refuse(),
+            event => event,
+        };
+        let (id, queued) = (&self.calls[at].id, &mut self.queued);
+        if self.session.engine().send(id, event, |out| queued.push_back(out)) {
+            self.calls.swap_remove(at);
         }
-    }
-
-    fn ended(&mut self, at: usize, reply: Option<Reply>) {
-        let call = self.calls.swap_remove(at);
-        let (may_send, orphans) = self.session.engine().finish(&call.id);
-        self.queued.extend(orphans.into_iter().map(Out::Question));
-        self.queued.extend(reply.filter(|_| may_send).map(Out::Answer));
     }
 }
 

@@ -1,16 +1,17 @@
 //! One client of the HTTP+SSE transport: its engine, and the messages for its stream.
 
+use crate::driver;
 use crate::http::{Calls, Head, HttpBody, Shared, accepted, refuse};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_core::{
-    CallEvent, CallStart, Id, Limits, Message, Request, RequestContext, RunningCall, ServerChange, Service,
-    Subscription,
+    CallEvent, CallStart, Id, Limits, Message, Request, RequestContext, ServerChange, Service, Subscription,
 };
+use linchpin_proto::Engine;
+use linchpin_proto::driver::{Out, Received, receive};
 use linchpin_proto::frame::{self, Frame};
 use linchpin_proto::http::{rules, sse};
-use linchpin_proto::{Engine, Event};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +51,7 @@ impl Peer {
         sse::named(&mut first, "endpoint", address.as_bytes());
         let outbox = Outbox { events: [(first.into(), false)].into(), ..Outbox::default() };
         let (limits, budget) = (service.limits().clone(), service.budget().clone());
-        let engine = Mutex::new(Engine::new(limits.clone()));
+        let engine = Mutex::new(driver::engine(service));
         Peer(Arc::new(Inner { principal, limits, budget, engine, outbox: Mutex::new(outbox) }))
     }
 
@@ -187,45 +188,47 @@ impl Inner {
     fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: RequestContext) {
         let event = {
             let mut engine = self.engine();
-            let event = engine.receive(message);
-            // From the moment the session is open, no change is lost.
-            if let Some(session) = engine.session().filter(|s| s.feed().is_none())
-                && let Some(feed) = shared.service.open_feed()
+            let event = receive(&mut engine, &*shared.service, message);
+            let mut outbox = self.outbox();
+            if outbox.declared.is_none()
+                && let Some(session) = engine.session()
             {
-                let mut outbox = self.outbox();
-                outbox.feed = Some(feed.feed().clone());
+                outbox.feed = session.feed().map(|feed| feed.feed().clone());
                 outbox.declared = self.budget.reserve(session.declared_bytes());
                 outbox.closed |= outbox.declared.is_none();
-                session.set_feed(feed);
             }
             event
         };
-        match event {
-            Event::Call(request) => {
+        match event.deliver(&*shared.service) {
+            Received::Call(request) => {
                 let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
                 tokio::spawn(async move { inner.call(&*service, &calls, *request, door).await });
             }
-            Event::Reply(reply) => self.push(&reply.frame(), false),
-            Event::Cancel(cancel, withdrawals) => {
+            Received::Reply(reply) => self.push(&reply.frame(), false),
+            Received::Cancel(cancel, withdrawals) => {
                 withdrawals.iter().for_each(|frame| self.push(frame, false));
-                if let Some(cancel) = cancel {
-                    cancel.cancel();
-                }
+                cancel.cancel();
             }
-            Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(caller, name, params) => shared.service.notified(&caller, &name, &params),
-            Event::Nothing => {}
+            Received::Nothing => {}
         }
     }
 
     async fn call(&self, service: &dyn Service, calls: &Arc<Calls>, request: Request, door: RequestContext) {
-        let running = Unfinished { inner: self, id: request.id.clone(), told: false };
+        let mut running = Unfinished { inner: self, id: request.id.clone(), ended: false };
         let mut input = Some((request, door));
         let started =
-            poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| service.start(request, door, cx)))).await;
+            poll_fn(|cx| Poll::Ready(input.take().map(|(request, door)| driver::start(service, request, door, cx))))
+                .await;
         match started {
-            Some(CallStart::Done(reply)) => running.finish(Some(&reply.frame())),
-            Some(CallStart::Running(exchange)) => running.run(exchange, calls).await,
+            Some(CallStart::Done(reply)) => running.send(CallEvent::Done(reply)),
+            Some(CallStart::Running(mut call)) => {
+                let cancel = call.canceller();
+                let _entered = calls.enter(cancel.clone());
+                self.engine().attach(&running.id, cancel);
+                while !running.ended {
+                    running.send(poll_fn(|cx| call.poll_event(cx)).await);
+                }
+            }
             None => {}
         }
     }
@@ -236,51 +239,28 @@ struct Unfinished<'a> {
     inner: &'a Inner,
     id: Id,
     /// Already unregistered: a second time could affect a new request with the same id.
-    told: bool,
+    ended: bool,
 }
 
 impl Unfinished<'_> {
-    async fn run(self, mut exchange: Box<dyn RunningCall>, calls: &Arc<Calls>) {
-        let cancel = exchange.canceller();
-        let _entered = calls.enter(cancel.clone());
-        {
-            let mut engine = self.inner.engine();
-            engine.attach(&self.id, cancel.clone());
-            // A cancellation that arrived before the canceller was attached had no effect.
-            if !engine.may_send(&self.id) {
-                cancel.cancel();
-            }
-        }
-        loop {
-            match poll_fn(|cx| exchange.poll_event(cx)).await {
-                CallEvent::Notify(frame) => {
-                    if self.inner.engine().may_send(&self.id) {
-                        self.inner.push(&frame, true);
-                    }
-                }
-                CallEvent::ServerRequest(ask) => {
-                    let frame = self.inner.engine().ask(&self.id, ask);
-                    frame.iter().for_each(|frame| self.inner.push(frame, false));
-                }
+    fn send(&mut self, event: CallEvent) {
+        let mut messages = Vec::new();
+        self.ended = self.inner.engine().send(&self.id, event, |out| messages.push(out));
+        for message in messages {
+            match message {
+                Out::Notice(frame) => self.inner.push(&frame, true),
+                Out::Request(frame) => self.inner.push(&frame, false),
+                Out::Reply(reply) => self.inner.push(&reply.frame(), false),
                 // The stream of this transport cannot be resumed.
-                CallEvent::Pause(_) => {}
-                CallEvent::Done(reply) => return self.finish(Some(&reply.frame())),
-                CallEvent::Cancelled => return self.finish(None),
+                Out::Pause(_) => {}
             }
         }
-    }
-
-    fn finish(mut self, answer: Option<&[u8]>) {
-        self.told = true;
-        let (may_send, withdrawals) = self.inner.engine().finish(&self.id);
-        withdrawals.iter().for_each(|frame| self.inner.push(frame, false));
-        answer.filter(|_| may_send).into_iter().for_each(|frame| self.inner.push(frame, false));
     }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        if !self.told {
+        if !self.ended {
             self.inner.engine().finish(&self.id);
         }
         // A stream that drains may end now.

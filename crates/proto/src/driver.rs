@@ -1,0 +1,217 @@
+//! The life of a call, for every transport: received, started, polled, and ended.
+//!
+//! A transport gives its messages to [`receive`] and the outcome to [`Event::deliver`], starts what is a call with
+//! [`start`], tells the engine of what still runs with [`Engine::attach`], and turns every [`CallEvent`] of it into
+//! messages for the peer with [`Engine::send`]. A call of a stateless request over HTTP has no engine; [`poll_stateless`]
+//! is all that it needs.
+
+use crate::engine::{Engine, Event};
+use bytes::Bytes;
+use linchpin_core::message::{Message, Request};
+use linchpin_core::observer::CALL_TARGET;
+use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
+use linchpin_core::{CallEnd, CallInfo, Id, Observer, Outcome, Reply};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+/// What a transport has to do for a message of its peer.
+pub enum Received {
+    /// Start this request with [`start`]. When it ends, however it ends, call [`Engine::finish`] once, unless
+    /// [`Engine::send`] said so; while it runs, [`Engine::attach`] its canceller.
+    Call(Box<Request>),
+    /// Send this response.
+    Reply(Reply),
+    /// Send these cancellations of server requests on the call's stream, then cancel it.
+    Cancel(Arc<dyn Cancel>, Vec<Bytes>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Gives a message to the peer's engine. A session that it opens gets its feed of changes at once, so that none is lost.
+pub fn receive(engine: &mut Engine, service: &dyn Service, message: Message) -> Event {
+    let was_open = engine.session().is_some();
+    let event = engine.receive(message);
+    if !was_open
+        && let Some(session) = engine.session()
+        && let Some(feed) = service.open_feed()
+    {
+        session.set_feed(feed);
+    }
+    event
+}
+
+impl Event {
+    /// Hands responses and notifications to those who wait for them; the rest is left to the transport. To be called
+    /// without a lock on the engine: it runs code of the service.
+    pub fn deliver(self, service: &dyn Service) -> Received {
+        match self {
+            Event::Call(request) => return Received::Call(request),
+            Event::Reply(reply) => return Received::Reply(reply),
+            Event::Cancel(Some(cancel), frames) => return Received::Cancel(cancel, frames),
+            Event::Answer(ask, answer) => (ask.answer)(answer),
+            Event::Notified(caller, name, params) => service.notified(&caller, &name, &params),
+            // A call without a canceller was started in this very moment: attaching it finds it cancelled.
+            Event::Cancel(None, _) | Event::Nothing => {}
+        }
+        Received::Nothing
+    }
+}
+
+/// A message of a running call for its peer.
+pub enum Out {
+    /// A notification: may be dropped when nobody reads.
+    Notice(Bytes),
+    /// A server request, or the cancellation of one: never dropped.
+    Request(Bytes),
+    /// The response: never dropped, and the last.
+    Reply(Reply),
+    /// Close the call's stream, which the client resumes after so many milliseconds. Ignored where streams cannot be
+    /// resumed.
+    Pause(u64),
+}
+
+impl Engine {
+    /// Turns an event of the running call `id` into messages for the peer: none if the call was cancelled. Returns whether
+    /// the call has ended; then it is finished.
+    pub fn send(&mut self, id: &Id, event: CallEvent, mut out: impl FnMut(Out)) -> bool {
+        let reply = match event {
+            CallEvent::Notify(frame) => {
+                if self.may_send(id) {
+                    out(Out::Notice(frame));
+                }
+                return false;
+            }
+            CallEvent::ServerRequest(request) => {
+                if let Some(frame) = self.ask(id, request) {
+                    out(Out::Request(frame));
+                }
+                return false;
+            }
+            CallEvent::Pause(ms) => {
+                out(Out::Pause(ms));
+                return false;
+            }
+            CallEvent::Done(reply) => Some(reply),
+            CallEvent::Cancelled => None,
+        };
+        let (may_send, orphans) = self.finish(id);
+        orphans.into_iter().for_each(|frame| out(Out::Request(frame)));
+        if let Some(reply) = reply.filter(|_| may_send) {
+            out(Out::Reply(reply));
+        }
+        true
+    }
+}
+
+/// A message of a call without an engine.
+pub enum Stateless {
+    /// A notification.
+    Notice(Bytes),
+    /// The response, the last.
+    Reply(Reply),
+    /// Cancelled: nothing follows.
+    Cancelled,
+}
+
+/// Polls a call of a peer that cannot be asked, and whose stream cannot be resumed.
+pub fn poll_stateless(call: &mut dyn RunningCall, cx: &mut Context<'_>) -> Poll<Stateless> {
+    loop {
+        return Poll::Ready(match ready!(call.poll_event(cx)) {
+            CallEvent::Notify(frame) => Stateless::Notice(frame),
+            CallEvent::Done(reply) => Stateless::Reply(reply),
+            CallEvent::Cancelled => Stateless::Cancelled,
+            CallEvent::ServerRequest(request) => {
+                request.refuse();
+                continue;
+            }
+            CallEvent::Pause(_) => continue,
+        });
+    }
+}
+
+/// Starts a request and polls it once, within its span and before the service's observer. `now` reads the clock.
+///
+/// Without an observer, and without a `tracing` subscriber that wants the span, this is [`Service::start`].
+pub fn start(
+    service: &dyn Service,
+    request: Request,
+    context: RequestContext,
+    now: fn() -> Instant,
+    cx: &mut Context<'_>,
+) -> CallStart {
+    let observer = service.observer();
+    if observer.is_none() && !tracing::enabled!(target: CALL_TARGET, tracing::Level::INFO) {
+        return service.start(request, context, cx);
+    }
+    let info = CallInfo::new(&request, &context.headers, context.principal.clone());
+    if let Some(observer) = observer {
+        observer.call_started(&info);
+    }
+    let mut observed = Observed { info, observer: observer.cloned(), started: now(), now, ended: false };
+    let span = observed.info.span.clone();
+    match span.in_scope(|| service.start(request, context, cx)) {
+        CallStart::Done(reply) => {
+            observed.end(reply.kind().into(), reply.frame_len());
+            CallStart::Done(reply)
+        }
+        CallStart::Running(call) => CallStart::Running(Box::new(ObservedCall { call, observed })),
+    }
+}
+
+struct Observed {
+    info: CallInfo,
+    observer: Option<Arc<dyn Observer>>,
+    started: Instant,
+    now: fn() -> Instant,
+    ended: bool,
+}
+
+impl Observed {
+    fn end(&mut self, outcome: Outcome, response_bytes: usize) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let end = CallEnd::new(outcome, response_bytes, (self.now)().saturating_duration_since(self.started));
+        let code = match outcome {
+            Outcome::Error(code) => Some(code),
+            _ => None,
+        };
+        self.info.span.in_scope(|| {
+            let (outcome, duration) = (outcome.as_str(), tracing::field::debug(end.duration));
+            tracing::info!(target: CALL_TARGET, outcome, code, duration, "call ended");
+        });
+        if let Some(observer) = &self.observer {
+            observer.call_ended(&self.info, &end);
+        }
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.end(Outcome::Cancelled, 0);
+    }
+}
+
+/// A running call that is polled within its span.
+struct ObservedCall {
+    // Before `observed`, so that what it does when it is dropped is part of the call.
+    call: Box<dyn RunningCall>,
+    observed: Observed,
+}
+
+impl RunningCall for ObservedCall {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
+        let event = ready!(self.observed.info.span.in_scope(|| self.call.poll_event(cx)));
+        match &event {
+            CallEvent::Done(reply) => self.observed.end(reply.kind().into(), reply.frame_len()),
+            CallEvent::Cancelled => self.observed.end(Outcome::Cancelled, 0),
+            _ => {}
+        }
+        Poll::Ready(event)
+    }
+
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.call.canceller()
+    }
+}
