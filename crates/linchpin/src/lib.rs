@@ -183,7 +183,7 @@ pub use linchpin_testing as testing;
 
 // Parts of the protocol that the signatures above name.
 pub use linchpin_core::service::BoxFuture;
-pub use linchpin_core::{ClientCaps, Features, ResultWriter};
+pub use linchpin_core::{ClientCaps, Features, ResultWriter, Session};
 
 pub mod transport {
     //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.

@@ -3,6 +3,7 @@
 #![cfg(feature = "http")]
 
 use crate::common;
+use crate::observer::Record;
 
 use linchpin::prelude::*;
 use serde_json::{Value, json};
@@ -43,8 +44,13 @@ impl Shop {
 }
 
 async fn start() -> SocketAddr {
+    start_observed(Record::default()).await
+}
+
+async fn start_observed(record: Record) -> SocketAddr {
     let (ready, addr) = tokio::sync::oneshot::channel();
     let server = Server::new("shop", "1")
+        .observe(record)
         .state(Shop)
         .tool("query", Shop::query)
         .tool("buy", Shop::buy)
@@ -195,6 +201,40 @@ async fn a_custom_method_needs_its_header_and_an_unknown_one_is_not_found() {
             assert_eq!((r.status, &r.messages()[0]["result"]["open"]), (200, &expected), "{revision}: {}", r.body);
         }
     }
+}
+
+#[tokio::test]
+async fn sessions_streams_and_calls_over_http_are_observed() {
+    let record = Record::default();
+    let addr = start_observed(record.clone()).await;
+    let r = alone(addr, json!({}), json!({ "name": "count", "_meta": { "progressToken": 1 } }), &[]).await;
+    assert_eq!(r.messages().len(), 2, "{}", r.body);
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let r = post(addr, &[], &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello })).await;
+    let session = r.header("mcp-session-id").expect("a session").to_owned();
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": { "name": "count", "_meta": { "progressToken": 1 } } });
+    let r = post(addr, &[("mcp-session-id", &session)], &call).await;
+    assert_eq!(r.messages().len(), 2, "{}", r.body);
+    let expected = [
+        "start tools/call",
+        "end tools/call count ok",
+        "stream opened",
+        "stream closed",
+        "session opened",
+        "start initialize",
+        "end initialize - ok",
+        "start tools/call",
+        "end tools/call count ok",
+        "stream opened",
+        "stream closed",
+    ];
+    let (mut seen, mut expected) = (record.lines(), expected.map(str::to_owned).to_vec());
+    // A stream opens at the first notification, which may be before or after its call has ended.
+    seen.sort();
+    expected.sort();
+    assert_eq!(seen, expected);
 }
 
 #[tokio::test]

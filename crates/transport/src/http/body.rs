@@ -4,7 +4,7 @@ use super::intake::{SMALL_BYTES_MAX, STREAM_BYTES};
 use super::pace::{PIECE_BYTES_MAX, Pace};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use linchpin_core::{Budget, Reply};
+use linchpin_core::{Budget, Observer, Reply, Service};
 use linchpin_proto::http::sse;
 use std::convert::Infallible;
 use std::fmt;
@@ -84,9 +84,15 @@ impl HttpBody {
         }
     }
 
-    /// The events of `source`, with a comment whenever it was quiet for `keep_alive_ms` (never when that is 0).
-    pub(crate) fn stream(source: impl Source + 'static, keep_alive_ms: u64) -> HttpBody {
-        HttpBody::new(Kind::Stream(Box::new(Stream { keep_alive: KeepAlive::new(keep_alive_ms), hold: None, source })))
+    /// The events of `source` for a client of `service`, with a comment whenever it was quiet for as long as the limit
+    /// says (never when that is 0).
+    pub(crate) fn stream(source: impl Source + 'static, service: &dyn Service) -> HttpBody {
+        let keep_alive = KeepAlive::new(service.limits().connections.keep_alive_ms);
+        let observed = service.observer().map(|observer| {
+            observer.stream_opened();
+            Observed(observer.clone())
+        });
+        HttpBody::new(Kind::Stream(Box::new(Stream { keep_alive, hold: None, _observed: observed, source })))
     }
 
     /// Keeps `hold` until the stream ends. A body of one chunk ends at once and does not need it.
@@ -159,7 +165,17 @@ pub(crate) trait Source: Send {
 struct Stream<S: ?Sized> {
     keep_alive: KeepAlive,
     hold: Option<Box<dyn Send>>,
+    _observed: Option<Observed>,
     source: S,
+}
+
+/// Tells the observer when the stream has ended.
+struct Observed(Arc<dyn Observer>);
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.0.stream_closed();
+    }
 }
 
 impl http_body::Body for HttpBody {

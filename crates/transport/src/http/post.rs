@@ -145,7 +145,7 @@ fn poll_stateless(
         Stateless::Notice(frame) => {
             let budget = shared.service.budget().clone();
             let source = StatelessStream { first: Some(frame), call: call.take(), budget };
-            answer::events(HttpBody::stream(source, shared.limits.connections.keep_alive_ms))
+            answer::events(HttpBody::stream(source, &*shared.service))
         }
         Stateless::Reply(reply) => answered(reply, features),
         Stateless::Cancelled => withheld(),
@@ -433,7 +433,7 @@ impl InSession {
         if pause.is_some() {
             stream.close_after_flush();
         }
-        answer::events(HttpBody::stream(reader, shared.limits.connections.keep_alive_ms))
+        answer::events(HttpBody::stream(reader, &*shared.service))
     }
 }
 

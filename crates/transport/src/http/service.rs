@@ -431,7 +431,7 @@ impl Shared {
             Some(None) => Err(NO_SUCH_EVENT),
         };
         match reader {
-            Ok(reader) => answer::events(HttpBody::stream(reader, self.limits.connections.keep_alive_ms)),
+            Ok(reader) => answer::events(HttpBody::stream(reader, &*self.service)),
             Err(NO_SUCH_EVENT) => answer::refuse(StatusCode::BAD_REQUEST, None, NO_SUCH_EVENT),
             Err(why) => answer::refuse(StatusCode::CONFLICT, None, why),
         }

@@ -81,6 +81,13 @@ impl HttpSession {
         self.service.limits()
     }
 
+    /// Tells the observer that a notification was dropped.
+    pub(crate) fn dropped(&self) {
+        if let Some(observer) = self.service.observer() {
+            observer.notification_dropped();
+        }
+    }
+
     pub(crate) fn budget(&self) -> &Arc<Budget> {
         self.service.budget()
     }

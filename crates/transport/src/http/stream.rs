@@ -125,17 +125,25 @@ impl EventStream {
         write(&mut bytes, &format!("{}-{seq}", self.number));
         let Some(bytes) = session.budget().own(bytes) else {
             drop(inner);
-            return if notice { tracing::debug!(EXHAUSTED) } else { self.lose(session, seq) };
+            if !notice {
+                return self.lose(session, seq);
+            }
+            tracing::debug!(EXHAUSTED);
+            return session.dropped();
         };
         let mut change = bytes.len() as isize;
         inner.events.push_back(Event { seq, notice, bytes });
-        change -= inner.trim(session.limits().messages.queued_max) as isize;
+        let (freed, dropped) = inner.trim(session.limits().messages.queued_max);
+        change -= freed as isize;
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
             waker.wake();
         }
         session.account(change, self);
+        if dropped {
+            session.dropped();
+        }
     }
 
     /// Ends the stream without its newest message, which exceeds the limit: the waiting client sees the end.
@@ -271,22 +279,24 @@ impl EventStream {
 }
 
 impl Inner {
-    /// Keeps at most `max` notices waiting and `max` events for replay; the bytes that were freed.
-    fn trim(&mut self, max: usize) -> usize {
+    /// Keeps at most `max` notices waiting and `max` events for replay; the bytes that were freed, and whether a notice was
+    /// dropped.
+    fn trim(&mut self, max: usize) -> (usize, bool) {
         let mut freed = 0;
         while self.events.len() > max && self.events.front().is_some_and(|e| e.seq <= self.sent) {
             freed += self.events.pop_front().map_or(0, |e| e.bytes.len());
         }
         if self.events.len() <= max {
-            return freed;
+            return (freed, false);
         }
         let waiting = |e: &Event| e.notice && e.seq > self.sent;
         if self.events.iter().filter(|e| waiting(e)).count() > max
             && let Some(at) = self.events.iter().position(waiting)
         {
             freed += self.events.remove(at).map_or(0, |e| e.bytes.len());
+            return (freed, true);
         }
-        freed
+        (freed, false)
     }
 
     /// Whether a reader has something to do.

@@ -53,7 +53,7 @@ impl Endpoints {
         let peer = Peer::new(&*shared.service, principal.cloned(), &format!("{base}/message?sessionId={}", id_of(key)));
         self.peers.lock().insert(key, peer.clone());
         let stream = Stream { peer, peers: self.peers.clone(), key, _place: place };
-        events(HttpBody::stream(stream, shared.limits.connections.keep_alive_ms))
+        events(HttpBody::stream(stream, &*shared.service))
     }
 
     /// The sender of a message, by the query of its URL.

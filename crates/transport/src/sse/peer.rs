@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use linchpin_core::budget::{Budget, EXHAUSTED, Reservation};
 use linchpin_core::{
-    CallEvent, CallStart, Id, Limits, Message, Request, RequestContext, ServerChange, Service, Subscription,
+    CallEvent, CallStart, Id, Limits, Message, Observer, Request, RequestContext, ServerChange, Service, Subscription,
 };
 use linchpin_proto::Engine;
 use linchpin_proto::driver::{Out, Received, receive};
@@ -25,6 +25,7 @@ struct Inner {
     principal: Option<Arc<str>>,
     limits: Arc<Limits>,
     budget: Arc<Budget>,
+    observer: Option<Arc<dyn Observer>>,
     engine: Mutex<Engine>,
     outbox: Mutex<Outbox>,
 }
@@ -52,7 +53,8 @@ impl Peer {
         let outbox = Outbox { events: [(first.into(), false)].into(), ..Outbox::default() };
         let (limits, budget) = (service.limits().clone(), service.budget().clone());
         let engine = Mutex::new(driver::engine(service));
-        Peer(Arc::new(Inner { principal, limits, budget, engine, outbox: Mutex::new(outbox) }))
+        let observer = service.observer().cloned();
+        Peer(Arc::new(Inner { principal, limits, budget, observer, engine, outbox: Mutex::new(outbox) }))
     }
 
     pub(crate) fn belongs_to(&self, principal: Option<&Arc<str>>) -> bool {
@@ -171,18 +173,33 @@ impl Inner {
             tracing::debug!(EXHAUSTED);
             outbox.closed = !notice;
             drop(outbox);
-            return self.wake();
+            self.wake();
+            if notice {
+                self.dropped();
+            }
+            return;
         };
         outbox.events.push_back((event, notice));
         outbox.notices += usize::from(notice);
+        let mut dropped = None;
         if outbox.notices > self.limits.messages.queued_max
             && let Some(at) = outbox.events.iter().position(|(_, notice)| *notice)
         {
-            outbox.events.remove(at);
+            dropped = outbox.events.remove(at);
             outbox.notices -= 1;
         }
         drop(outbox);
         self.wake();
+        if dropped.is_some() {
+            self.dropped();
+        }
+    }
+
+    /// Tells the observer that a notification was dropped.
+    fn dropped(&self) {
+        if let Some(observer) = &self.observer {
+            observer.notification_dropped();
+        }
     }
 
     fn take(self: &Arc<Self>, shared: &Shared, message: Message, door: RequestContext) {

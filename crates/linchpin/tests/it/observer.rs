@@ -1,0 +1,135 @@
+//! Observers and spans: each call once, with its outcome, whatever its end.
+
+use crate::common::{ALL, Logged, MODERN, Peer, service, until};
+use linchpin::prelude::*;
+use linchpin::{CallEnd, CallInfo, Observer};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+
+/// What was observed, a line for each.
+#[derive(Clone, Default)]
+pub(crate) struct Record(Arc<Mutex<Vec<String>>>);
+
+impl Record {
+    fn add(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn count(&self, line: &str) -> usize {
+        self.lines().iter().filter(|l| *l == line).count()
+    }
+}
+
+impl Observer for Record {
+    fn call_started(&self, call: &CallInfo) {
+        self.add(format!("start {}", call.method));
+    }
+
+    fn call_ended(&self, call: &CallInfo, end: &CallEnd) {
+        assert!(call.request_bytes > 0);
+        assert_eq!(end.response_bytes == 0, end.outcome == linchpin::Outcome::Cancelled);
+        let target = call.target.as_deref().unwrap_or("-");
+        self.add(format!("end {} {target} {}", call.method, end.outcome.as_str()));
+    }
+
+    fn session_opened(&self, session: &linchpin::Session) {
+        assert_ne!(session.public_id(), 0);
+        self.add("session opened".into());
+    }
+
+    fn session_closed(&self, _: &linchpin::Session) {
+        self.add("session closed".into());
+    }
+
+    fn stream_opened(&self) {
+        self.add("stream opened".into());
+    }
+
+    fn stream_closed(&self) {
+        self.add("stream closed".into());
+    }
+
+    fn notification_dropped(&self) {
+        self.add("dropped".into());
+    }
+}
+
+fn server(record: &Record) -> Server {
+    Server::new("s", "1.0")
+        .limits(|limits| limits.calls.drain_ms_max = 50)
+        .observe(record.clone())
+        .tool("works", || "done")
+        .tool("fails", || -> Result<String, &str> { Err("no") })
+        .tool("waits", || async { std::future::pending::<String>().await })
+        .resource("memo://a", || "text")
+}
+
+#[tokio::test]
+async fn every_call_is_observed_once_with_its_outcome_in_every_revision() {
+    for revision in ALL {
+        let record = Record::default();
+        let mut peer = Peer::of(service(server(&record)), revision, json!({})).await;
+        peer.call("works", json!({})).await;
+        peer.call("fails", json!({})).await;
+        peer.call("missing", json!({})).await;
+        peer.ask("resources/read", json!({ "uri": "memo://a" })).await;
+        peer.ask("example.com/unknown", json!({})).await;
+        let id = peer.start("waits", json!({})).await;
+        let record_of = record.clone();
+        until("the call has started", move || record_of.count("start tools/call") == 4).await;
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        peer.send(cancelled).await;
+        let record_of = record.clone();
+        until("the call has ended", move || record_of.count("end tools/call waits cancelled") == 1).await;
+        peer.start("waits", json!({})).await;
+        drop(peer);
+        let record_of = record.clone();
+        until("the call has ended", move || record_of.count("end tools/call waits cancelled") == 2).await;
+
+        let modern = revision == MODERN;
+        let mut expected: Vec<&str> = Vec::new();
+        if !modern {
+            expected.extend(["start initialize", "end initialize - ok"]);
+        }
+        expected.extend([
+            "start tools/call",
+            "end tools/call works ok",
+            "start tools/call",
+            "end tools/call fails tool_error",
+            "start tools/call",
+            "end tools/call missing error",
+            "start resources/read",
+            "end resources/read memo://a ok",
+            "start example.com/unknown",
+            "end example.com/unknown - error",
+            "start tools/call",
+            "end tools/call waits cancelled",
+            "start tools/call",
+            "end tools/call waits cancelled",
+        ]);
+        let calls: Vec<_> = record.lines().into_iter().filter(|line| !line.starts_with("session")).collect();
+        assert_eq!(calls, expected, "{revision}");
+        let record_of = record.clone();
+        until("the session has ended", move || record_of.count("session closed") == usize::from(!modern)).await;
+        assert_eq!(record.count("session opened"), usize::from(!modern), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn the_span_of_a_call_names_it_and_never_shows_its_arguments() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let mut peer = Peer::of(service(Server::new("s", "1").tool("works", || "the answer")), MODERN, json!({})).await;
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    peer.meta = json!({ "traceparent": trace });
+    peer.call("works", json!({ "secret": "hunter2" })).await;
+    let text = logged.text();
+    let span = format!("method=\"tools/call\" name=\"works\" revision=\"2026-07-28\" traceparent=\"{trace}\"");
+    assert!(text.contains(&span), "{text}");
+    assert!(text.contains("INFO message=call ended outcome=\"ok\""), "{text}");
+    assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
+}
