@@ -5,7 +5,7 @@ use crate::elicitation::ElicitForm;
 use crate::negotiate::Known;
 use crate::server_requests::{Answers, ElicitUrl, SamplingRequest};
 use crate::{BoxError, Change, Result, negotiate};
-use linchpin_core::{ClientLimits, Connector, Features, Tap};
+use linchpin_core::{ClientLimits, Connector, Features, Tap, TraceContext};
 use linchpin_types::capability::{
     ClientCapabilities, ElicitationCapability, EmptyCapability, RootsCapability, SamplingCapability,
 };
@@ -45,6 +45,9 @@ pub struct Client {
     pub(crate) recipe: ClientConfig,
 }
 
+/// Where the current trace is.
+type TraceContextOf = Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>;
+
 #[derive(Clone)]
 pub(crate) struct ClientConfig {
     pub(crate) info: Implementation,
@@ -59,6 +62,7 @@ pub(crate) struct ClientConfig {
     pub(crate) restart: Option<ReconnectPolicy>,
     pub(crate) cache: bool,
     pub(crate) rounds: bool,
+    pub(crate) trace_context: Option<TraceContextOf>,
     pub(crate) check_results: bool,
     pub(crate) known: Arc<Known>,
 }
@@ -113,6 +117,7 @@ impl Client {
                 restart: None,
                 cache: true,
                 rounds: true,
+                trace_context: None,
                 check_results: false,
                 known: Arc::default(),
             },
@@ -298,6 +303,16 @@ impl Client {
     /// The cache is never shared between connections.
     pub fn cache(mut self, on: bool) -> Client {
         self.recipe.cache = on;
+        self
+    }
+
+    /// Continues the current trace at the server: `current` is called within the span of each request
+    /// (`linchpin::client`, level `info`), and what it returns goes into the request's `_meta`.
+    ///
+    /// Tracing libraries know the current trace; [`crate::Request::trace`] continues another one.
+    #[doc(alias = "traceparent")]
+    pub fn trace_context(mut self, current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Client {
+        self.recipe.trace_context = Some(Arc::new(current));
         self
     }
 

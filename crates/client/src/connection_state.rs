@@ -13,11 +13,11 @@ use arc_swap::ArcSwapOption;
 use bytestring::ByteString;
 use linchpin_core::json::{Scanner, Span, read_str};
 use linchpin_core::message::{Kind, Message};
-use linchpin_core::{Answer, ClientTransport, Connector, Features, TransportError};
+use linchpin_core::{Answer, ClientTransport, Connector, Features, TraceContext, TransportError};
 use linchpin_proto::message_writer::{Extras, Members, Writer};
 use linchpin_proto::negotiation::Agreed;
 use linchpin_types::logging::{LoggingLevel, LoggingMessageNotificationParams};
-use linchpin_types::meta::Meta;
+use linchpin_types::meta::{Meta, key};
 use linchpin_types::page::ResultType;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -131,6 +131,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RequestParts {
+    /// Adds a trace to `_meta`. A `traceparent` that is there already stays.
+    pub(crate) fn trace(&mut self, trace: &TraceContext) {
+        let meta = self.meta.get_or_insert_with(Meta::new);
+        if meta.get(key::TRACEPARENT).is_some() {
+            return;
+        }
+        let rest = [("tracestate", &trace.tracestate), ("baggage", &trace.baggage)];
+        let members = rest.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        for (name, value) in members.chain([(key::TRACEPARENT, &*trace.traceparent)]) {
+            // Texts can always be JSON.
+            let _ = meta.insert_as(name, value);
+        }
+    }
+
     pub(crate) fn new(method: impl Into<Cow<'static, str>>) -> RequestParts {
         RequestParts { method: method.into(), members: Members::loose(), about: None, arguments: None, meta: None }
     }
@@ -159,6 +173,24 @@ impl ConnectionState {
             log_level: Mutex::new(recipe.log_level),
             recipe,
         }
+    }
+
+    /// The span of a request, whose trace the request asks the server to continue.
+    pub(crate) fn span(&self, request: &mut RequestParts) -> tracing::Span {
+        let name = request.about.as_deref();
+        let span = tracing::info_span!(
+            target: "linchpin::client",
+            "request",
+            method = &*request.method,
+            name,
+            outcome = tracing::field::Empty,
+        );
+        if let Some(current) = &self.recipe.trace_context
+            && let Some(trace) = span.in_scope(|| current())
+        {
+            request.trace(&trace);
+        }
+        span
     }
 
     pub(crate) fn next_id(&self) -> u64 {

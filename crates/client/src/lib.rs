@@ -50,7 +50,7 @@ pub use client::{Client, ReconnectPolicy};
 pub use connection::Connection;
 pub use elicitation::ElicitForm;
 pub use error::{BoxError, Error, ErrorKind};
-pub use linchpin_core::{Tap, Traffic};
+pub use linchpin_core::{Tap, TraceContext, Traffic};
 pub use list::{Listed, Listing, Page, Pages, Refusal};
 pub use listen::{ChangeFilter, Changes};
 pub use request::{Progress, Received, Request, Step, Steps};

@@ -8,6 +8,7 @@ use crate::result::{Decoded, RawCallToolResult};
 use crate::{Error, ErrorKind, Result, list, mrtr};
 use bytestring::ByteString;
 use futures_core::Stream;
+use linchpin_core::TraceContext;
 use linchpin_core::service::BoxFuture;
 use linchpin_types::logging::LoggingLevel;
 use linchpin_types::meta::Meta;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tracing::{Instrument, Span};
 
 /// The progress of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,6 +131,17 @@ impl<T: Received> Request<T> {
         self
     }
 
+    /// Continues this trace at the server: `traceparent`, `tracestate` and `baggage` in `_meta`. A handler that calls
+    /// another server passes on the trace of its own request.
+    ///
+    /// [`crate::Client::trace_context`] does so for all requests.
+    pub fn trace(mut self, trace: &TraceContext) -> Request<T> {
+        if let Ok(request) = &mut self.request {
+            request.trace(trace);
+        }
+        self
+    }
+
     /// Whether the client handles multi-round-trip requests. Default: [`crate::Client::multi_round_trip`].
     pub fn multi_round_trip(mut self, on: bool) -> Request<T> {
         self.rounds = on;
@@ -166,19 +179,31 @@ impl<T: Received> Request<T> {
         self
     }
 
-    fn run(self) -> BoxFuture<'static, Result<T>> {
-        Box::pin(async move {
-            let (core, request) = (self.connection.core(), self.request?);
-            if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
-                return T::receive(kept);
-            }
-            let (response, rounds) = mrtr::run(core, &request, &self.options, self.rounds).await?;
-            // Results that depend on input are never cached.
-            if let Some(key) = self.cached.filter(|_| rounds == 0) {
-                core.cache.put(key, response.text(), list::ttl_ms(response.text()));
-            }
-            T::receive(response.into_text())
-        })
+    fn run(mut self) -> BoxFuture<'static, Result<T>> {
+        let span = match &mut self.request {
+            Ok(request) => self.connection.core().span(request),
+            Err(_) => Span::none(),
+        };
+        let outcome = span.clone();
+        let request = async move {
+            let result = self.send().await;
+            outcome.record("outcome", if result.is_ok() { "ok" } else { "error" });
+            result
+        };
+        Box::pin(request.instrument(span))
+    }
+
+    async fn send(self) -> Result<T> {
+        let (core, request) = (self.connection.core(), self.request?);
+        if let Some(kept) = self.cached.as_ref().and_then(|key| core.cache.get(key)) {
+            return T::receive(kept);
+        }
+        let (response, rounds) = mrtr::run(core, &request, &self.options, self.rounds).await?;
+        // Results that depend on input are never cached.
+        if let Some(key) = self.cached.filter(|_| rounds == 0) {
+            core.cache.put(key, response.text(), list::ttl_ms(response.text()));
+        }
+        T::receive(response.into_text())
     }
 }
 

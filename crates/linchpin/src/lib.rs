@@ -176,14 +176,14 @@ pub use linchpin_server::{
     IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, Markdown, MethodHandler, Next, NoArgs,
     Observer, Outcome, Peer, Prompt, PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError,
     RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError, Server, Structured, Text,
-    Tool, ToolHandler, Tools, TraceContext, UrlElicited,
+    Tool, ToolHandler, Tools, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;
 
 // Parts of the protocol that the signatures above name.
 pub use linchpin_core::service::BoxFuture;
-pub use linchpin_core::{ClientCaps, Features, ResultWriter, Session};
+pub use linchpin_core::{ClientCaps, Features, ResultWriter, Session, TraceContext};
 
 pub mod transport {
     //! How servers are reached: what to serve on, what to connect to, and what transports of your own implement.

@@ -133,3 +133,39 @@ async fn the_span_of_a_call_names_it_and_never_shows_its_arguments() {
     assert!(text.contains("INFO message=call ended outcome=\"ok\""), "{text}");
     assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
 }
+
+#[tokio::test]
+async fn a_trace_is_continued_from_client_to_server_and_on_to_the_next() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let context = linchpin::TraceContext::new(trace, Some("a=1"), None).unwrap();
+    async fn traced(cx: &Cx) -> String {
+        let trace = cx.trace().expect("a trace");
+        format!("{} {}", trace.traceparent, trace.tracestate.unwrap_or_default())
+    }
+    async fn next(cx: &Cx) -> Result<String> {
+        let server =
+            Client::new("middle", "1").connect(in_process(Server::new("last", "1").tool("traced", traced))).await?;
+        let request = server.call("traced", ());
+        let request = match cx.trace() {
+            Some(trace) => request.trace(&trace),
+            None => request,
+        };
+        Ok(request.await?.text())
+    }
+    let client = Client::new("first", "1").trace_context(move || Some(context.clone()));
+    let server = client.connect(in_process(Server::new("middle", "1").tool("next", next))).await.unwrap();
+    assert_eq!(server.call("next", ()).await.unwrap().text(), format!("{trace} a=1"));
+}
+
+#[tokio::test]
+async fn the_span_of_a_clients_request_has_its_outcome() {
+    let server = Server::new("s", "1").tool("works", || "the answer");
+    let server = Client::new("c", "1").connect(in_process(server)).await.unwrap();
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    server.call("works", json!({ "secret": "hunter2" })).await.unwrap();
+    let text = logged.text();
+    assert!(text.contains("method=\"tools/call\" name=\"works\""), "{text}");
+    assert!(text.trim_end().ends_with("outcome=\"ok\""), "{text}");
+    assert!(!text.contains("hunter2") && !text.contains("the answer"), "{text}");
+}

@@ -219,7 +219,7 @@ impl HttpService {
                 (preflight.map_or_else(|| self.shared.begin(parts), State::Answer), origin)
             }
             Err((status, why)) => {
-                tracing::debug!(why, "refused a request");
+                tracing::info!(why, "refused a request");
                 (State::Answer(answer::refuse(status, None, why)), None)
             }
         };
