@@ -10,11 +10,11 @@ use crate::transcript::{Line, Transcript};
 use bytes::Bytes;
 use linchpin::types::error::code;
 use linchpin::types::meta::key::SERVER_INFO;
-use linchpin_core::message::{MethodName, Request};
+use linchpin_core::message::Request;
 use linchpin_core::service::{CallStart, HeaderParam};
 use linchpin_core::{
-    Budget, CallEvent, Caller, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall,
-    ServerRequest, Service, SubscriptionHandle, render,
+    Budget, CallEvent, Cancel, ChangeBus, Id, Limits, Method, Reply, RequestContext, RunningCall, ServerRequest,
+    Service, SubscriptionHandle, render,
 };
 use linchpin_proto::era;
 use serde_json::{Map, Value, json};
@@ -402,8 +402,6 @@ impl Service for Replay {
     fn defines(&self, method: &str) -> bool {
         self.methods.iter().any(|recorded| recorded == method)
     }
-
-    fn notified(&self, _: &Caller, _: &MethodName, _: &str) {}
 
     fn header_params(&self, _: &str) -> Option<Arc<[HeaderParam]>> {
         None

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::result::{Decoded, RawCallToolResult};
 use crate::{Result, negotiate};
 use linchpin_core::Method;
-use linchpin_proto::message_writer::about;
+use linchpin_proto::message_writer::{Members, about};
 use linchpin_types::capability::ServerCapabilities;
 use linchpin_types::complete::{CompleteArgument, CompleteContext, CompleteReference, CompleteResult};
 use linchpin_types::lifecycle::Implementation;
@@ -353,18 +353,15 @@ impl Connection {
     /// If `params` has another shape, or the notification cannot be sent.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let raw = serde_json::value::to_raw_value(&params).map_err(unwritable)?;
+        let mut members = Members::loose();
+        let meta = match raw.get() {
+            "null" => None,
+            object => members.spread(object).map_err(|_| {
+                Error::new(ErrorKind::InvalidRequest, format!("the params of {method} must be an object"))
+            })?,
+        };
         let live = self.core.live().await?;
-        let mut written = Ok(None);
-        let out = live.writer.notification(method.to_owned(), |members| {
-            if raw.get() != "null" {
-                written = members.spread(raw.get());
-            }
-            if let Ok(Some(meta)) = &written {
-                let _ = members.value("_meta", meta);
-            }
-        });
-        written
-            .map_err(|_| Error::new(ErrorKind::InvalidRequest, format!("the params of {method} must be an object")))?;
+        let out = live.writer.claimed_notification(method.to_owned(), meta.as_ref(), &members);
         Ok(live.link.notify(out).await?)
     }
 

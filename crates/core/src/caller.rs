@@ -81,6 +81,12 @@ impl ClientCaps {
 pub struct Locals(Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>);
 
 impl Locals {
+    /// The value of `key`.
+    pub fn get(&self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        values.iter().find(|(known, _)| *known == key).map(|(_, value)| value.clone())
+    }
+
     /// The value of `key`, created if missing. Holds a lock while `make` runs, which must be short.
     pub fn get_or_insert(
         &self,
@@ -136,6 +142,15 @@ impl Session {
     /// HTTP it says nothing about the session's id.
     pub fn public_id(&self) -> u64 {
         self.public_id.load(Ordering::Relaxed)
+    }
+
+    /// A copy of what the client declared, without the session's feed and values.
+    pub fn detached(&self) -> Session {
+        let (capabilities, info) = self.declared.split_at(self.info_at as usize);
+        let copy = Session::new(self.features, self.caps, capabilities, info);
+        copy.set_log_level(self.log_level());
+        copy.set_public_id(self.public_id());
+        copy
     }
 
     /// The features of the session's revision.

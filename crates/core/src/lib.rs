@@ -46,7 +46,7 @@ pub use features::Features;
 pub use id::Id;
 pub use json::Span;
 pub use limits::{ClientLimits, Limits};
-pub use message::{Message, MethodName, Request};
+pub use message::{Message, MethodName, Notification, Request};
 pub use method::Method;
 pub use observer::{CallEnd, CallInfo, Observer, Outcome, TraceContext};
 pub use reply::{Reply, ReplyKind, ResultWriter, Stamps};

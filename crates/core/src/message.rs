@@ -1,4 +1,4 @@
-//! A message as spans of the received bytes, and a request with its caller.
+//! A message as spans of the received bytes; a request and a notification with their caller.
 
 use crate::caller::Caller;
 use crate::id::Id;
@@ -153,6 +153,26 @@ impl Request {
     /// Decodes a member that must be a string.
     pub fn string(&self, span: Option<Span>) -> Option<Cow<'_, str>> {
         read_str(span?.of(&self.frame))
+    }
+}
+
+/// A notification with its caller.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    /// The name.
+    pub method: MethodName,
+    /// The caller.
+    pub caller: Caller,
+    /// Where the parameters are in [`Notification::frame`].
+    pub params: Params,
+    /// The message as it arrived.
+    pub frame: ByteString,
+}
+
+impl Notification {
+    /// `params`, or an empty object.
+    pub fn params_text(&self) -> &str {
+        self.params.all.map_or("{}", |s| s.of(&self.frame))
     }
 }
 

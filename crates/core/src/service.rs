@@ -4,11 +4,10 @@
 //! response or a [`RunningCall`] that is polled in place. The transport knows no methods, the service knows no sockets, and
 //! a call that completes on its first poll needs no task, channel or lock.
 
-use crate::Caller;
 use crate::budget::Budget;
 use crate::caller::Locals;
 use crate::limits::Limits;
-use crate::message::{MethodName, Request};
+use crate::message::{Notification, Request};
 use crate::observer::Observer;
 use crate::reply::Reply;
 use crate::subscription::{ChangeBus, SubscriptionHandle};
@@ -39,8 +38,11 @@ pub trait Service: Send + Sync + 'static {
         false
     }
 
-    /// Handles a notification of the client, for example `notifications/roots/list_changed`.
-    fn notified(&self, caller: &Caller, name: &MethodName, params: &str);
+    /// Handles a notification of the client, for example `notifications/roots/list_changed`. Never blocks and never panics.
+    /// By default it is ignored.
+    fn notified(&self, notification: Notification, context: RequestContext) {
+        let _ = (notification, context);
+    }
 
     /// Returns a tool's `x-mcp-header` annotations: the arguments that must be mirrored in headers. Empty for most tools.
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>>;
@@ -70,7 +72,7 @@ pub trait Service: Send + Sync + 'static {
 }
 
 /// What a transport knows about a request beside the message.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct RequestContext {
     /// HTTP request headers; empty on other transports.
     pub headers: http::HeaderMap,

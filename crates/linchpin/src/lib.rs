@@ -174,9 +174,9 @@ pub use linchpin_macros::{prompt, resource, tool};
 pub use linchpin_server::{
     BoxError, Call, CallEnd, CallInfo, ChangeError, Completion, ConfigError, Cx, Elicited, Error, Handle,
     IntoCompletion, IntoContents, IntoMessages, IntoReply, IntoResult, Json, Markdown, MethodHandler, Next, NoArgs,
-    Observer, Outcome, Peer, Prompt, PromptHandler, Prompts, Register, Reply, ReplyKind, RequestError,
-    RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError, Server, Structured, Text,
-    Tool, ToolHandler, Tools, UrlElicited,
+    NotificationHandler, NotificationResult, Observer, Outcome, Peer, Prompt, PromptHandler, Prompts, Register, Reply,
+    ReplyKind, RequestError, RequestErrorKind, Resource, ResourceHandler, Resources, Result, ResultExt, ServeError,
+    Server, Structured, Text, Tool, ToolHandler, Tools, UrlElicited,
 };
 #[cfg(feature = "testing")]
 pub use linchpin_testing as testing;

@@ -7,7 +7,7 @@
 
 use crate::engine::{Engine, Event};
 use bytes::Bytes;
-use linchpin_core::message::{Message, Request};
+use linchpin_core::message::{Message, Notification, Request};
 use linchpin_core::observer::CALL_TARGET;
 use linchpin_core::service::{CallEvent, CallStart, Cancel, RequestContext, RunningCall, Service};
 use linchpin_core::{CallEnd, CallInfo, Id, Observer, Outcome, Reply};
@@ -24,6 +24,8 @@ pub enum Received {
     Reply(Reply),
     /// Send these cancellations of server requests on the call's stream, then cancel it.
     Cancel(Arc<dyn Cancel>, Vec<Bytes>),
+    /// Hand this notification to [`Service::notified`].
+    Notified(Box<Notification>),
     /// Nothing.
     Nothing,
 }
@@ -42,15 +44,15 @@ pub fn receive(engine: &mut Engine, service: &dyn Service, message: Message) -> 
 }
 
 impl Event {
-    /// Hands responses and notifications to those who wait for them; the rest is left to the transport. To be called
-    /// without a lock on the engine: it runs code of the service.
-    pub fn deliver(self, service: &dyn Service) -> Received {
+    /// Hands responses to those who wait for them; the rest is left to the transport. To be called without a lock on the
+    /// engine: it runs code of the service.
+    pub fn deliver(self) -> Received {
         match self {
             Event::Call(request) => return Received::Call(request),
             Event::Reply(reply) => return Received::Reply(reply),
             Event::Cancel(Some(cancel), frames) => return Received::Cancel(cancel, frames),
             Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(caller, name, params) => service.notified(&caller, &name, &params),
+            Event::Notified(told) => return Received::Notified(told),
             // A call without a canceller was started in this very moment: attaching it finds it cancelled.
             Event::Cancel(None, _) | Event::Nothing => {}
         }

@@ -17,7 +17,7 @@ use linchpin_core::caller::{Caller, ClientCaps, Session};
 use linchpin_core::id::Id;
 use linchpin_core::json::{Span, write_str};
 use linchpin_core::limits::Limits;
-use linchpin_core::message::{Kind, Message, MethodName, Request};
+use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::method::Method;
 use linchpin_core::observer::Observer;
 use linchpin_core::render;
@@ -44,7 +44,7 @@ pub enum Event {
     /// Deliver the client's response to a server request.
     Answer(ServerRequest, Result<String, ServerRequestError>),
     /// Hand this notification to the service.
-    Notified(Caller, MethodName, String),
+    Notified(Box<Notification>),
     /// Nothing to do.
     Nothing,
 }
@@ -198,12 +198,7 @@ impl Engine {
                 _ => Event::Nothing,
             };
         }
-        match self.session() {
-            Some(session) => {
-                Event::Notified(Caller::of_session(session.clone()), name.clone(), message.params_text().to_owned())
-            }
-            None => Event::Nothing,
-        }
+        notification(message, self.session()).map_or(Event::Nothing, |told| Event::Notified(Box::new(told)))
     }
 
     fn response(&mut self, id: &Id, outcome: Result<Span, Span>, message: &Message) -> Event {
@@ -349,6 +344,20 @@ pub fn open(message: impl Borrow<Message>, session: Option<&Arc<Session>>) -> Re
     };
     let (id, params, frame) = (id.clone(), message.params, frame.clone());
     Ok(Request { id, method, caller, params, progress_token: claims.progress_token, frame })
+}
+
+/// Determines the caller of a notification: its claims in `_meta`, or else the session. Pure.
+///
+/// `None` if it has neither, if it is malformed, or if the era lacks it: it is ignored.
+pub fn notification(message: &Message, session: Option<&Arc<Session>>) -> Option<Notification> {
+    let Kind::Notification { method } = &message.kind else { return None };
+    let params = message.params;
+    let caller = match params.claims.version {
+        Some(version) => stands_alone(&Id::unknown(), message, version).ok()?,
+        None => Caller::of_session(session?.clone()),
+    };
+    let fits = message.params_text().starts_with('{') && era::defines_notification(caller.features(), method.as_str());
+    fits.then(|| Notification { method: method.clone(), caller, params, frame: message.frame().clone() })
 }
 
 const MISSING_META: &str = "`_meta` must contain `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`; \

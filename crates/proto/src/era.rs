@@ -23,6 +23,11 @@ pub fn defines(features: &Features, method: Method) -> bool {
     if features.stateless { modern::defines(method) } else { legacy::defines(method) }
 }
 
+/// Whether a revision has the notification of a client. Those that the specification does not have are in all of them.
+pub fn defines_notification(features: &Features, name: &str) -> bool {
+    !features.stateless || modern::defines_notification(name)
+}
+
 /// Returns the versions that a request may have in its `_meta`, for the "unsupported protocol version" error.
 pub fn claimable() -> &'static [&'static str] {
     modern::SERVED

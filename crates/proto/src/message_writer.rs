@@ -66,7 +66,7 @@ impl Writer {
         let method = method.into();
         let mut members = Members::open(Some(id), &method, 64 + self.claims.len());
         params(&mut members);
-        self.meta(&mut members, id, extras);
+        self.meta(&mut members, Some(id), extras);
         let frame = members.close();
         Outgoing { id: Some(id), method, about: None, mirrored: Vec::new(), features: self.features, frame }
     }
@@ -78,6 +78,20 @@ impl Writer {
         params(&mut members);
         let frame = members.close();
         Outgoing { id: None, method, about: None, mirrored: Vec::new(), features: self.features, frame }
+    }
+
+    /// A notification for the handlers of a server, with the `_meta` of a request: a stateless client has no other way to say who
+    /// it is.
+    pub fn claimed_notification(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        meta: Option<&Meta>,
+        params: &Members,
+    ) -> Outgoing {
+        self.notification(method, |members| {
+            members.append(params);
+            self.meta(members, None, Extras { meta, ..Extras::default() });
+        })
     }
 
     /// The response to a server request. `id` and `result` are JSON texts; the error is code and message.
@@ -107,7 +121,7 @@ impl Writer {
         }
     }
 
-    fn meta(&self, members: &mut Members, id: u64, extras: Extras<'_>) {
+    fn meta(&self, members: &mut Members, id: Option<u64>, extras: Extras<'_>) {
         let own = extras.meta.filter(|meta| !meta.is_empty());
         let log = extras.log.filter(|_| self.features.is_some_and(|features| features.stateless));
         if self.claims.is_empty() && own.is_none() && log.is_none() && !extras.progress {
@@ -116,7 +130,7 @@ impl Writer {
         let out = &mut members.out;
         out.extend_from_slice(b"\"_meta\":{");
         out.extend_from_slice(&self.claims);
-        if extras.progress {
+        if let Some(id) = id.filter(|_| extras.progress) {
             out.extend_from_slice(format!("\"progressToken\":{id},").as_bytes());
         }
         if let Some(level) = log {

@@ -111,12 +111,17 @@ pub(crate) fn register(name: &str, bound: Bound) -> Result<Target, String> {
     if name.starts_with("notifications/") {
         return Err(at("`notifications/` begins the names of notifications"));
     }
-    let ok = |c: char| c.is_ascii_graphic() && !"\"\\".contains(c);
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(ok) {
+    if !name_ok(name) {
         return Err(at("a name is 1 to 128 printable ASCII characters, for example `example.com/search`"));
     }
     let Bound { run, wants_cx, per_session, .. } = bound;
     Ok(Target { name: name.into(), run, layers: Arc::new([]), wants_cx, per_session, explain: None })
+}
+
+/// Whether `name` can be the name of a method or notification.
+pub(crate) fn name_ok(name: &str) -> bool {
+    let ok = |c: char| c.is_ascii_graphic() && !"\"\\".contains(c);
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(ok)
 }
 
 /// The parameters of the method, without what belongs to the protocol. `None` if they are not an object.

@@ -20,6 +20,9 @@ use tokio::sync::Notify;
 
 /// The context of one call. Cheap to clone; a clone that outlives the call sends nothing.
 ///
+/// Handlers of notifications and subscriptions get one too: what they log is sent on the session's stream, and the client cannot be
+/// asked there.
+///
 /// Cancellation, the deadline and a closed stream drop the call's future; [`Cx::cancelled`] is for work that the
 /// handler moved to other tasks.
 ///
@@ -52,6 +55,8 @@ pub(crate) struct CallState {
     over: Notify,
     /// The name or URI without JSON escapes, if it had any.
     name: OnceLock<Box<str>>,
+    /// Of a notification or a subscription: there is no stream and no response of its own.
+    outside: bool,
 }
 
 #[derive(Default)]
@@ -72,7 +77,20 @@ impl Cx {
     pub(crate) fn new(request: Request, door: RequestContext, core: Arc<RunningServer>, round_trips: RoundTrips) -> Cx {
         let (queue, cancelled, over) = (Mutex::default(), AtomicBool::new(false), Notify::new());
         let (round_trips, name) = (Mutex::new(round_trips), OnceLock::new());
-        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name }))
+        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name, outside: false }))
+    }
+
+    /// The context of a notification or a subscription.
+    pub(crate) fn outside(request: Request, door: RequestContext, core: Arc<RunningServer>) -> Cx {
+        let queue = Mutex::new(Queue { closed: true, ..Queue::default() });
+        let (cancelled, over) = (AtomicBool::new(false), Notify::new());
+        let (round_trips, name) = (Mutex::default(), OnceLock::new());
+        Cx(Arc::new(CallState { request, door, core, round_trips, queue, cancelled, over, name, outside: true }))
+    }
+
+    /// Whether this is the context of a notification or a subscription.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.0.outside
     }
 
     /// Reports progress: the amount done and, if known, the total, in any unit.
@@ -278,6 +296,12 @@ impl CallState {
     }
 
     fn push_droppable(&self, mut queue: MutexGuard<'_, Queue>, frame: bytes::Bytes) {
+        if self.outside {
+            if let Some(feed) = self.request.caller.session().and_then(|session| session.feed()) {
+                feed.feed().push(&ServerChange::Log(frame));
+            }
+            return;
+        }
         if queue.closed {
             return;
         }

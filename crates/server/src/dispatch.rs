@@ -99,7 +99,7 @@ pub(crate) fn start(
 }
 
 /// The owner of the state of this call. `None` for stateless requests.
-fn owner(request: &Request, door: &RequestContext) -> Option<Owner> {
+pub(crate) fn owner(request: &Request, door: &RequestContext) -> Option<Owner> {
     let connection = door.connection.clone().map(Owner::Connection);
     connection.or_else(|| request.caller.session().cloned().map(Owner::Session))
 }

@@ -321,6 +321,11 @@ impl Cx {
         params: String,
         fits: &(dyn Fn(&R) -> bool + Sync),
     ) -> Result<R, RequestError> {
+        if self.is_outside() {
+            return Err(RequestError::unsupported(
+                "the client can only be asked within a call, not within a notification",
+            ));
+        }
         // A sampling result may be large, for example an image. Forms and roots are small.
         let check = |answer: &str| match answer.len() {
             0..=ANSWER_BYTES_MAX => Ok(()),

@@ -3,6 +3,7 @@
 use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
 use crate::dispatch::{self, EXPLAINED_BYTES_MAX};
+use crate::notification::{NotificationResult, Notified};
 use crate::prompt::{IntoMessages, Prompt};
 use crate::resource::{IntoContents, Resource};
 use crate::shape::{FromArgs, Parameters, Roles, Signature};
@@ -194,4 +195,8 @@ handlers! {
 handlers! {
     /// A function that can handle a custom method with state `S`.
     MethodHandler bind_method CustomMethod, IntoResult tool_arguments dispatch::bad_parameters
+}
+handlers! {
+    /// A function that can handle a notification, or a subscription to a resource, with state `S`.
+    NotificationHandler bind_notification Notified, NotificationResult tool_arguments dispatch::bad_parameters
 }

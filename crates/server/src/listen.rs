@@ -1,11 +1,11 @@
 //! `subscriptions/listen`: a request that is acknowledged, then sends notifications until either side ends it.
 
+use crate::notification::Watch;
 use crate::running_call::Flag;
 use crate::service::RunningServer;
-use bytes::Bytes;
 use linchpin_core::json::write_str;
 use linchpin_core::message::Request;
-use linchpin_core::service::CallStart;
+use linchpin_core::service::{BoxFuture, CallStart, RequestContext};
 use linchpin_core::subscription::Filter;
 use linchpin_core::{
     CallEvent, Cancel, Id, Reply, ReplyKind, ResultWriter, RunningCall, Subscription, SubscriptionHandle, render,
@@ -14,10 +14,10 @@ use linchpin_types::error::code;
 use linchpin_types::subscribe::SubscriptionFilter;
 use serde::Deserialize;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// Opens a subscription.
-pub(crate) fn open(core: &RunningServer, request: &Request) -> CallStart {
+pub(crate) fn open(core: &RunningServer, request: &Request, door: &RequestContext) -> CallStart {
     #[derive(Deserialize)]
     struct Params {
         notifications: SubscriptionFilter,
@@ -50,15 +50,41 @@ pub(crate) fn open(core: &RunningServer, request: &Request) -> CallStart {
             }
         }
     }
-    let ack = render::acknowledged(&request.id, &granted(filter, &feed.feed().subscriptions()));
+    let (watch, opening) = watch(core, request, door, feed.feed()).unzip();
     let (end, shared) = (Box::new(core.writer(request)), feed.feed().clone());
     CallStart::Running(Box::new(Listen {
         id: request.id.clone(),
         feed,
-        ack: Some(ack),
+        filter,
+        opening,
+        acknowledged: false,
+        _watch: watch,
         end: Some(end),
         stop: Arc::new(Stop { cancelled: Flag::default(), feed: shared }),
     }))
+}
+
+/// The hooks for the resources of a new stream: what they refuse is not subscribed to. `None` if there is nothing to run.
+fn watch(
+    core: &RunningServer,
+    request: &Request,
+    door: &RequestContext,
+    feed: &Arc<Subscription>,
+) -> Option<(Arc<Watch>, BoxFuture<'static, ()>)> {
+    let uris = feed.subscriptions();
+    let core = core.this.upgrade().filter(|core| core.hooks.subscriptions() && !uris.is_empty())?;
+    let (id, caller, feed) = (request.id.clone(), request.caller.clone(), feed.clone());
+    let watch = Arc::new(Watch::new(core.this.clone(), caller.clone(), door));
+    let watching = watch.clone();
+    let opening = Box::pin(async move {
+        for uri in uris {
+            if let Err(refused) = watching.subscribe(&core, &id, &caller, &uri).await {
+                tracing::debug!(error = refused.body(), "a subscription was refused");
+                feed.unsubscribe(&uri);
+            }
+        }
+    });
+    Some((watch, opening))
 }
 
 /// The granted filter, as members of an object.
@@ -97,7 +123,12 @@ fn separate(out: &mut Vec<u8>) {
 struct Listen {
     id: Id,
     feed: SubscriptionHandle,
-    ack: Option<Bytes>,
+    filter: Filter,
+    /// Runs the hooks of the subscriptions.
+    opening: Option<BoxFuture<'static, ()>>,
+    acknowledged: bool,
+    /// Runs the hooks when the stream ends.
+    _watch: Option<Arc<Watch>>,
     end: Option<Box<ResultWriter>>,
     stop: Arc<Stop>,
 }
@@ -123,8 +154,13 @@ impl RunningCall for Listen {
         if self.stop.cancelled.poll(cx) {
             return Poll::Ready(CallEvent::Cancelled);
         }
-        if let Some(ack) = self.ack.take() {
-            return Poll::Ready(CallEvent::Notify(ack));
+        if let Some(opening) = &mut self.opening {
+            ready!(opening.as_mut().poll(cx));
+            self.opening = None;
+        }
+        if !std::mem::replace(&mut self.acknowledged, true) {
+            let granted = granted(self.filter, &self.feed.feed().subscriptions());
+            return Poll::Ready(CallEvent::Notify(render::acknowledged(&self.id, &granted)));
         }
         match self.feed.feed().poll_next(cx) {
             Poll::Pending => Poll::Pending,

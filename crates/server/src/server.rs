@@ -4,8 +4,9 @@ use crate::custom_method;
 use crate::dispatch::Target;
 use crate::error;
 use crate::handle::{Handle, Registries};
-use crate::handler::{self, MethodHandler, PromptHandler, ResourceHandler, ToolHandler};
+use crate::handler::{self, MethodHandler, NotificationHandler, PromptHandler, ResourceHandler, ToolHandler};
 use crate::layer::{self, Call, Layer, Next};
+use crate::notification::{self, Hooks};
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource};
 use crate::seal::{Keyring, SealKey};
@@ -62,6 +63,7 @@ struct Settings {
     list_cache: (u64, CacheScope),
     identify: bool,
     methods: HashMap<Box<str>, Arc<Target>>,
+    hooks: Hooks,
     keys: Vec<[u8; 32]>,
     problems: Vec<String>,
 }
@@ -111,6 +113,7 @@ impl Server {
             list_cache: (0, CacheScope::Private),
             identify: true,
             methods: HashMap::new(),
+            hooks: Hooks::default(),
             keys: Vec::new(),
             problems: Vec::new(),
         };
@@ -295,6 +298,103 @@ impl<S: Send + Sync + 'static> Server<S> {
             }
         });
         self.note(added)
+    }
+
+    /// Adds a handler of a notification of clients, whether the specification has it or not.
+    ///
+    /// The handler is a function of any of `&S`, `&Cx` and one struct of parameters, in this order; the parameters are `params`
+    /// without `_meta`. It returns `()` or a `Result` of it; an error is logged. Layers do not apply. A handler that is ready
+    /// at once is over before the next message is read; others run at the same time, as many as `calls.concurrent_max`,
+    /// each for `calls.run_ms_max`. Several handlers of one notification run one after the other, in the order in which they were
+    /// added.
+    ///
+    /// A notification belongs to a session or, in the revision without sessions, says in its `_meta` which client sends it;
+    /// others are ignored.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Server};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Saved { path: String }
+    ///
+    /// let server = Server::new("notes", "1.0")
+    ///     .on_notification("notifications/example.com/saved", |saved: Saved| println!("saved {}", saved.path))
+    ///     .on_initialized(|cx: &Cx| println!("hello, {:?}", cx.client()));
+    /// ```
+    #[doc(alias = "setNotificationHandler")]
+    #[doc(alias = "on_custom_notification")]
+    pub fn on_notification<M, H>(mut self, name: impl AsRef<str>, handler: H) -> Self
+    where
+        H: NotificationHandler<S, M>,
+    {
+        let bound = handler::bind_notification(self.state.clone(), handler);
+        let added = self.settings.hooks.add(name.as_ref(), bound);
+        self.note(added)
+    }
+
+    /// Adds a handler for the end of a client's handshake, `notifications/initialized`; see [`Server::on_notification`].
+    ///
+    /// Only clients with sessions have a handshake.
+    #[doc(alias = "oninitialized")]
+    pub fn on_initialized<M, H>(self, handler: H) -> Self
+    where
+        H: NotificationHandler<S, M>,
+    {
+        self.on_notification("notifications/initialized", handler)
+    }
+
+    /// Adds a handler for changes of a client's roots, `notifications/roots/list_changed`; see [`Server::on_notification`].
+    ///
+    /// Only clients with sessions notify. The new roots are requested in the next call, with [`Cx::roots`](crate::Cx::roots).
+    #[doc(alias = "RootsListChangedHandler")]
+    pub fn on_roots_changed<M, H>(self, handler: H) -> Self
+    where
+        H: NotificationHandler<S, M>,
+    {
+        self.on_notification("notifications/roots/list_changed", handler)
+    }
+
+    /// Adds a handler that runs when a client subscribes to a resource, in every revision.
+    ///
+    /// Its parameters are the `uri`, which [`Cx::uri`](crate::Cx::uri) returns too. An error refuses the subscription: with a
+    /// session the request fails with it, otherwise the acknowledgement of the stream does not name the resource. A client that
+    /// subscribes again without having unsubscribed is not reported again.
+    ///
+    /// ```
+    /// # use linchpin_server::{Cx, Error, Result, Server};
+    /// # #[derive(Default)] struct Files; impl Files { fn watch(&self, _: &str) -> bool { true } fn forget(&self, _: &str) {} }
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Subscription { uri: String }
+    ///
+    /// fn subscribe(files: &Files, to: Subscription) -> Result<()> {
+    ///     if files.watch(&to.uri) { Ok(()) } else { Err(Error::protocol(-32602, "cannot be watched")) }
+    /// }
+    ///
+    /// let server = Server::new("files", "1.0")
+    ///     .resource("file:///{path}", |cx: &Cx| cx.uri().unwrap_or_default().to_owned())
+    ///     .state(Files::default())
+    ///     .on_subscribe(subscribe)
+    ///     .on_unsubscribe(|files: &Files, to: Subscription| files.forget(&to.uri));
+    /// ```
+    #[doc(alias = "SubscribeHandler")]
+    pub fn on_subscribe<M, H>(mut self, handler: H) -> Self
+    where
+        H: NotificationHandler<S, M>,
+    {
+        let bound = handler::bind_notification(self.state.clone(), handler);
+        self.settings.hooks.subscribe.push(notification::target("resources/subscribe", bound));
+        self
+    }
+
+    /// Adds a handler that runs when a subscription to a resource ends: the client unsubscribes, its stream ends, or its
+    /// session does. See [`Server::on_subscribe`].
+    #[doc(alias = "UnsubscribeHandler")]
+    pub fn on_unsubscribe<M, H>(mut self, handler: H) -> Self
+    where
+        H: NotificationHandler<S, M>,
+    {
+        let bound = handler::bind_notification(self.state.clone(), handler);
+        self.settings.hooks.unsubscribe.push(notification::target("resources/unsubscribe", bound));
+        self
     }
 
     /// Adds a prompt.
@@ -568,6 +668,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             list_cache,
             identify,
             methods,
+            hooks,
             keys,
             mut problems,
         } = *self.settings;
@@ -606,6 +707,8 @@ impl<S: Send + Sync + 'static> Server<S> {
             shutdown_hooks: shutdown_hooks.into(),
             observer: (!observers.is_empty()).then(|| Arc::new(observers) as _),
             methods,
+            hooks,
+            background: Default::default(),
             keyring,
             this: this.clone(),
         }))

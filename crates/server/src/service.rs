@@ -8,17 +8,18 @@ use crate::error::Result;
 use crate::handle::Registries;
 use crate::handler::{Args, Source};
 use crate::layer::Layer;
+use crate::notification::{self, Hooks, Watch};
 use crate::registry::{Item, Snapshot};
 use crate::running_call;
 use crate::seal::Keyring;
 use crate::tool_result;
 use crate::validate::{self, near_miss};
 use crate::{list, listen};
-use linchpin_core::message::{MethodName, Request};
+use linchpin_core::message::{MethodName, Notification, Request};
 use linchpin_core::service::{BoxFuture, CallStart, HeaderParam, RequestContext, Service};
 use linchpin_core::subscription::{Filter, SubscribeError};
 use linchpin_core::{
-    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Stamps,
+    Budget, Caller, ChangeBus, Features, Id, Limits, Method, Observer, Reply, ReplyKind, ResultWriter, Session, Stamps,
     SubscriptionHandle,
 };
 use linchpin_types::capability::{
@@ -31,13 +32,15 @@ use linchpin_types::logging::LoggingLevel;
 use linchpin_types::page::CacheScope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Updates the list of resources.
 pub(crate) type Refresher = Box<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
@@ -63,6 +66,9 @@ pub(crate) struct RunningServer {
     pub(crate) shutdown_hooks: Box<[ShutdownHook]>,
     /// Methods that the specification does not have.
     pub(crate) methods: HashMap<Box<str>, Arc<Target>>,
+    pub(crate) hooks: Hooks,
+    /// Handlers of notifications that were not ready at once.
+    pub(crate) background: Mutex<JoinSet<()>>,
     pub(crate) keyring: Keyring,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The service itself, for calls that outlive `&self`.
@@ -91,7 +97,8 @@ impl Service for RunningServer {
             Method::ResourcesRead => self.read(request, door, task),
             Method::PromptsGet => self.prompt(request, door, task),
             Method::CompletionComplete => self.complete(request, task),
-            Method::SubscriptionsListen => listen::open(self, &request),
+            Method::SubscriptionsListen => listen::open(self, &request, &door),
+            Method::ResourcesSubscribe if self.hooks.subscriptions() => self.subscribe_watched(request, door, task),
             Method::ResourcesList if !self.refreshers.is_empty() => self.list_fresh(request, task),
             _ => CallStart::Done(self.answer(&request)),
         }
@@ -101,8 +108,10 @@ impl Service for RunningServer {
         self.methods.contains_key(method)
     }
 
-    fn notified(&self, _: &Caller, name: &MethodName, _: &str) {
-        tracing::debug!(name = %clip(name.as_str()), "notification");
+    fn notified(&self, told: Notification, door: RequestContext) {
+        if let Some(core) = self.this.upgrade() {
+            notification::notified(&core, told, door);
+        }
     }
 
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {
@@ -130,6 +139,7 @@ impl Service for RunningServer {
     }
 
     fn ended(&self) -> BoxFuture<'static, ()> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         let work: Vec<_> = self.shutdown_hooks.iter().map(|end| end()).collect();
         Box::pin(async move {
             let all = async {
@@ -512,6 +522,33 @@ impl RunningServer {
         Reply::error(Some(id), code, &why.to_string(), None)
     }
 
+    /// `resources/subscribe` of a server with hooks for subscriptions.
+    fn subscribe_watched(&self, request: Request, door: RequestContext, task: &mut Context<'_>) -> CallStart {
+        let reply = self.answer(&request);
+        let (Some(session), Some(core)) = (request.caller.session().cloned(), self.this.upgrade()) else {
+            return CallStart::Done(reply);
+        };
+        let Some(uri) = request.string(request.params.uri).filter(|_| !reply.is_error()).map(Cow::into_owned) else {
+            return CallStart::Done(reply);
+        };
+        let detached = Caller::of_session(Arc::new(session.detached()));
+        let watch = session.locals().get_or_insert(WATCH, || Arc::new(Watch::new(self.this.clone(), detached, &door)));
+        let Ok(watch) = watch.downcast::<Watch>() else { return CallStart::Done(reply) };
+        let (this, asked) = (core.clone(), request.clone());
+        let future = Box::pin(async move {
+            match watch.subscribe(&this, &asked.id, &asked.caller, &uri).await {
+                Ok(()) => reply,
+                Err(refused) => {
+                    if let Some(feed) = session.feed() {
+                        feed.feed().unsubscribe(&uri);
+                    }
+                    refused
+                }
+            }
+        });
+        running_call::launch(&core, &request, dispatch::CallStart { future, cx: None, name: None }, task)
+    }
+
     fn subscribe(&self, request: &Request, on: bool) -> Reply {
         let refuse = |why: &str| Reply::error(Some(&request.id), code::INVALID_PARAMS, why, None);
         let Some(uri) = request.string(request.params.uri) else {
@@ -522,11 +559,22 @@ impl RunningServer {
         };
         if !on {
             feed.feed().unsubscribe(&uri);
+            if let Some(watch) = request.caller.session().filter(|_| self.hooks.subscriptions()).and_then(watch_of) {
+                watch.unsubscribe(request.caller.clone(), &uri);
+            }
         } else if let Err(why) = feed.feed().subscribe(&uri, self.limits.subscriptions.resources_max, &self.budget) {
             return self.subscribe_refused(&request.id, why);
         }
         self.writer(request).finish(ReplyKind::Complete)
     }
+}
+
+/// The key of a session's [`Watch`] among its values; those of states count up from 0.
+const WATCH: u64 = u64::MAX;
+
+/// The subscriptions of a session that the hooks know of.
+fn watch_of(session: &Arc<Session>) -> Option<Arc<Watch>> {
+    session.locals().get(WATCH)?.downcast().ok()
 }
 
 fn method_not_found(request: &Request) -> Reply {

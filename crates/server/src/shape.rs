@@ -10,6 +10,7 @@
 use crate::custom_method::{CustomMethod, IntoResult};
 use crate::cx::Cx;
 use crate::handler::Args;
+use crate::notification::{NotificationResult, Notified};
 use crate::prompt::{IntoMessages, Prompt};
 use crate::resource::{IntoContents, Resource};
 use crate::schema::{self, Described, NoArgs};
@@ -59,6 +60,7 @@ pub struct Now<R>(R);
     note = "the `T` of `Json<T>` derives `Serialize` and `JsonSchema`; an `E` that is boxed is `Box<dyn Error + Send + Sync>`",
     note = "a resource returns `String`, `Vec<u8>`, `Markdown`, `Json<T>`, `ResourceContents`, or `Result<_, E>` of one of these",
     note = "a method returns `Json<T>`, `()`, or `Result<_, E>` of one of these",
+    note = "a handler of notifications returns `()` or `Result<(), _>`",
     note = "a prompt returns `String`, `PromptMessage`, `Vec<PromptMessage>`, or `Result<_, E>` of one of these"
 )]
 pub trait Output<K, M> {}
@@ -73,6 +75,7 @@ impl<R: IntoReply> AnswerOf<Tool> for R {}
 impl<R: IntoContents> AnswerOf<Resource> for R {}
 impl<R: IntoMessages> AnswerOf<Prompt> for R {}
 impl<R: IntoResult> AnswerOf<CustomMethod> for R {}
+impl<R: NotificationResult> AnswerOf<Notified> for R {}
 
 /// The roles of the parameters of a handler of kind `K`, and its return type.
 pub trait Roles<K, P, M> {}

@@ -240,8 +240,9 @@ impl Peer {
 
     /// Handles one message. Returns a call that did not complete on its first poll.
     async fn one(&mut self, message: Message) -> Option<(Id, Box<dyn RunningCall>)> {
+        let door = || RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
         let event = receive(&mut self.engine, &*self.service, message);
-        let request = match event.deliver(&*self.service) {
+        let request = match event.deliver() {
             Received::Call(request) => request,
             Received::Reply(reply) => {
                 self.reply(&reply);
@@ -252,11 +253,14 @@ impl Peer {
                 frames.iter().for_each(|frame| self.line(frame));
                 return None;
             }
+            Received::Notified(told) => {
+                self.service.notified(*told, door());
+                return None;
+            }
             Received::Nothing => return None,
         };
         let id = request.id.clone();
         let mut request = Some(*request);
-        let door = || RequestContext { connection: Some(self.locals.clone()), ..RequestContext::default() };
         let service = &*self.service;
         let started = poll_fn(|cx| Poll::Ready(request.take().map(|r| driver::start(service, r, door(), cx)))).await;
         match started? {

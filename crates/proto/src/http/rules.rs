@@ -16,12 +16,12 @@
 //! | `Mcp-Method`, `Mcp-Name` or an `Mcp-Param-*` missing, repeated, different or malformed | -32020 | 400 |
 
 use super::headers;
-use crate::engine::{claimed_version, header_means_stateless, not_found, open};
+use crate::engine::{claimed_version, header_means_stateless, not_found, notification, open};
 use crate::era::{self, HeaderVersion};
 use http::HeaderMap;
 use linchpin_core::Features;
 use linchpin_core::id::Id;
-use linchpin_core::message::{Kind, Message, MethodName, Request};
+use linchpin_core::message::{Kind, Message, MethodName, Notification, Request};
 use linchpin_core::method::Method;
 use linchpin_core::reply::{Reply, ReplyKind};
 use linchpin_core::service::HeaderParam;
@@ -47,8 +47,9 @@ pub enum PostKind {
     Initialize,
     /// It belongs to a session, which its `Mcp-Session-Id` must name.
     Session,
-    /// A notification without a session. No revision has such over HTTP; it is accepted (202) and means nothing.
-    Notification,
+    /// A notification without a session: it is accepted (202). `None` if its claims are missing or malformed, or if a
+    /// header differs from them: then it means nothing.
+    Notification(Option<Notification>),
 }
 
 /// Decides where a message belongs and, for a stateless request, whether it may run. `lookup` gives the mirrored
@@ -66,7 +67,11 @@ pub fn classify(
     match &message.kind {
         Kind::Request { id, method } if alone => check_stateless(message, id, method, headers, lookup, defines),
         Kind::Request { method: MethodName::Known(Method::Initialize), .. } => Ok(PostKind::Initialize),
-        Kind::Notification { .. } if alone => Ok(PostKind::Notification),
+        Kind::Notification { .. } if alone => {
+            let told = notification(message, None)
+                .filter(|told| plainly(headers, PROTOCOL_VERSION, told.caller.features().revision.as_str()).is_ok());
+            Ok(PostKind::Notification(told))
+        }
         Kind::Response { .. } if alone => {
             Err(Reply::error(None, code::INVALID_REQUEST, "the response does not match a request", None))
         }
@@ -230,7 +235,8 @@ mod tests {
             }
             Ok(PostKind::Initialize) => "initialize".into(),
             Ok(PostKind::Session) => "session".into(),
-            Ok(PostKind::Notification) => "notification".into(),
+            Ok(PostKind::Notification(None)) => "notification".into(),
+            Ok(PostKind::Notification(Some(told))) => format!("told {}", told.method),
             Err(reply) => {
                 let frame: serde_json::Value = serde_json::from_slice(&reply.frame()).unwrap();
                 format!("{} {} {}", status(reply.kind(), None), frame["error"]["code"], frame["id"])

@@ -16,6 +16,11 @@ pub(crate) fn defines(method: Method) -> bool {
     )
 }
 
+/// Whether the era has the notification of a client: not those that belong to a session.
+pub(crate) fn defines_notification(name: &str) -> bool {
+    !matches!(name, "notifications/initialized" | "notifications/roots/list_changed")
+}
+
 /// The revision a request claims in its `_meta`, when it is one of this era.
 pub(crate) fn claimed(version: &str) -> Option<Revision> {
     Revision::parse(version).filter(|revision| *revision >= Revision::V2026_07_28)

@@ -66,7 +66,7 @@ impl Replay {
         match self.engine.receive(message) {
             Event::Nothing => self.line("nothing"),
             Event::Reply(reply) => self.frame(&reply.frame()),
-            Event::Notified(_, name, params) => self.line(format!("notified {} {params}", name.as_str())),
+            Event::Notified(told) => self.line(format!("notified {} {}", told.method, told.params_text())),
             Event::Call(request) => {
                 let token =
                     request.progress_token.map(|span| format!(" token={}", request.text(span))).unwrap_or_default();

@@ -88,7 +88,12 @@ pub(crate) fn receive(shared: &Arc<Shared>, head: Head, body: Bytes, cx: &mut Co
                     open(shared, head, message, cx)
                 }
                 Ok(PostKind::Initialize | PostKind::Session) => in_session(shared, head, message, cx),
-                Ok(PostKind::Notification) => Next::Answer(answer::accepted()),
+                Ok(PostKind::Notification(told)) => {
+                    if let Some(told) = told {
+                        service.notified(told, head.door());
+                    }
+                    Next::Answer(answer::accepted())
+                }
             }
         }
     }
@@ -309,7 +314,7 @@ fn take(
     cx: &mut Context<'_>,
 ) -> Outcome {
     let event = receive_message(&mut session.engine(), &*shared.service, message);
-    match event.deliver(&*shared.service) {
+    match event.deliver() {
         Received::Call(request) => {
             let id = request.id.clone();
             match driver::start(&*shared.service, *request, door(), cx) {
@@ -324,6 +329,10 @@ fn take(
         Received::Reply(reply) => Outcome::Reply(reply),
         Received::Cancel(cancel, withdrawals) => {
             session.cancel(&cancel, &withdrawals);
+            Outcome::Nothing
+        }
+        Received::Notified(told) => {
+            shared.service.notified(*told, door());
             Outcome::Nothing
         }
         Received::Nothing => Outcome::Nothing,

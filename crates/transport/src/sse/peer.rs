@@ -216,7 +216,7 @@ impl Inner {
             }
             event
         };
-        match event.deliver(&*shared.service) {
+        match event.deliver() {
             Received::Call(request) => {
                 let (inner, service, calls) = (self.clone(), shared.service.clone(), shared.calls.clone());
                 tokio::spawn(async move { inner.call(&*service, &calls, *request, door).await });
@@ -226,6 +226,7 @@ impl Inner {
                 withdrawals.iter().for_each(|frame| self.push(frame, false));
                 cancel.cancel();
             }
+            Received::Notified(told) => shared.service.notified(*told, door),
             Received::Nothing => {}
         }
     }

@@ -266,7 +266,10 @@ impl Peer {
                 self.cancelled.push(call.id);
             }
             Event::Answer(ask, answer) => (ask.answer)(answer),
-            Event::Notified(caller, ..) => assert!(caller.session().is_some(), "notifications belong to sessions"),
+            Event::Notified(told) => {
+                assert_eq!(told.caller.session().is_none(), told.caller.features().stateless);
+                assert!(linchpin_proto::era::defines_notification(told.caller.features(), told.method.as_str()));
+            }
         }
         assert!(!self.closed, "nothing happens after the end");
     }

@@ -3,7 +3,6 @@
 
 pub mod wire;
 
-use linchpin_core::message::MethodName;
 use linchpin_core::service::{HeaderParam, HeaderParamKind};
 use linchpin_core::subscription::Filter;
 use linchpin_core::*;
@@ -164,8 +163,8 @@ impl Service for Fake {
         }
     }
 
-    fn notified(&self, _: &Caller, name: &MethodName, _: &str) {
-        self.state.log(format!("notified {}", name.as_str()));
+    fn notified(&self, told: Notification, _: RequestContext) {
+        self.state.log(format!("notified {}", told.method));
     }
 
     fn header_params(&self, tool: &str) -> Option<Arc<[HeaderParam]>> {

@@ -1,0 +1,224 @@
+//! Handlers of notifications and subscriptions: in every revision and on every transport.
+
+use crate::common::{Logged, MODERN, Peer, service};
+use linchpin::client::Connection;
+use linchpin::prelude::*;
+use linchpin::types::root::Root;
+use linchpin::types::version::Revision;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+const SAVED: &str = "notifications/example.com/saved";
+
+/// What the handlers were called with, as lines.
+struct Log(UnboundedSender<String>);
+
+impl Log {
+    fn line(&self, line: String) {
+        self.0.send(line).expect("the test reads");
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Saved {
+    path: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Subscription {
+    uri: String,
+}
+
+fn client(cx: &Cx) -> String {
+    cx.client().map_or_else(|| "nobody".to_owned(), |client| client.name)
+}
+
+async fn saved(log: &Log, cx: &Cx, saved: Saved) -> Result<()> {
+    tokio::task::yield_now().await;
+    log.line(format!("{} saved {}", client(cx), saved.path));
+    Ok(())
+}
+
+fn subscribed(log: &Log, to: Subscription) -> Result<()> {
+    if to.uri == "note://secret" {
+        return Err(Error::protocol(-32602, "not for you"));
+    }
+    log.line(format!("subscribe {}", to.uri));
+    Ok(())
+}
+
+fn server() -> (Server<Log>, UnboundedReceiver<String>) {
+    let (log, heard) = unbounded_channel();
+    let server = Server::new("notes", "1.0")
+        .resource("note://{name}", |cx: &Cx| cx.uri().unwrap_or_default().to_owned())
+        .state(Log(log))
+        .on_notification(SAVED, saved)
+        .on_initialized(|log: &Log, cx: &Cx| log.line(format!("initialized {}", client(cx))))
+        .on_roots_changed(|log: &Log| log.line("roots".to_owned()))
+        .on_subscribe(subscribed)
+        .on_unsubscribe(async |log: &Log, cx: &Cx| log.line(format!("unsubscribe {}", cx.uri().unwrap_or_default())));
+    (server, heard)
+}
+
+fn host(revision: Revision) -> Client {
+    Client::new("h", "1.0").revisions(&[revision]).roots(vec![Root::new("file:///a")])
+}
+
+async fn expect(heard: &mut UnboundedReceiver<String>, line: &str) {
+    let next = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+    assert_eq!(next.ok().flatten().as_deref(), Some(line));
+}
+
+async fn check(c: Connection, heard: &mut UnboundedReceiver<String>) {
+    let sessions = c.revision() < Revision::V2026_07_28;
+    if sessions {
+        expect(heard, "initialized h").await;
+    }
+    c.notify(SAVED, json!({ "path": "a", "_meta": { "x.y/z": 1 } })).await.unwrap();
+    expect(heard, "h saved a").await;
+    c.roots_changed().await.unwrap();
+    if sessions {
+        expect(heard, "roots").await;
+    }
+    let changes = c.subscribe("note://a").await.unwrap();
+    expect(heard, "subscribe note://a").await;
+    drop(changes);
+    expect(heard, "unsubscribe note://a").await;
+    let refused = c.subscribe("note://secret").await;
+    assert_eq!(refused.is_err(), sessions);
+    let _changes = c.subscribe("note://b").await.unwrap();
+    expect(heard, "subscribe note://b").await;
+    c.close().await;
+    expect(heard, "unsubscribe note://b").await;
+}
+
+#[tokio::test]
+async fn handlers_hear_notifications_and_subscriptions_in_every_revision_in_memory() {
+    for revision in Revision::ALL {
+        let (server, mut heard) = server();
+        check(host(revision).connect(in_process(server)).await.unwrap(), &mut heard).await;
+    }
+}
+
+#[cfg(all(feature = "http", feature = "remote"))]
+#[tokio::test]
+async fn handlers_hear_notifications_and_subscriptions_in_every_revision_over_http() {
+    for revision in Revision::ALL {
+        let (server, mut heard) = server();
+        let (ready, address) = tokio::sync::oneshot::channel();
+        let http = http("127.0.0.1:0").on_ready(move |address| ready.send(address).expect("somebody waits"));
+        let served = tokio::spawn(server.serve(http));
+        let url = format!("http://{}/mcp", address.await.unwrap());
+        check(host(revision).connect(remote(&url).unwrap()).await.unwrap(), &mut heard).await;
+        served.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_stateless_notification_needs_claims_and_never_belongs_to_a_session() {
+    let (server, mut heard) = server();
+    let mut peer = Peer::of(service_of(server), MODERN, json!({})).await;
+    let claims = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let bad = json!({ "io.modelcontextprotocol/protocolVersion": "2031-01-01", "io.modelcontextprotocol/clientCapabilities": {} });
+    for (method, params) in [
+        (SAVED, json!({ "path": "without claims" })),
+        (SAVED, json!({ "path": "bad claims", "_meta": bad })),
+        (SAVED, json!(["no object"])),
+        ("notifications/initialized", json!({ "_meta": claims })),
+        ("notifications/roots/list_changed", json!({ "_meta": claims })),
+        ("notifications/other", json!({ "_meta": claims })),
+        (SAVED, json!({ "path": "with claims", "_meta": claims })),
+    ] {
+        peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+    expect(&mut heard, "nobody saved with claims").await;
+}
+
+fn service_of(server: Server<Log>) -> std::sync::Arc<dyn linchpin::transport::Service> {
+    linchpin::transport::IntoService::into_shared(server).expect("it is put together rightly")
+}
+
+#[tokio::test]
+async fn handlers_that_are_ready_at_once_run_in_order_before_the_next_request() {
+    let count = std::sync::Arc::new(AtomicUsize::new(0));
+    let (first, second) = (count.clone(), count.clone());
+    let server = Server::new("s", "1")
+        .on_notification(SAVED, move || _ = first.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst))
+        .on_notification(SAVED, move || _ = second.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst))
+        .tool("count", move || count.load(Ordering::SeqCst).to_string());
+    let mut peer = Peer::plain(server, "2025-06-18").await;
+    peer.send(json!({ "jsonrpc": "2.0", "method": SAVED })).await;
+    let counted = peer.ask("tools/call", json!({ "name": "count" })).await;
+    assert_eq!(counted["result"]["content"][0]["text"], "2", "{counted}");
+}
+
+#[tokio::test]
+async fn what_a_handler_logs_goes_to_the_session_and_it_cannot_ask() {
+    async fn ask(cx: &Cx) {
+        cx.log(LoggingLevel::Error, format!("{}", cx.roots("roots").await.unwrap_err()));
+    }
+    let server = Server::new("s", "1").on_initialized(ask);
+    let mut peer = Peer::of(service(server), "2025-06-18", json!({ "roots": {} })).await;
+    let logged = peer.said("notifications/message").await;
+    let why = "the client can only be asked within a call, not within a notification";
+    assert_eq!(logged["params"]["data"], why, "{logged}");
+}
+
+#[tokio::test]
+async fn errors_and_panics_of_handlers_are_logged_and_end_nothing_else() {
+    let logged = Logged::default();
+    let _guard = tracing::subscriber::set_default(logged.clone());
+    let server = Server::new("s", "1")
+        .on_notification("a", || -> Result<(), &str> { Err("disk full") })
+        .on_notification("a", || -> () { panic!("a bug") })
+        .on_notification("a", |_: Saved| ());
+    let mut peer = Peer::plain(server, "2025-06-18").await;
+    peer.send(json!({ "jsonrpc": "2.0", "method": "a" })).await;
+    assert!(peer.ask("ping", json!({})).await.get("result").is_some());
+    let text = logged.text();
+    for part in ["disk full", "a handler panicked", "missing field `path`"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn handlers_that_do_not_end_are_limited_in_number_and_end_with_the_server() {
+    let (log, mut heard) = unbounded_channel();
+    let server = Server::new("s", "1")
+        .limits(|limits| limits.calls.concurrent_max = 2)
+        .state(Log(log))
+        .on_notification(SAVED, async |log: &Log, saved: Saved| {
+            log.line(saved.path);
+            std::future::pending::<()>().await;
+        });
+    let service = service_of(server);
+    let mut peer = Peer::of(service.clone(), "2025-06-18", json!({})).await;
+    for n in 0..5 {
+        peer.send(json!({ "jsonrpc": "2.0", "method": SAVED, "params": { "path": n.to_string() } })).await;
+    }
+    peer.ask("ping", json!({})).await;
+    assert_eq!([heard.recv().await, heard.recv().await], [Some("0".to_owned()), Some("1".to_owned())]);
+    assert!(heard.try_recv().is_err());
+    drop(peer);
+    service.ended().await;
+    drop(service);
+    // The handlers held the state.
+    assert_eq!(tokio::time::timeout(Duration::from_secs(20), heard.recv()).await, Ok(None));
+}
+
+#[test]
+fn mistakes_in_names_are_reported_at_the_start() {
+    for (name, expected) in [
+        ("notifications/cancelled", "notification `notifications/cancelled`: it cancels the call, whose `Cx` tells"),
+        ("a b", "notification `a b`: a name is 1 to 128 printable ASCII characters"),
+    ] {
+        let server = Server::new("s", "1").on_notification(name, || ());
+        let Err(error) = linchpin::transport::IntoService::into_shared(server) else { panic!("{name} passed") };
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Notifications of clients and subscriptions to resources: their handlers, and how they run.
+//!
+//! A handler is polled once in place: one that is ready at once is over before the next message is read. Others go on in
+//! tasks, which are limited like calls.
+
+use crate::custom_method::{self, parameters};
+use crate::cx::Cx;
+use crate::dispatch::{self, Target};
+use crate::error::Error;
+use crate::handler::{Bound, Invocation};
+use crate::service::{RunningServer, clip};
+use linchpin_core::json::write_str;
+use linchpin_core::message::{MethodName, Notification, Params, Request};
+use linchpin_core::service::{BoxFuture, RequestContext};
+use linchpin_core::{Caller, Id, Method, Reply, ReplyKind, ResultWriter, Span};
+use linchpin_types::error::code::INTERNAL_ERROR;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// Marker of the handlers of notifications and subscriptions.
+pub struct Notified;
+
+/// What a handler of notifications or subscriptions returns: `()`, or a `Result` of it with any printable error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a handler of notifications",
+    label = "a notification has no result",
+    note = "return `()` or `Result<(), E>`"
+)]
+pub trait NotificationResult {
+    /// Converts into a result.
+    ///
+    /// # Errors
+    /// The handler's error.
+    fn into_unit(self) -> Result<(), Error>;
+
+    /// An empty result, or the error.
+    #[doc(hidden)]
+    fn into_reply(self, out: ResultWriter) -> Reply
+    where
+        Self: Sized,
+    {
+        match self.into_unit() {
+            Ok(()) => out.finish(ReplyKind::Complete),
+            Err(error) => error.into_rpc(out),
+        }
+    }
+
+    /// Notifications have no output schema.
+    #[doc(hidden)]
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+impl NotificationResult for () {
+    fn into_unit(self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<E: fmt::Display + Send + 'static> NotificationResult for Result<(), E> {
+    fn into_unit(self) -> Result<(), Error> {
+        self.map_err(Error::from_printable)
+    }
+}
+
+/// The handlers of a server, each list in the order in which they were added.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    /// By the notification's name.
+    pub(crate) notifications: HashMap<Box<str>, Vec<Target>>,
+    pub(crate) subscribe: Vec<Target>,
+    pub(crate) unsubscribe: Vec<Target>,
+}
+
+impl Hooks {
+    pub(crate) fn add(&mut self, name: &str, bound: Bound) -> Result<(), String> {
+        let at = |why: &str| format!("notification `{name}`: {why}");
+        if name == "notifications/cancelled" {
+            return Err(at("it cancels the call, whose `Cx` tells"));
+        }
+        if !custom_method::name_ok(name) {
+            return Err(at(
+                "a name is 1 to 128 printable ASCII characters, for example `notifications/example.com/saved`",
+            ));
+        }
+        self.notifications.entry(name.into()).or_default().push(target(name, bound));
+        Ok(())
+    }
+
+    /// Whether somebody wants to know of subscriptions.
+    pub(crate) fn subscriptions(&self) -> bool {
+        !self.subscribe.is_empty() || !self.unsubscribe.is_empty()
+    }
+}
+
+pub(crate) fn target(name: &str, bound: Bound) -> Target {
+    let Bound { run, wants_cx, per_session, .. } = bound;
+    Target { name: name.into(), run, layers: Arc::new([]), wants_cx, per_session, explain: None }
+}
+
+/// Runs the handlers of a notification.
+pub(crate) fn notified(core: &Arc<RunningServer>, told: Notification, door: RequestContext) {
+    if !core.hooks.notifications.contains_key(told.method.as_str()) {
+        return tracing::debug!(name = %clip(told.method.as_str()), "notification without a handler");
+    }
+    let Notification { method, caller, params, frame } = told;
+    let request = Request { id: Id::unknown(), method, caller, params, progress_token: None, frame };
+    let running = core.clone();
+    launch(core, async move {
+        let targets = running.hooks.notifications.get(request.method.as_str()).map_or(&[][..], Vec::as_slice);
+        for target in targets {
+            if let Err(reply) = run(&running, target, &request, &door).await {
+                tracing::warn!(name = &*target.name, error = reply.body(), "a handler of notifications failed");
+            }
+        }
+    });
+}
+
+/// Runs one handler.
+async fn run(
+    core: &Arc<RunningServer>,
+    target: &Target,
+    request: &Request,
+    door: &RequestContext,
+) -> Result<(), Reply> {
+    let Some(args) = parameters(request) else { return Ok(()) };
+    let cx = target.wants_cx.then(|| Cx::outside(request.clone(), door.clone(), core.clone()));
+    let owner = target.per_session.then(|| dispatch::owner(request, door)).flatten();
+    let invocation = Invocation { args, cx: cx.clone(), out: core.writer(request), explain: None, owner };
+    let mut future = (target.run)(invocation);
+    let guarded = poll_fn(|task| {
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))).unwrap_or_else(|_| {
+            tracing::error!(name = &*target.name, "a handler panicked");
+            Poll::Ready(core.writer(request).error(INTERNAL_ERROR, "it stopped unexpectedly", None))
+        })
+    });
+    let limit = core.limits.calls.run_ms_max;
+    let done = tokio::time::timeout(Duration::from_millis(limit), guarded).await;
+    if let Some(cx) = cx {
+        cx.0.close();
+    }
+    match done {
+        Ok(reply) if reply.is_error() => Err(reply),
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let why = format!("it took longer than the server's limit of {limit} ms");
+            Err(core.writer(request).error(INTERNAL_ERROR, &why, None))
+        }
+    }
+}
+
+/// Polls `work` once, and moves it to a task if it is not ready.
+fn launch(core: &RunningServer, work: impl Future<Output = ()> + Send + 'static) {
+    let Ok(runtime) = Handle::try_current() else {
+        return tracing::debug!("a handler of notifications needs a runtime");
+    };
+    let mut tasks = core.background.lock().unwrap_or_else(PoisonError::into_inner);
+    while tasks.try_join_next().is_some() {}
+    if tasks.len() >= core.limits.calls.concurrent_max {
+        return tracing::warn!("too many handlers of notifications run at once; a notification is dropped");
+    }
+    drop(tasks);
+    let mut work: BoxFuture<'static, ()> = Box::pin(work);
+    if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        core.background.lock().unwrap_or_else(PoisonError::into_inner).spawn_on(work, &runtime);
+    }
+}
+
+/// The subscriptions of a session or a stream, so that each ends once: its hooks run for what is left when it is dropped.
+pub(crate) struct Watch {
+    core: Weak<RunningServer>,
+    /// Never holds the session that holds this.
+    caller: Caller,
+    door: RequestContext,
+    uris: Mutex<BTreeSet<Box<str>>>,
+}
+
+impl Watch {
+    /// `caller` must not keep this alive.
+    pub(crate) fn new(core: Weak<RunningServer>, caller: Caller, door: &RequestContext) -> Watch {
+        let (principal, connection) = (door.principal.clone(), door.connection.clone());
+        let door = RequestContext { principal, connection, ..RequestContext::default() };
+        Watch { core, caller, door, uris: Mutex::default() }
+    }
+
+    /// Runs the hooks of a new subscription.
+    ///
+    /// # Errors
+    /// The response that refuses it.
+    pub(crate) async fn subscribe(
+        &self,
+        core: &Arc<RunningServer>,
+        id: &Id,
+        caller: &Caller,
+        uri: &str,
+    ) -> Result<(), Reply> {
+        if self.uris.lock().unwrap_or_else(PoisonError::into_inner).contains(uri) {
+            return Ok(());
+        }
+        let request = about(id.clone(), Method::ResourcesSubscribe, caller.clone(), uri);
+        for target in &core.hooks.subscribe {
+            run(core, target, &request, &self.door).await?;
+        }
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.into());
+        Ok(())
+    }
+
+    /// Runs the hooks of a subscription that ended.
+    pub(crate) fn unsubscribe(&self, caller: Caller, uri: &str) {
+        if self.uris.lock().unwrap_or_else(PoisonError::into_inner).remove(uri)
+            && let Some(core) = self.core.upgrade()
+        {
+            unsubscribed(&core, caller, self.door.clone(), uri);
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some(core) = self.core.upgrade() else { return };
+        for uri in std::mem::take(self.uris.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            unsubscribed(&core, self.caller.clone(), self.door.clone(), &uri);
+        }
+    }
+}
+
+fn unsubscribed(core: &Arc<RunningServer>, caller: Caller, door: RequestContext, uri: &str) {
+    if core.hooks.unsubscribe.is_empty() {
+        return;
+    }
+    let (running, request) = (core.clone(), about(Id::unknown(), Method::ResourcesUnsubscribe, caller, uri));
+    launch(core, async move {
+        for target in &running.hooks.unsubscribe {
+            if let Err(reply) = run(&running, target, &request, &door).await {
+                tracing::warn!(error = reply.body(), "a handler of `on_unsubscribe` failed");
+            }
+        }
+    });
+}
+
+/// What a hook of subscriptions is given: the URI as its only parameter.
+fn about(id: Id, method: Method, caller: Caller, uri: &str) -> Request {
+    let mut frame = b"{\"uri\":".to_vec();
+    let start = frame.len() as u32;
+    write_str(&mut frame, uri);
+    let end = frame.len() as u32;
+    frame.push(b'}');
+    let all = Some(Span { start: 0, end: end + 1 });
+    let params = Params { all, uri: Some(Span { start, end }), ..Params::default() };
+    let frame = String::from_utf8(frame).unwrap_or_default().into();
+    Request { id, method: MethodName::Known(method), caller, params, progress_token: None, frame }
+}
